@@ -196,7 +196,8 @@ export type DeliveryFigures = {
   /** possibly owed */ owed_max: number
   /** different messages that came */ delivered: number
   /** of the delivered: after the plan's patience */ late: number
-  /** surely owed, and never came */ lost: number
+  /** surely owed, and never came, although the receiver was read in time */ lost: number
+  /** surely owed, and not read: the bots had no time to read the receiver, so the server dropped it or it was still to be read at the end */ unread?: number
   /** came again */ duplicated: number
   /** came after a newer one of the same sender */ reordered: number
   /** the server says that it dropped them */ dropped: number
@@ -221,6 +222,7 @@ export type Disturbance = {
   /** the largest of them by name, with the cores that each used */ programs: { [key in string]: number }
   /** share of the CPU that the host took in the disturbed seconds, mean */ steal_share: number | null
   /** seconds with throttling, thermal or by a quota */ throttled: number
+  /** seconds in which another run of Stepladder went on */ beside_other_runs?: number
   /** the most that a worker was kept waiting for a core in a disturbed second */ worker_waiting_share: number | null
   /** cores of the machine that may be used */ cores: number | null
   /** of all ticks of the hold, at most this share can be late because of it */ explains_ticks: number
@@ -457,9 +459,10 @@ export type ObjectiveResult = {
   /** as its author wrote it */ objective: string
   /** null where that cannot be told */ met: boolean | null
   /** over all seconds, in the figure's inner unit; null where it was not measured or is infinite */ value: number | null
-  /** the value for people where it was not met, or what is missing */ note: string | null
+  /** the value for people where it was not met, what is missing, or by how many samples it is met without a value */ note: string | null
   /** which seconds decided */ judged_by: string
   /** of a percentile that too few samples state: whether the share of samples beyond the bound would meet it */ met_by_share?: boolean | null
+  /** where only samples are missing: so many times as many are likely to decide it */ times_as_many?: number | null
 }
 
 /** A figure of both. */
@@ -740,7 +743,8 @@ export type SumOfBooks = {
   /** possibly owed */ owed_max: number
   /** different messages that came */ delivered: number
   /** of the delivered: after the plan's patience */ late: number
-  /** surely owed, and never came */ lost: number
+  /** surely owed, and never came, although the receiver was read in time */ lost: number
+  /** surely owed, and not read: the bots had no time to read the receiver, so the server dropped it or it was still to be read at the end */ unread?: number
   /** came again */ duplicated: number
   /** came after a newer one of the same sender */ reordered: number
   /** the server says that it dropped them */ dropped: number

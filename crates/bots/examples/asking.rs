@@ -42,9 +42,11 @@ fn main() {
     let address = drivers::Address {
         socket,
         host: target.authority(),
+        login: None,
         path: "/".to_owned(),
         tls: None,
         reply_bytes_max: 1 << 20,
+        upgrade: Default::default(),
     };
     let setup = Setup {
         plan,

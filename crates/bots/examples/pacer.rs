@@ -60,9 +60,11 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
     let address = drivers::Address {
         socket: plan.address,
         host: "nowhere".to_owned(),
+        login: None,
         path: "/".to_owned(),
         tls: None,
         reply_bytes_max: 1 << 20,
+        upgrade: Default::default(),
     };
     let setup = Setup {
         plan,

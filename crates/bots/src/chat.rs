@@ -21,7 +21,7 @@ use drivers::{Closed, Driver, Tcp};
 use engine::{BotContext, Bots, ConnectionId};
 use measure::names::OPEN_TIME;
 use measure::{ErrorKind, LedgerShape, MetricNames, Phase, Role};
-use plan::{Arrivals, ChatBots, FaultKind, WorkerPlan};
+use plan::{Arrivals, ChatBots, FaultKind, Login, WorkerPlan};
 
 use crate::ends;
 use dialect::{Dialect, Who, Word};
@@ -94,6 +94,8 @@ struct Person<S> {
     has_met: bool,
     /// the ramp waits for it
     is_pending: bool,
+    /// the server wants credentials, or others than these, so that it would be asked in vain
+    is_turned_away: bool,
     /// in a row
     failures: u32,
     /// what its dialect keeps of this connection
@@ -104,6 +106,9 @@ struct Person<S> {
 pub struct Chat<L: Dialect, D = Tcp<drivers::tcp::Lines>> {
     speaks: PhantomData<(L, D)>,
     plan: ChatBots,
+    login: Option<Login>,
+    /// what the server said to the first that it turned away for its credentials
+    turned_away_with: Option<String>,
     is_poisson: bool,
     /// some of the crowd send what no chat allows
     hears_rubbish: bool,
@@ -173,12 +178,15 @@ where
                 speaks: chat.speaks(number),
                 has_met: false,
                 is_pending: false,
+                is_turned_away: false,
                 failures: 0,
                 of_connection: L::OfConnection::default(),
             }
         };
         Chat {
             speaks: PhantomData,
+            login: plan.login.clone(),
+            turned_away_with: None,
             is_poisson: plan.arrivals == Arrivals::Poisson,
             hears_rubbish: chat.misbehave.iter().any(|some| some.kind == FaultKind::Malformed),
             people: (0..plan.units).map(person).collect(),
@@ -220,7 +228,7 @@ where
         (person.connection, person.standing, person.asked_ns) = (Some(connection), Standing::Joining, now_ns);
         person.of_connection = L::OfConnection::default();
         self.out.clear();
-        L::hello(&mut self.out, who(&self.plan, self.first_unit, self.unit_step, bot));
+        L::hello(&mut self.out, who(&self.plan, self.login.as_ref(), self.first_unit, self.unit_step, bot));
         ctx.send(connection, KEEP, now_ns, &self.out);
     }
 
@@ -233,7 +241,7 @@ where
         ctx: &mut BotContext<'_, D>,
     ) {
         loop {
-            let who = who(&self.plan, self.first_unit, self.unit_step, bot);
+            let who = who(&self.plan, self.login.as_ref(), self.first_unit, self.unit_step, bot);
             let delivered = {
                 let mut book = ctx.deliveries(bot, at_ns);
                 block = L::book(block, who.room, &mut book, &mut self.people[bot as usize].of_connection);
@@ -269,7 +277,8 @@ where
         self.is_pending_no_more(bot);
         let person = &mut self.people[bot as usize];
         person.connection = None;
-        if person.fault.is_none() {
+        // The end of a connection that the server refused is no loss of its own.
+        if person.fault.is_none() && !person.is_turned_away {
             ends::count(&why, ctx);
         }
         if self.drain_began_ns.is_some() {
@@ -279,7 +288,7 @@ where
         let person = &mut self.people[bot as usize];
         person.standing = Standing::Away;
         person.failures += 1;
-        if person.failures < self.open_attempts {
+        if person.failures < self.open_attempts && !person.is_turned_away {
             ctx.at(ctx.now_ns() + COME_BACK_NS * u64::from(person.failures), bot, COME_BACK);
         }
     }
@@ -353,6 +362,9 @@ where
                     ctx.error_with(REFUSED, said);
                 }
             }
+            Word::TurnedAway { words, for_credentials } => {
+                self.turned_away(bot, words, for_credentials, ctx);
+            }
             // Where some send rubbish, others hear it.
             Word::Strange if self.hears_rubbish => {}
             Word::Strange => ctx.error_with(WRONG, said),
@@ -376,6 +388,26 @@ where
                 _ => {}
             },
         }
+    }
+
+    /// The server says no before a bot is a member. Where it says so of the credentials, asking again would change nothing.
+    fn turned_away(&mut self, bot: u32, words: String, for_credentials: bool, ctx: &mut BotContext<'_, D>) {
+        if !for_credentials {
+            return ctx.error_with(REFUSED, || words);
+        }
+        // A server may say the same twice: by its code, and in the words of its goodbye.
+        if std::mem::replace(&mut self.people[bot as usize].is_turned_away, true) {
+            return;
+        }
+        self.is_pending_no_more(bot);
+        let options = self.plan.dialect.scheme().protocol().credentials.options();
+        let advice = match self.login {
+            None => format!("give credentials with {options}"),
+            Some(_) => format!("it does not take these credentials; check what was given with {options}"),
+        };
+        let said = format!("{words}; {advice}");
+        ctx.error_with(REFUSED, || said.clone());
+        self.turned_away_with.get_or_insert(said);
     }
 
     fn joined(&mut self, connection: ConnectionId, bot: u32, at_ns: u64, ctx: &mut BotContext<'_, D>) {
@@ -425,6 +457,11 @@ where
     fn report_those_outside(&mut self, ctx: &mut BotContext<'_, D>) {
         let now_ns = ctx.now_ns();
         for person in self.people.iter().filter(|person| person.fault.is_none()) {
+            if person.is_turned_away {
+                let said = self.turned_away_with.as_deref().unwrap_or_default();
+                ctx.error_with(NOT_ADMITTED, || said.to_owned());
+                continue;
+            }
             let waited_ns = now_ns.saturating_sub(person.asked_ns);
             if person.standing == Standing::Joining && waited_ns >= ADMISSION_PATIENCE_NS {
                 ctx.error_with(NOT_ADMITTED, || format!("had asked {} s before", waited_ns / 1_000_000_000));
@@ -503,6 +540,12 @@ where
 }
 
 /// A free function, because it borrows the plan and nothing else of the bots.
-fn who(plan: &ChatBots, first_unit: u64, unit_step: u64, bot: u32) -> Who<'_> {
-    Who { number: first_unit + u64::from(bot) * unit_step, room: &plan.room }
+fn who<'a>(
+    plan: &'a ChatBots,
+    login: Option<&'a Login>,
+    first_unit: u64,
+    unit_step: u64,
+    bot: u32,
+) -> Who<'a> {
+    Who { number: first_unit + u64::from(bot) * unit_step, room: &plan.room, login }
 }

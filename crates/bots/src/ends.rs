@@ -6,7 +6,8 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use drivers::{Closed, Driver, OpenError};
+pub use drivers::shown;
+use drivers::{Closed, Driver, Goodbye, OpenError};
 use engine::BotContext;
 use measure::names::OPEN_TIME;
 use measure::{ErrorKind, MetricNames, Role};
@@ -60,9 +61,13 @@ pub fn words(why: &Closed, bytes: &str) -> String {
     match why {
         Closed::NotOpened(error) => error.to_string(),
         Closed::ByPeer(None) => "the server ended the connection without a close frame or message".to_owned(),
-        Closed::ByPeer(Some(code)) => {
+        Closed::ByPeer(Some(Goodbye { code, reason })) => {
             let meaning = meaning(*code).map_or(Cow::Borrowed(""), |words| format!(" ({words})").into());
-            format!("the server closed the connection with code {code}{meaning}")
+            let reason = match shown(reason.as_bytes()) {
+                reason if reason.is_empty() => reason,
+                reason => format!(": \"{reason}\""),
+            };
+            format!("the server closed the connection with code {code}{meaning}{reason}")
         }
         Closed::Failed(error) => error.to_string(),
         Closed::Broken(broken) if bytes.is_empty() => broken.to_string(),
@@ -88,14 +93,6 @@ fn meaning(code: u16) -> Option<&'static str> {
     })
 }
 
-/// Bytes of the peer as text of one line.
-pub fn shown(bytes: &[u8]) -> String {
-    const CHARACTERS_MAX: usize = 120;
-    let text = String::from_utf8_lossy(bytes);
-    let short: String = text.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect();
-    if text.chars().nth(CHARACTERS_MAX).is_some() { format!("{short}…") } else { short }
-}
-
 #[cfg(test)]
 mod tests {
     use drivers::Broken;
@@ -105,12 +102,14 @@ mod tests {
     #[test]
     fn an_end_says_what_was_seen_of_it() {
         let check = |why: Closed, bytes: &str, expected: &str| assert_eq!(words(&why, bytes), expected);
+        let goodbye = |code, reason: &str| Closed::ByPeer(Some(Goodbye { code, reason: reason.into() }));
+        check(goodbye(1013, ""), "", "the server closed the connection with code 1013 (try again later)");
+        check(goodbye(4_321, ""), "", "the server closed the connection with code 4321");
         check(
-            Closed::ByPeer(Some(1013)),
+            goodbye(4001, "login \u{7}first"),
             "",
-            "the server closed the connection with code 1013 (try again later)",
+            "the server closed the connection with code 4001: \"login \\u{7}first\"",
         );
-        check(Closed::ByPeer(Some(4_321)), "", "the server closed the connection with code 4321");
         check(Closed::Broken(Broken::NotUtf8), "", "text that is not UTF-8");
         check(
             Closed::Broken(Broken::Protocol("unknown opcode")),

@@ -45,11 +45,22 @@ const PHASE_NAMES: [&str; PHASES] = [
 /// The counters that every source begins with, and what they are for.
 pub(crate) fn counter_roles() -> Vec<(&'static str, Role)> {
     let phases = PHASE_NAMES.into_iter().map(|name| (name, Role::ArrivalPhase));
-    phases.chain(shutdown::COUNTERS.into_iter().map(|name| (name, Role::Shutdown))).collect()
+    let shutdown = shutdown::COUNTERS.into_iter().map(|name| (name, Role::Shutdown));
+    phases.chain(shutdown).chain(REDIRECT_COUNTERS.into_iter().map(|name| (name, Role::Redirects))).collect()
 }
 
+/// Whether a status says that the answer is elsewhere; of 3xx, 300 and 304 do not.
+pub fn is_redirect(status: u16) -> bool {
+    matches!(status, 301 | 302 | 303 | 307 | 308)
+}
+
+/// In the order of `Role::Redirects`.
+const REDIRECT_COUNTERS: [&str; 2] = ["right_answers", "redirects"];
+const RIGHT_ANSWERS: usize = PHASES + shutdown::COUNTERS.len();
+const REDIRECTS: usize = RIGHT_ANSWERS + 1;
+
 /// Counters of a source's own, behind those of every source.
-const OWN_COUNTERS_AT: usize = PHASES + shutdown::COUNTERS.len();
+const OWN_COUNTERS_AT: usize = RIGHT_ANSWERS + REDIRECT_COUNTERS.len();
 /// Where workers meet.
 const LOAD_IS_OVER: usize = 0;
 

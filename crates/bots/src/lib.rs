@@ -7,7 +7,7 @@ mod arena;
 pub mod catalog;
 pub mod chat;
 pub mod echo;
-mod ends;
+pub mod ends;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod grid;

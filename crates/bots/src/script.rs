@@ -11,7 +11,7 @@ use std::rc::Rc;
 use std::sync::{Arc, OnceLock};
 
 use drivers::websocket::{Message, Received};
-use drivers::{Closed, Driver, WebSocket};
+use drivers::{Closed, Driver, Upgrade, WebSocket};
 use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
 use hashbrown::HashMap;
 use measure::names::OPEN_TIME;
@@ -214,7 +214,8 @@ where
         self.bots[bot as usize].sockets.retain(|(_, known)| *known != connection);
         ends::count(&why, ctx);
         let (code, reason) = match &why {
-            Closed::ByPeer(code) => (code.unwrap_or(NO_CLOSE_FRAME), String::new()),
+            Closed::ByPeer(Some(goodbye)) => (goodbye.code, goodbye.reason.to_string()),
+            Closed::ByPeer(None) => (NO_CLOSE_FRAME, String::new()),
             other => (NO_CLOSE_FRAME, ends::words(other, &ends::shown(ctx.error_excerpt()))),
         };
         let is_clean = matches!(why, Closed::ByPeer(Some(_)));
@@ -263,6 +264,17 @@ fn tell_some(at_ns: u64, words: impl FnOnce() -> Option<String>) {
     {
         listener(at_ns, &words);
     }
+}
+
+/// Headers that the handshake writes itself, and what would end a line.
+fn can_be_sent((name, value): &(String, String)) -> bool {
+    let lower = name.to_ascii_lowercase();
+    let is_token = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte);
+    !name.is_empty()
+        && name.bytes().all(is_token)
+        && !matches!(lower.as_str(), "upgrade" | "connection")
+        && !lower.starts_with("sec-websocket-")
+        && !value.contains(|letter: char| letter.is_control() && letter != '\t')
 }
 
 /// Messages that owe nothing.
@@ -322,7 +334,9 @@ where
         }
         tell_of(&command, ctx.now_ns());
         match command {
-            Command::Open { socket, url, .. } => self.open(bot, socket, &url, ctx),
+            Command::Open { socket, url, protocols, headers } => {
+                self.open(bot, socket, &url, Upgrade { headers, subprotocols: protocols }, ctx);
+            }
             Command::Send { socket, data, planned_ns } => self.send(bot, socket, &data, planned_ns, ctx),
             Command::Close { socket } => {
                 let Some(connection) = self.connection_of(bot, socket) else { return };
@@ -354,21 +368,32 @@ where
         }
     }
 
-    fn open(&mut self, bot: u32, socket: u32, url: &str, ctx: &mut BotContext<'_, D>) {
+    fn open(&mut self, bot: u32, socket: u32, url: &str, upgrade: Upgrade, ctx: &mut BotContext<'_, D>) {
         let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
         let (authority, path) = rest.split_at(rest.find(['/', '?']).unwrap_or(rest.len()));
-        let address = ctx.known_address();
-        let Some(mut address) = address.filter(|_| authority == self.authority || self.is_target(authority))
-        else {
-            let words = format!("{authority} is not the server of --target, and no other is loaded");
-            if let Ok(script) = &mut self.script {
-                script.closed(bot, socket, NO_CLOSE_FRAME, &words, false, ctx.now_ns());
+        let is_target = authority == self.authority || self.is_target(authority);
+        let words = match (
+            ctx.known_address().filter(|_| is_target),
+            upgrade.headers.iter().find(|one| !can_be_sent(one)),
+        ) {
+            (Some(mut address), None) => {
+                let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
+                address.path = plan::percent::encoded(&path).into_owned();
+                address.upgrade.headers.extend(upgrade.headers);
+                address.upgrade.subprotocols.extend(upgrade.subprotocols);
+                let connection = ctx.open_at(bot, address);
+                return self.bots[bot as usize].sockets.push((socket, connection));
             }
-            return ctx.error_with(FAILED, || words);
+            (None, _) => format!("{authority} is not the server of --target, and no other is loaded"),
+            (_, Some((name, _))) => format!(
+                "the header {} cannot be sent with a WebSocket handshake",
+                ends::shown(name.as_bytes())
+            ),
         };
-        address.path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        let connection = ctx.open_at(bot, address);
-        self.bots[bot as usize].sockets.push((socket, connection));
+        if let Ok(script) = &mut self.script {
+            script.closed(bot, socket, NO_CLOSE_FRAME, &words, false, ctx.now_ns());
+        }
+        ctx.error_with(FAILED, || words);
     }
 
     /// With the port of the scheme written out.

@@ -1,5 +1,6 @@
 //! Where to connect: resolved, pinned, with the names that the protocol repeats.
 
+use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
@@ -13,6 +14,8 @@ pub struct Address {
     pub socket: SocketAddr,
     /// as it goes into the Host header, with the port where it is not the usual one
     pub host: String,
+    /// what is shown while a connection opens, where the protocol has a place for it (Redis, Hazelcast)
+    pub login: Option<Login>,
     /// path and query, beginning with `/`
     pub path: String,
     /// TLS, for schemes over it
@@ -20,6 +23,41 @@ pub struct Address {
     /// the longest reply that is taken, bytes: a longer one ends the connection. Drivers whose protocol has a smaller limit
     /// of its own keep that
     pub reply_bytes_max: usize,
+    /// what a WebSocket handshake says besides; other protocols have no use for it
+    pub upgrade: Upgrade,
+}
+
+/// What a WebSocket handshake says besides what the protocol asks for.
+#[derive(Clone, Default, PartialEq, Eq)]
+pub struct Upgrade {
+    /// name and value, with secrets filled in; none of them is one that the handshake itself sends, but `Host` may be
+    pub headers: Vec<(String, String)>,
+    /// offered in this order; the server may choose one of them
+    pub subprotocols: Vec<String>,
+}
+
+/// Without the values of the headers, which may be secrets.
+impl std::fmt::Debug for Upgrade {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
+        f.debug_struct("Upgrade").field("headers", &names).field("subprotocols", &self.subprotocols).finish()
+    }
+}
+
+/// A password, and whose it is.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Login {
+    /// `None`: the server's own
+    pub user: Option<String>,
+    /// never shown
+    pub password: String,
+}
+
+/// Without the password.
+impl fmt::Debug for Login {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Login").field("user", &self.user).finish_non_exhaustive()
+    }
 }
 
 /// Certificates of an authority to trust besides the usual ones.

@@ -73,7 +73,8 @@ pub enum OpenError {
     /// The network has no way there.
     #[error("unreachable: {0}")]
     Unreachable(io::Error),
-    /// The server speaks the protocol and says that it takes no connections now (status 429 or 503).
+    /// The server speaks the protocol and does not take this connection: it is full (status 429 or 503), or wants credentials
+    /// (401, 403 or 407). What it answered.
     #[error("rejected by the server: it answered {0}")]
     Rejected(String),
     /// The server answered, but not as this protocol asks.
@@ -149,12 +150,21 @@ impl From<io::Error> for OpenError {
 pub enum Closed {
     /// It never opened.
     NotOpened(OpenError),
-    /// The peer ended it; a protocol's close code where it gave one.
-    ByPeer(Option<u16>),
+    /// The peer ended it; its protocol's goodbye where it sent one.
+    ByPeer(Option<Goodbye>),
     /// The kernel reported an error on it.
     Failed(io::Error),
     /// The peer broke the protocol.
     Broken(Broken),
+}
+
+/// How a peer said that it ends a connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Goodbye {
+    /// close code; 1005 stands for none
+    pub code: u16,
+    /// its words, at most 123 bytes; often empty, which takes no memory
+    pub reason: Box<str>,
 }
 
 /// The peer broke the protocol.

@@ -51,6 +51,26 @@ pub(crate) fn code(fields: &::http::HeaderMap, known: Option<u8>) -> Option<u8> 
     Some(if is_one { first } else { UNKNOWN })
 }
 
+/// The text of a status, which `grpc-message` carries percent-encoded. What is no such encoding stays as it is, since the text
+/// of an error must not get lost.
+pub(crate) fn message_text(value: &[u8]) -> Vec<u8> {
+    let digit = |at: usize| value.get(at).and_then(|digit| char::from(*digit).to_digit(16));
+    let (mut text, mut at) = (Vec::with_capacity(value.len()), 0);
+    while let Some(&byte) = value.get(at) {
+        match (byte, digit(at + 1), digit(at + 2)) {
+            (b'%', Some(high), Some(low)) => {
+                text.push((high * 16 + low) as u8);
+                at += 3;
+            }
+            _ => {
+                text.push(byte);
+                at += 1;
+            }
+        }
+    }
+    text
+}
+
 /// Before each message: whether it is compressed, and its length.
 const PREFIX_BYTES: usize = 5;
 
@@ -215,6 +235,19 @@ mod tests {
             [(&["0", "13"][..], None), (&["13", "0"], None), (&["0"], Some(5)), (&["ok"], None)]
         {
             assert_eq!(code(codes, known), Some(UNKNOWN), "{codes:?}");
+        }
+    }
+
+    #[test]
+    fn the_text_of_a_status_is_decoded_and_what_is_no_encoding_stays() {
+        for (sent, text) in [
+            ("Error%20deserializing%20request", "Error deserializing request"),
+            ("kaputt: %C3%A4%0a100%25", "kaputt: ä\n100%"),
+            ("100% of %2", "100% of %2"),
+            ("%zz%+1", "%zz%+1"),
+            ("", ""),
+        ] {
+            assert_eq!(String::from_utf8(message_text(sent.as_bytes())).unwrap(), text, "{sent}");
         }
     }
 

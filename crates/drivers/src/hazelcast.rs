@@ -5,7 +5,7 @@
 //! after each change (`Reply::Owners`), so that who has connections to all of them sends each operation to its owner.
 //! The path of the address is the map's name, with `?cluster=NAME` behind it where the cluster is not called `dev`.
 //! A connection under load is never silent for long enough to need a heartbeat, and operations have no deadline here: so
-//! the session's clock stands still. Not here: passwords, which connection an operation takes.
+//! the session's clock stands still. Not here: which connection an operation takes.
 
 use std::io::{self, IoSlice, Write as _};
 use std::net::{IpAddr, SocketAddr};
@@ -88,8 +88,8 @@ impl Driver for Hazelcast {
         let (map, cluster) = map_and_cluster(&to.path);
         let credentials = Credentials {
             cluster_name: cluster.to_owned(),
-            username: None,
-            password: None,
+            username: to.login.as_ref().and_then(|login| login.user.clone()),
+            password: to.login.as_ref().map(|login| login.password.clone()),
             client_uuid: Uuid::from_random(fastrand::u128(..)),
             client_name: "stepladder".to_owned(),
         };

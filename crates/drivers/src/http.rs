@@ -31,6 +31,36 @@ pub trait Http: for<'a> Driver<Send<'a> = Outgoing<'a, Self::Prepared>, Received
 
     /// Puts a request into that form.
     fn prepare(parts: &Parts<'_>) -> Self::Prepared;
+
+    /// What the body of the last answer is whose head has come, although its body may still be on its way. For the first look
+    /// at a server, which has one request open.
+    fn media(&self) -> Option<Media> {
+        None
+    }
+}
+
+/// What a body is, as far as the first look at a server tells it apart.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Media {
+    /// `text/event-stream`: events that come as they happen, mostly without an end
+    EventStream,
+    /// `text/html`: a page for people
+    Html,
+    /// anything else, or not said
+    Other,
+}
+
+impl Media {
+    /// As a `Content-Type` says it, with or without parameters.
+    pub fn of(content_type: Option<&[u8]>) -> Media {
+        let name =
+            content_type.and_then(|value| value.split(|byte| *byte == b';').next()).unwrap_or_default();
+        match name.trim_ascii() {
+            name if name.eq_ignore_ascii_case(b"text/event-stream") => Media::EventStream,
+            name if name.eq_ignore_ascii_case(b"text/html") => Media::Html,
+            _ => Media::Other,
+        }
+    }
 }
 
 /// A request as people write it.

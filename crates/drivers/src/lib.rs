@@ -17,12 +17,13 @@ pub mod redis;
 pub mod tcp;
 pub mod websocket;
 
+mod shown;
 mod shutdown;
 mod stream;
 mod unfinished;
 
-pub use address::{Address, Authority, TlsSettings};
-pub use driver::{Broken, Closed, Driver, OpenError, Refused};
+pub use address::{Address, Authority, Login, TlsSettings, Upgrade};
+pub use driver::{Broken, Closed, Driver, Goodbye, OpenError, Refused};
 pub use grid::Grid;
 pub use grpc::Grpc;
 pub use hazelcast::Hazelcast;
@@ -31,6 +32,7 @@ pub use messages::Messages;
 pub use nowhere::Nowhere;
 pub use read_buffer::ReadBuffer;
 pub use redis::Redis;
+pub use shown::shown;
 pub use tcp::Tcp;
 pub use unfinished::{Exhausted, FREE_BYTES, Reservation, UNFINISHED_BYTES_MAX};
 pub use websocket::WebSocket;

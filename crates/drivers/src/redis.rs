@@ -4,8 +4,8 @@
 //! is only referred to: a thousand of them in flight take no memory each. A reply is heard
 //! as soon as it is whole; a large value is read straight to where it stays, so that what already came is not copied
 //! again with each read.
-//! The path of the address is the number of a database; it is selected while the connection opens, which also shows that
-//! the server speaks this protocol. Not here: passwords, clusters.
+//! The path of the address is the number of a database; it is selected while the connection opens, behind the password where
+//! there is one, which also shows that the server speaks this protocol. Not here: clusters.
 
 pub mod resp;
 
@@ -20,7 +20,7 @@ use bytes::Bytes;
 use socket2::Socket;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
-use crate::address::Address;
+use crate::address::{Address, Login};
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::grid::{Grid, Kind, Operation, Received, Reply};
@@ -36,8 +36,8 @@ const HELD_BYTES_MAX: usize = 128 << 20;
 const SLICES: usize = 64;
 /// An incomplete reply that needs at least so much more is read to a place of its own.
 const LARGE_FROM_BYTES: usize = 16 * 1024;
-/// No answer to SELECT is longer.
-const SELECTED_BYTES_MAX: usize = 4 * 1024;
+/// No answer to AUTH or SELECT is longer.
+const OPENING_BYTES_MAX: usize = 4 * 1024;
 const PROTOCOL: &str = "Redis";
 /// What the longest reply may have beyond the longest value of the plan.
 const UNPLANNED_BYTES: usize = 1 << 20;
@@ -107,11 +107,13 @@ impl Driver for Redis {
             "" => "0",
             number => number,
         };
-        let mut command = Vec::new();
-        resp::command(&mut command, &[b"SELECT", database.as_bytes()]);
-        stream.write_all(&command).await?;
-        stream.flush().await?;
-        selected(&mut stream).await?;
+        if let Some(Login { user, password }) = &to.login {
+            let user = user.as_ref().map(|user| user.as_bytes());
+            let words: Vec<&[u8]> =
+                [b"AUTH".as_slice()].into_iter().chain(user).chain([password.as_bytes()]).collect();
+            carried_out(&mut stream, &words).await?;
+        }
+        carried_out(&mut stream, &[b"SELECT", database.as_bytes()]).await?;
         Ok(Redis::over(stream, to.reply_bytes_max))
     }
 
@@ -273,17 +275,22 @@ impl Redis {
     }
 }
 
-/// Waits for the reply to `SELECT`.
-async fn selected(stream: &mut Stream) -> Result<(), OpenError> {
+/// Sends a command and waits until it is carried out. Errors: what the server says instead.
+async fn carried_out(stream: &mut Stream, words: &[&[u8]]) -> Result<(), OpenError> {
+    let mut command = Vec::new();
+    resp::command(&mut command, words);
+    stream.write_all(&command).await?;
+    stream.flush().await?;
+    let asked = String::from_utf8_lossy(words.first().copied().unwrap_or_default());
     let wrong = |why: String| OpenError::WrongProtocol { protocol: PROTOCOL, why };
     let (mut heard, mut part) = (Vec::new(), [0; 512]);
     loop {
         match resp::reply(&heard) {
             Ok(Some((Resp::Simple(b"OK"), length))) if length == heard.len() => return Ok(()),
             Ok(Some((Resp::Error(words), _))) => return Err(OpenError::Rejected(shown(words))),
-            Ok(None) if heard.len() < SELECTED_BYTES_MAX => {}
+            Ok(None) if heard.len() < OPENING_BYTES_MAX => {}
             Ok(_) | Err(_) => {
-                return Err(wrong(format!("it answered SELECT with \"{}\"", shown(&heard))));
+                return Err(wrong(format!("it answered {asked} with \"{}\"", shown(&heard))));
             }
         }
         match stream.read(&mut part).await? {

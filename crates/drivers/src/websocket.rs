@@ -7,6 +7,7 @@ pub mod codec;
 pub mod frame;
 pub mod handshake;
 
+use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -46,7 +47,7 @@ impl Driver for WebSocket {
     fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Connecting, OpenError> {
         let socket = connect::begin(to.socket, from)?;
         let key = handshake::random_key();
-        let request = handshake::request(&to.host, &to.path, &key);
+        let request = handshake::request(&to.host, &to.path, &key, &to.upgrade);
         let sent_bytes = if to.tls.is_some() { 0 } else { connect::send_now(&socket, &request)? };
         Ok(Connecting { socket, key, request, sent_bytes })
     }
@@ -60,7 +61,7 @@ impl Driver for WebSocket {
         let mut stream = Stream::over(tcp, to, |tls| &tls.config).await?;
         stream.write_all(&begin_connect.request[begin_connect.sent_bytes..]).await?;
         stream.flush().await?;
-        let carried = await_answer(&mut stream, &begin_connect.key).await?;
+        let carried = await_answer(&mut stream, &begin_connect.key, &to.upgrade.subprotocols).await?;
         Ok(WebSocket::new(stream, carried))
     }
 
@@ -111,16 +112,33 @@ impl WebSocket {
 }
 
 /// What follows the answer's header already belongs to the frames.
-async fn await_answer(stream: &mut Stream, key: &str) -> Result<Vec<u8>, OpenError> {
+async fn await_answer(stream: &mut Stream, key: &str, offered: &[String]) -> Result<Vec<u8>, OpenError> {
     let mut answer = Vec::with_capacity(256);
     loop {
         if stream.read_buf(&mut answer).await? == 0 {
             return Err(OpenError::ClosedEarly);
         }
-        if let Some(header_bytes) = handshake::read_answer(&answer, key)? {
-            return Ok(answer.split_off(header_bytes));
+        match handshake::read_answer(&answer, key, offered) {
+            Ok(Some(header_bytes)) => return Ok(answer.split_off(header_bytes)),
+            Ok(None) => {}
+            Err(refusal) => {
+                read_what_is_there(stream, &mut answer).await;
+                return Err(handshake::read_answer(&answer, key, offered).err().unwrap_or(refusal));
+            }
         }
     }
+}
+
+/// The body of a refusal may follow in a packet of its own. It is not waited for: it may never come.
+async fn read_what_is_there(stream: &mut Stream, answer: &mut Vec<u8>) {
+    const EXCERPT_BYTES: usize = 1024;
+    let mut room = [0; EXCERPT_BYTES];
+    let read = poll_fn(|cx| match stream::poll_read(stream, cx, &mut room) {
+        Poll::Ready(Ok(count)) => Poll::Ready(count),
+        Poll::Ready(Err(_)) | Poll::Pending => Poll::Ready(0),
+    });
+    let count = read.await;
+    answer.extend_from_slice(&room[..count]);
 }
 
 #[cfg(test)]

@@ -22,6 +22,7 @@ impl<D: Driver> BotContext<'_, D> {
         let state = &mut *self.state;
         let hold_ns = (state.shared.timeline.hold_ns(), state.shared.timeline.drain_ns());
         let ledger = state.ledger.as_mut().expect("these bots asked for a ledger");
+        ledger.read_after(bot, at_ns, state.read_lag_ns);
         ledger.deliveries(bot, at_ns, hold_ns, state.recorder.delivery_latencies())
     }
 

@@ -15,7 +15,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Waker};
 
-use drivers::{Address, OpenError};
+use drivers::{Address, OpenError, Upgrade};
 use measure::{Interval, LedgerPart};
 use plan::{WorkerPlan, WorkloadSettings as _};
 
@@ -220,9 +220,11 @@ fn play_to<B>(
         let address = move |&socket: &std::net::SocketAddr| Address {
             socket,
             host: "simulated".to_owned(),
+            login: None,
             path: path.clone(),
             tls: None,
             reply_bytes_max: plan.bots.reply_bytes_max(),
+            upgrade: Upgrade::default(),
         };
         plan.sockets().iter().map(address)
     };

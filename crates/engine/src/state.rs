@@ -89,6 +89,8 @@ pub(crate) struct WorkerState<D: Driver> {
     error_excerpt: Vec<u8>,
     /// the last reading of the clock
     pub(crate) now_ns: u64,
+    /// how long what is being read was there before
+    pub(crate) read_lag_ns: u64,
 }
 
 impl<D: Driver> WorkerState<D> {
@@ -114,6 +116,7 @@ impl<D: Driver> WorkerState<D> {
             ledger: None,
             error_excerpt: Vec::new(),
             now_ns: 0,
+            read_lag_ns: 0,
         }
     }
 

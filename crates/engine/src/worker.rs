@@ -216,9 +216,10 @@ impl<B: Bots> Worker<B> {
     fn receive(&mut self, id: ConnectionId, bytes: usize, clock: &impl Clock) {
         let at_ns = clock.now_ns();
         self.state.now_ns = at_ns;
+        self.state.read_lag_ns = at_ns.saturating_sub(self.readable_since_ns);
         if bytes > 0 {
             let phase = self.state.phase(at_ns);
-            self.state.recorder.receive_lag(phase, at_ns.saturating_sub(self.readable_since_ns));
+            self.state.recorder.receive_lag(phase, self.state.read_lag_ns);
         }
         while let Some(connection) = self.state.connections.get_mut(id) {
             let (bot, driver, is_open) = match &mut connection.state {

@@ -107,9 +107,9 @@ fn by_the_client(pieces: &[&[u8]]) -> (Vec<Heard>, Vec<Vec<u8>>) {
                     break 'reads;
                 }
             }
-            if let Some(Closed::ByPeer(code)) = codec.ended() {
+            if let Some(Closed::ByPeer(goodbye)) = codec.ended() {
                 // 1005 stands for a close without a code and is never sent.
-                heard.push(Close(code.filter(|code| *code != 1005)));
+                heard.push(Close(goodbye.map(|goodbye| goodbye.code).filter(|code| *code != 1005)));
                 break 'reads;
             }
         }

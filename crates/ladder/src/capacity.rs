@@ -219,7 +219,7 @@ fn of_goals(unit: LoadUnit, trials: &[Judged], search: &SearchSchedule) -> Capac
 fn of_search(unit: LoadUnit, trials: &[Judged], search: &SearchSchedule) -> Capacity {
     let found = search.bounds(trials);
     let of_subject: Vec<&Judged> = trials.iter().filter(|trial| trial.is_rung()).collect();
-    let by_objectives = |trial: &Judged| Some((trial.met?, search.share_of_full(trial)));
+    let by_objectives = |trial: &Judged| Some((search.told(trial)?, search.share_of_full(trial)));
     let bounds = (found.lower, found.upper);
     let capacity = between(unit, &rungs(&of_subject, by_objectives), bounds, found.irregular.clone());
     let seconds = |ns: u64| ns as f64 / 1e9;

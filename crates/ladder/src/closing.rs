@@ -11,20 +11,58 @@ use std::fmt;
 use measure::{LoadUnit, Summary};
 
 use crate::contract::{Climb, Rung};
+use crate::disturbance::Disturbance;
 use crate::gate::GateResult;
+use crate::judge::Verdict;
 use crate::wording::{show_bytes, show_many, show_ns, show_number, show_share};
 
 /// What is shown for a figure that may not be stated.
 pub const NOT_STATED: &str = "—";
+
+/// Columns that go first where a table is wider than it may be: those that tell least of the server's users. What is not
+/// named here stays.
+const LEAST_TELLING_FIRST: [&str; 24] = [
+    "mem",
+    "bots CPU",
+    "mem",
+    "pace",
+    "serv. p50",
+    "tick p50",
+    "deliv. p50",
+    "resp. p50",
+    "p50",
+    "open min",
+    "rate/s",
+    "frames/s",
+    "speed-up",
+    "resp./s",
+    "lag p99",
+    "server CPU",
+    "serv. p99",
+    "tick p99",
+    "resp. mean",
+    "deliv./s",
+    "failed",
+    "unread",
+    "lost",
+    "late",
+];
+/// Between two columns.
+const GAP: usize = 2;
+/// Behind the verdict of a rung that passed although something disturbed it.
+const DISTURBED: char = '*';
 
 /// The closing page in parts, for whoever wants to colour or lay it out; `Display` is the plain text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Closing {
     /// one; of a sweep one per cell
     pub tables: Vec<Table>,
+    /// what a mark in the tables stands for
+    pub marks: Vec<String>,
     /// the books of deliveries: a line per rung, and one more where some receivers are judged separately
     pub books: Vec<String>,
-    /// one line per rung that did not pass: load, verdict, reason; of a sweep the first of each cell
+    /// one line per rung that did not pass, or of which more must be known: load, verdict, reason; of a sweep the first of each
+    /// cell
     pub notes: Vec<String>,
     /// each gate, whether it was met, and what was found
     pub gates: Vec<String>,
@@ -55,7 +93,7 @@ pub fn closing(climb: &Climb) -> Closing {
         (cells::tables(climb), cells::notes(climb))
     } else {
         let all: Vec<usize> = (0..climb.rungs.len()).collect();
-        (vec![table(climb, None, all, unit, &columns())], climb.rungs.iter().filter_map(note).collect())
+        (vec![table(climb, None, all, unit, &columns())], notes(&climb.rungs))
     };
     let worded = climb.conclusions.iter().map(|part| (part.id.as_str(), part.text.clone()));
     let (mut answers, mut conclusions) = (Vec::new(), Vec::new());
@@ -67,7 +105,58 @@ pub fn closing(climb: &Climb) -> Closing {
     }
     let books = climb.rungs.iter().flat_map(books).collect();
     let gates = climb.gates.iter().map(gate).collect();
-    Closing { tables, books, notes, gates, answers, conclusions }
+    Closing { tables, marks: marks(&climb.rungs), books, notes, gates, answers, conclusions }
+}
+
+/// What was met although something took the CPU is met: a mark says so, and one line what the mark is.
+fn marks(rungs: &[Rung]) -> Vec<String> {
+    let share = |rung: &&Rung| rung.disturbed_share.unwrap_or(0.0);
+    let most = rungs.iter().filter(|rung| is_marked(rung)).max_by(|a, b| share(a).total_cmp(&share(b)));
+    let Some(found) = most.and_then(|rung| rung.disturbance.as_ref()) else { return Vec::new() };
+    let share = show_share(found.share().unwrap_or(1.0));
+    vec![format!(
+        "{DISTURBED} up to {share} of a hold was disturbed: {}; what was met despite it is met",
+        found.culprit()
+    )]
+}
+
+/// What else must be known of a rung: the words of its disturbance stand at the end of its remark.
+fn remark_without_disturbance(rung: &Rung) -> Option<&str> {
+    let remark = rung.remark.as_deref()?;
+    let disturbed = rung.disturbance.as_ref().and_then(Disturbance::in_words);
+    let others = disturbed.and_then(|words| remark.find(&words)).map_or(remark, |at| &remark[..at]);
+    Some(others.trim_end_matches("; ")).filter(|others| !others.is_empty())
+}
+
+fn is_marked(rung: &Rung) -> bool {
+    rung.verdict == Verdict::Pass && rung.disturbance.is_some()
+}
+
+/// `PASS*`
+fn verdict(rung: &Rung) -> Option<String> {
+    let mark = if is_marked(rung) { DISTURBED.to_string() } else { String::new() };
+    Some(format!("{}{mark}", rung.verdict))
+}
+
+/// What must be known of each rung; loads that passed with the same words share a line.
+fn notes(rungs: &[Rung]) -> Vec<String> {
+    let mut notes: Vec<(Vec<&Rung>, String)> = Vec::new();
+    for rung in rungs {
+        let Some(words) = words_of_note(rung) else { continue };
+        match notes.last_mut() {
+            Some((alike, said))
+                if *said == words && rung.verdict == Verdict::Pass && alike[0].verdict == rung.verdict =>
+            {
+                alike.push(rung);
+            }
+            _ => notes.push((vec![rung], words)),
+        }
+    }
+    let line = |(rungs, words): (Vec<&Rung>, String)| {
+        let loads: Vec<String> = rungs.iter().map(|rung| show_number(rung.load)).collect();
+        format!("{} {}: {} — {words}", loads.join(", "), rungs[0].load_unit, rungs[0].verdict)
+    };
+    notes.into_iter().map(line).collect()
 }
 
 /// Rows of these rungs, without the columns that none of them fills. The first column is the load, in its unit.
@@ -120,7 +209,7 @@ fn columns() -> Vec<Column> {
     }
     vec![
         ("load", |rung| Some(show_number(rung.load))),
-        ("verdict", |rung| Some(rung.verdict.to_string())),
+        ("verdict", verdict),
         ("late", |rung| share(rung.ticks.as_ref()?.late_share)),
         ("tick p50", |rung| ns(&rung.ticks.as_ref()?.interval_ns, |summary| summary.p50)),
         ("tick p99", |rung| ns(&rung.ticks.as_ref()?.interval_ns, |summary| summary.p99)),
@@ -128,6 +217,10 @@ fn columns() -> Vec<Column> {
         ("pace", |rung| share(rung.pace_share)),
         ("deliv./s", |rung| Some(show_many(rung.deliveries.as_ref()?.rate_per_s?.round() as u64))),
         ("lost", |rung| Some(show_many(rung.deliveries.as_ref()?.sum.lost))),
+        ("unread", |rung| {
+            let unread = rung.deliveries.as_ref()?.sum.unread;
+            (unread > 0).then(|| show_many(unread))
+        }),
         ("deliv. p50", |rung| ns(&rung.deliveries.as_ref()?.latency_ns, |summary| summary.p50)),
         ("deliv. p99", |rung| ns(&rung.deliveries.as_ref()?.latency_ns, |summary| summary.p99)),
         ("resp. p50", |rung| ns(&rung.response_ns, |summary| summary.p50)),
@@ -157,6 +250,9 @@ fn books(rung: &Rung) -> Vec<String> {
         format!("{} to {}", show_many(sum.owed_min), show_many(sum.owed_max))
     };
     let mut parts = vec![format!("{owed} deliveries owed"), format!("{} lost", show_many(sum.lost))];
+    if sum.unread > 0 {
+        parts.push(format!("{} unread because the bots had no time", show_many(sum.unread)));
+    }
     if books.drops_are_told {
         parts.push(format!("{} dropped", show_many(sum.dropped)));
         parts.push(format!("{} waiting at the end", show_many(sum.in_flight)));
@@ -196,12 +292,19 @@ fn books(rung: &Rung) -> Vec<String> {
 }
 
 fn note(rung: &Rung) -> Option<String> {
-    let parts: Vec<&str> = [&rung.reason, &rung.remark].into_iter().flatten().map(String::as_str).collect();
+    notes(std::slice::from_ref(rung)).pop()
+}
+
+fn words_of_note(rung: &Rung) -> Option<String> {
+    let remark = match rung.verdict {
+        // Its mark says that it was disturbed.
+        Verdict::Pass => remark_without_disturbance(rung),
+        _ => rung.remark.as_deref(),
+    };
+    let parts: Vec<&str> = [rung.reason.as_deref(), remark].into_iter().flatten().collect();
     // Why it was not judged names the disturbance already.
     let parts = if rung.reason.is_some() && !rung.verdict.counts() { &parts[..1] } else { &parts[..] };
-    (!parts.is_empty()).then(|| {
-        format!("{} {}: {} — {}", show_number(rung.load), rung.load_unit, rung.verdict, parts.join("; "))
-    })
+    (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 /// `gate capacity >= 1000: met (1000 held, 2000 did not)`
@@ -245,16 +348,42 @@ fn heading(id: &str) -> String {
     letters.next().map_or(String::new(), |first| first.to_uppercase().chain(letters).collect())
 }
 
+impl Table {
+    /// The same in at most so many columns of a terminal, without those of its own that tell least; and how many were left out.
+    /// What is not left out may still be wider.
+    pub fn within(&self, most: usize) -> (Table, usize) {
+        let mut table = self.clone();
+        for name in LEAST_TELLING_FIRST {
+            if table.width() <= most {
+                break;
+            }
+            let Some(at) = table.header.iter().rposition(|known| known == name) else { continue };
+            table.header.remove(at);
+            table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+        }
+        let left_out = self.header.len() - table.header.len();
+        (table, left_out)
+    }
+
+    fn widths(&self) -> Vec<usize> {
+        let width_of = |at: usize| {
+            let cells = self.rows.iter().map(|row| &row[at]).chain([&self.header[at]]);
+            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+        };
+        (0..self.header.len()).map(width_of).collect()
+    }
+
+    fn width(&self) -> usize {
+        self.widths().iter().map(|width| width + GAP).sum::<usize>().saturating_sub(GAP)
+    }
+}
+
 impl fmt::Display for Table {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Some(title) = &self.title {
             writeln!(f, "{title}")?;
         }
-        let width_of = |at: usize| {
-            let cells = self.rows.iter().map(|row| &row[at]).chain([&self.header[at]]);
-            cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.header.len()).map(width_of).collect();
+        let widths = self.widths();
         for row in std::iter::once(&self.header).chain(&self.rows) {
             let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:>width$}"));
             writeln!(f, "{}", cells.collect::<Vec<_>>().join("  "))?;
@@ -268,6 +397,9 @@ impl fmt::Display for Closing {
         for (at, table) in self.tables.iter().enumerate() {
             let gap = if at > 0 { "\n" } else { "" };
             write!(f, "{gap}{table}")?;
+        }
+        for line in &self.marks {
+            writeln!(f, "{line}")?;
         }
         for lines in [&self.books, &self.notes, &self.gates] {
             if !lines.is_empty() {

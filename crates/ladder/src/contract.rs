@@ -17,7 +17,7 @@ use ts_rs::TS;
 use crate::capacity::Capacity;
 use crate::disturbance::Disturbance;
 use crate::gate::GateResult;
-use crate::judge::{Evidence, SERVER_EXITED, Verdict};
+use crate::judge::{Evidence, NOBODY_IN, SERVER_EXITED, Verdict};
 use crate::steady::Steadiness;
 
 /// The contract's number.
@@ -235,6 +235,11 @@ impl Rung {
     /// Whether the server's process ended under this load.
     pub(crate) fn server_exited(&self) -> bool {
         self.signal.as_deref() == Some(SERVER_EXITED)
+    }
+
+    /// True when no client was let in, neither before the rung nor during it.
+    pub fn let_nobody_in(&self) -> bool {
+        self.signal.as_deref() == Some(NOBODY_IN)
     }
 }
 

@@ -65,6 +65,10 @@ pub struct Disturbance {
     pub steal_share: Option<f64>,
     /// seconds with throttling, thermal or by a quota
     pub throttled: u32,
+    /// seconds in which another run of Stepladder went on
+    #[serde(default, skip_serializing_if = "is_none")]
+    #[ts(optional, as = "Option<u32>")]
+    pub beside_other_runs: u32,
     /// the most that a worker was kept waiting for a core in a disturbed second
     pub worker_waiting_share: Option<f64>,
     /// cores of the machine that may be used
@@ -73,6 +77,11 @@ pub struct Disturbance {
     pub explains_ticks: f64,
     /// of all messages of the hold, at most this share can be late because of it
     pub explains_messages: f64,
+}
+
+/// Of a count that older readers do not know.
+fn is_none(count: &u32) -> bool {
+    *count == 0
 }
 
 /// What may have disturbed a second, for a page that names what happened in it.
@@ -103,9 +112,18 @@ impl Disturbance {
         self.disturbed > 0
     }
 
+    /// `7 % of the hold was disturbed: the host stole 12 % of the CPU`; `None`: nothing was.
+    pub(crate) fn in_words(&self) -> Option<String> {
+        let share = self.share().filter(|share| *share > 0.0)?;
+        Some(format!("{} of the hold was disturbed: {}", show_share(share), self.culprit()))
+    }
+
     /// Who did it: `other programs used 1.1 of 2 cores (cc1 0.6, dpkg 0.4)`, `the host stole 12 % of the CPU`.
     pub fn culprit(&self) -> String {
         let mut parts = Vec::new();
+        if self.beside_other_runs > 0 {
+            parts.push(format!("another Stepladder run went on for {} s of it", self.beside_other_runs));
+        }
         let share_of_cores = |cores: f64| self.cores.map_or(cores, |all| cores / all);
         if let Some(cores) = self.others_cores.filter(|cores| share_of_cores(*cores) > OTHERS_SHARE_LEAST) {
             let of = self.cores.map_or(String::new(), |all| format!(" of {all:.0}"));
@@ -176,6 +194,7 @@ pub fn disturbance(trial: &Trial) -> Disturbance {
         others.add(host.others_cores);
         steal.add(host.steal_share);
         found.throttled += u32::from(is_throttled(host));
+        found.beside_other_runs += u32::from(is_beside_another_run(host));
         for (name, cores) in &host.programs {
             *found.programs.entry(name.clone()).or_default() += cores;
         }
@@ -340,6 +359,7 @@ pub fn is_disturbed(host: &HostSecond, cores: Option<f64>) -> bool {
     let waiting = host.worker_waiting_share.is_some_and(|share| share > WAITING_SHARE_MOST);
     host.steal_share.is_some_and(|share| share > STEAL_SHARE_MOST)
         || is_throttled(host)
+        || is_beside_another_run(host)
         || (others > OTHERS_SHARE_MOST && !(others <= OTHERS_SHARE_HARMLESS && had_their_cores(host)))
         || (waiting && others > OTHERS_SHARE_LEAST)
 }
@@ -359,6 +379,11 @@ fn subject_busy(host: &HostSecond) -> f64 {
     host.subject_thread.as_ref().map_or(0.0, |(_, cores)| *cores)
 }
 
+/// Two generators with their servers want all cores at the same instants.
+fn is_beside_another_run(host: &HostSecond) -> bool {
+    host.other_runs.is_some_and(|count| count > 0.0)
+}
+
 fn is_throttled(host: &HostSecond) -> bool {
     [host.throttle_events, host.quota_throttle_events].into_iter().flatten().any(|count| count > 0.0)
 }
@@ -368,7 +393,8 @@ fn is_throttled(host: &HostSecond) -> bool {
 /// What is late was due while its thread had no core: stolen by the host, or runnable and waiting. So the share of the
 /// second that the thread was kept from its core bounds it, unless the thread had no slack to catch up.
 fn explained(host: &HostSecond, counts_workers: bool) -> f64 {
-    if is_throttled(host) {
+    // Another run's bots and server wait for each other and for ours: nothing bounds what that did.
+    if is_throttled(host) || is_beside_another_run(host) {
         return 1.0;
     }
     // Without a look at the threads nothing bounds what other programs did to them.

@@ -16,6 +16,7 @@ mod games;
 mod generator;
 mod lookups;
 mod own_lag;
+mod redirects;
 mod requests;
 mod rules;
 mod shutdown;
@@ -35,9 +36,7 @@ use crate::disturbance::{Disturbance, disturbance, least_disturbed};
 use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
 
-use crate::wording::show_share;
-
-pub(crate) use rules::{SERVER_EXITED, most};
+pub(crate) use rules::{NOBODY_IN, SERVER_EXITED, most};
 pub use views::Seen;
 use views::View;
 
@@ -107,6 +106,10 @@ pub struct Terms {
     /// the server surely tells its ticks, and goes on telling when there are none: it is one of ours, and so is its log
     #[serde(default)]
     pub tells_ticks: bool,
+    /// no client of this run is known to have been let in before this trial: neither in the one that comes in before any load
+    /// nor in an earlier trial
+    #[serde(default)]
+    pub is_first_contact: bool,
 }
 
 /// How many messages the plan means to offer.
@@ -241,13 +244,16 @@ pub struct ObjectiveResult {
     pub met: Option<bool>,
     /// over all seconds, in the figure's inner unit; null where it was not measured or is infinite
     pub value: Option<f64>,
-    /// the value for people where it was not met, or what is missing
+    /// the value for people where it was not met, what is missing, or by how many samples it is met without a value
     pub note: Option<String>,
     /// which seconds decided
     pub judged_by: String,
     /// of a percentile that too few samples state: whether the share of samples beyond the bound would meet it
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub met_by_share: Option<bool>,
+    /// where only samples are missing: so many times as many are likely to decide it
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub times_as_many: Option<f64>,
 }
 
 impl Judgement {
@@ -326,6 +332,7 @@ const IN_ORDER: &[Rule] = &[
     // Evidence that no disturbance explains.
     rules::exited,
     shutdown::shutdown,
+    rules::nobody_in,
     requests::connections,
     rules::never_held,
     deliveries::unowed,
@@ -344,6 +351,7 @@ const IN_ORDER: &[Rule] = &[
     rules::certain_objectives,
     // The generator is asked about before the server is.
     generator::limited,
+    deliveries::unread,
     consistency::inconsistent,
     rules::objectives,
     ticks_due::games_missing,
@@ -448,22 +456,21 @@ pub(crate) fn look(objective: &Objective, trial: &Trial, disturbance: &Disturban
     View { trial, fair: None, least: None, disturbance }.look(objective)
 }
 
-/// How the server ended, where it was told to; what it refused; what reads found; how much of the hold was disturbed, by what, and which objectives were judged
+/// How the server ended, where it was told to; what it refused; what reads found; how many answers were redirects; how much of the hold was disturbed, by what, and which objectives were judged
 /// without it.
 fn remark(case: &Case<'_>) -> Option<String> {
-    let parts: Vec<String> = [shutdown::remark, cheats::remark, lookups::remark, games::remark]
-        .iter()
-        .map(|remark| remark(case.trial))
-        .chain([disturbance_remark(case)])
-        .flatten()
-        .collect();
+    let parts: Vec<String> =
+        [shutdown::remark, cheats::remark, lookups::remark, redirects::remark, games::remark]
+            .iter()
+            .map(|remark| remark(case.trial))
+            .chain([disturbance_remark(case)])
+            .flatten()
+            .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 
 fn disturbance_remark(case: &Case<'_>) -> Option<String> {
-    let found = &case.disturbance;
-    let share = found.share().filter(|share| *share > 0.0)?;
-    let mut text = format!("{} of the hold was disturbed: {}", show_share(share), found.culprit());
+    let mut text = case.disturbance.in_words()?;
     let by_fair: Vec<&str> = case
         .outcomes
         .iter()
@@ -501,10 +508,10 @@ fn tightest(terms: &Terms) -> Option<(&Objective, f64)> {
 
 fn evidence(case: &Case<'_>) -> Evidence {
     let result = |asked: &Asked<'_>| {
-        let (value, note) = match &asked.whole {
-            Outcome::Met { value } => (finite(*value), None),
-            Outcome::NotMet { value, shown } => (finite(*value), Some(shown.clone())),
-            Outcome::CannotTell { why } => (None, Some(why.clone())),
+        let (value, note, more) = match &asked.whole {
+            Outcome::Met { value, shown } => (value.and_then(finite), shown.clone(), None),
+            Outcome::NotMet { value, shown } => (finite(*value), Some(shown.clone()), None),
+            Outcome::CannotTell { why, more } => (None, Some(why.clone()), *more),
         };
         let (met, judged_by) = (asked.seen.met(), asked.seen.name().to_owned());
         let met_by_share = if met.is_none() {
@@ -512,7 +519,8 @@ fn evidence(case: &Case<'_>) -> Evidence {
         } else {
             None
         };
-        ObjectiveResult { objective: asked.objective.to_string(), met, value, note, judged_by, met_by_share }
+        let objective = asked.objective.to_string();
+        ObjectiveResult { objective, met, value, note, judged_by, met_by_share, times_as_many: more }
     };
     let own_limit = tightest(case.terms).map(|(_, bound_ns)| generator::OWN_LATENCY_SHARE * bound_ns);
     let change = case.finding.as_ref().and_then(|finding| finding.change.as_ref());

@@ -49,7 +49,7 @@ pub use judge::{
 pub use measure::LoadUnit;
 pub use objective::{Objective, ObjectiveError, Op, Outcome};
 pub use schedule::{
-    Bounds, Goal, Judged, ListSchedule, LoadClass, Loads, Next, NextTrial, Repeats, Schedule, SearchSchedule,
-    Stop, Tally, highest_overload,
+    Bounds, Goal, Judged, LONGER_MOST, ListSchedule, LoadClass, Loads, Next, NextTrial, Repeats, Schedule,
+    SearchSchedule, Stop, Tally, highest_overload, hold_for_ns,
 };
 pub use steady::{Floors, Steadiness, steadiness, warm_up_cut};

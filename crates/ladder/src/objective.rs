@@ -9,14 +9,16 @@ use std::fmt;
 use std::str::FromStr;
 
 use measure::Trial;
-use measure::distribution::{EXCEEDANCES, samples_needed};
+use measure::distribution::samples_needed;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use thiserror::Error;
 
 pub use crate::condition::Op;
 use crate::condition::{Condition, ConditionError, bound_in, split_number};
 use crate::figures::{FigureDoc, FigureValue, Of, Source, UnitKind, sample};
-use crate::wording::show_number;
+use crate::wording::{show_number, show_share};
+
+use beyond::{Beyond, samples_to_meet};
 
 /// One condition that a rung must meet.
 #[derive(Clone, Debug)]
@@ -34,8 +36,10 @@ pub struct Objective {
 pub enum Outcome {
     /// it held
     Met {
-        /// what was measured
-        value: f64,
+        /// what was measured; `None` for a percentile that too few samples state
+        value: Option<f64>,
+        /// for people, how it is known to be met although it has no value
+        shown: Option<String>,
     },
     /// it did not
     NotMet {
@@ -48,6 +52,8 @@ pub enum Outcome {
     CannotTell {
         /// what is missing
         why: String,
+        /// where only samples are missing: as many times as many are likely to decide, > 1
+        more: Option<f64>,
     },
 }
 
@@ -142,33 +148,65 @@ impl Objective {
 
     /// Judges one trial. Pure; a figure that was not measured is `CannotTell` and never zero.
     pub fn evaluate(&self, trial: &Trial) -> Outcome {
+        let met = |value| Outcome::Met { value: Some(value), shown: None };
         match self.figure.read(trial) {
-            FigureValue::Value(value) if self.op.holds(value, self.bound) => Outcome::Met { value },
+            FigureValue::Value(value) if self.op.holds(value, self.bound) => met(value),
             FigureValue::Value(value) => Outcome::NotMet { value, shown: self.figure.unit.show(value) },
-            FigureValue::Infinite if self.op.holds(f64::INFINITY, self.bound) => {
-                Outcome::Met { value: f64::INFINITY }
-            }
+            FigureValue::Infinite if self.op.holds(f64::INFINITY, self.bound) => met(f64::INFINITY),
             FigureValue::Infinite => Outcome::NotMet { value: f64::INFINITY, shown: "never".to_owned() },
-            FigureValue::Absent(why) => Outcome::CannotTell { why: why.to_owned() },
-            FigureValue::TooFew { count, needed } if self.is_surely_exceeded(trial) => {
-                let shown = format!("more than {} (of {count} samples; {needed} state it)", self.bound_text);
-                Outcome::NotMet { value: self.bound, shown }
-            }
-            FigureValue::TooFew { count, needed } => Outcome::CannotTell {
-                why: format!(
-                    "{} needs {} samples and has {}; hold longer",
-                    self.figure.name,
-                    show_number(needed as f64),
-                    show_number(count as f64)
-                ),
+            FigureValue::Absent(why) => Outcome::CannotTell { why: why.to_owned(), more: None },
+            FigureValue::TooFew { count, needed } => match self.beyond(trial, self.bound) {
+                Some(beyond) => self.by_count(&beyond),
+                None => Outcome::CannotTell {
+                    why: format!(
+                        "{} needs {} samples and has {}; hold longer",
+                        self.figure.name,
+                        show_number(needed as f64),
+                        show_number(count as f64)
+                    ),
+                    more: (count > 0).then(|| needed as f64 / count as f64),
+                },
             },
         }
     }
 
-    /// Replies that its percentile needs to be stated; `None` for other figures.
+    /// A percentile that too few samples state, by how many of them lie beyond the bound.
+    ///
+    /// So a server that answers nobody fails even in a short hold, and one that is seldom late passes in it.
+    fn by_count(&self, beyond: &Beyond) -> Outcome {
+        let (bound, allowed) = (&self.bound_text, show_share(beyond.allowed()));
+        let [late, all] = [beyond.late(), beyond.all].map(|count| show_number(count as f64));
+        let were = if beyond.late() == 1 { "was" } else { "were" };
+        if beyond.is_proved_by(beyond.late()) {
+            let shown =
+                format!("more than {bound} ({late} of {all} samples {were} beyond it, {allowed} may be)");
+            return Outcome::NotMet { value: self.bound, shown };
+        }
+        if beyond.is_surely_kept() {
+            let shown = format!("{late} of {all} samples {were} beyond {bound}, {allowed} may be");
+            return Outcome::Met { value: None, shown: Some(shown) };
+        }
+        let needed = beyond.samples_to_decide();
+        let more = (beyond.all > 0).then(|| needed as f64 / beyond.all as f64);
+        let (name, needed) = (self.figure.name, show_number(needed as f64));
+        let why = match beyond.late() {
+            0 => format!("{name} needs {needed} samples to be met and has {all}; hold longer"),
+            _ => format!(
+                "{late} of {all} samples {were} beyond {bound}, where {name} leaves {allowed}; about {needed} samples are likely \
+                 to decide, so hold longer"
+            ),
+        };
+        Outcome::CannotTell { why, more }
+    }
+
+    /// Replies that its percentile needs at the least to be decided: those without a late one that meet an upper bound, and
+    /// otherwise those that state it. `None` for figures that are no percentile of requests.
     pub fn samples_of_responses(&self) -> Option<u64> {
         match self.figure.source {
-            Source::Quantile(Of::Response | Of::Service | Of::SendLag, q) => Some(samples_needed(q)),
+            Source::Quantile(Of::Response | Of::Service | Of::SendLag, q) => Some(match self.op {
+                Op::Less | Op::AtMost => samples_to_meet(q),
+                _ => samples_needed(q),
+            }),
             _ => None,
         }
     }
@@ -194,22 +232,20 @@ impl Objective {
         self.figure.certain_reading(trial).is_some_and(|value| !self.op.holds(value, self.bound))
     }
 
-    /// A percentile that may not be stated can still be known to lie beyond the bound: when a hundred samples lie
-    /// there and they are a larger share than the percentile leaves. So a server that answers nobody fails even in
-    /// a short hold, by the same rule of a hundred samples.
-    fn is_surely_exceeded(&self, trial: &Trial) -> bool {
-        self.beyond(trial, self.bound).is_some_and(|beyond| beyond.is_proved_by(beyond.timed + beyond.never))
-    }
-
     /// Whether the share of samples beyond the bound is as small as the percentile asks, however few samples there are;
     /// `None` without samples, and for figures that are no percentile with an upper bound.
     pub(crate) fn is_met_by_share(&self, trial: &Trial) -> Option<bool> {
         let beyond = self.beyond(trial, self.bound)?;
-        (beyond.all > 0).then(|| !beyond.is_exceeded_by(beyond.timed + beyond.never))
+        (beyond.all > 0).then(|| !beyond.is_exceeded_by(beyond.late()))
+    }
+
+    /// Whether a percentile may be stated, or as many samples lie beyond its bound as that takes; `true` for other figures.
+    pub(crate) fn has_many_samples(&self, trial: &Trial) -> bool {
+        self.beyond(trial, self.bound).is_none_or(|beyond| beyond.are_many())
     }
 
     /// Whether a percentile with an upper bound lies beyond it by more than `ns`, by those messages alone whose time is known,
-    /// and by the same rule of a hundred samples.
+    /// and by the same rules.
     pub(crate) fn is_quantile_missed_by(&self, trial: &Trial, ns: f64) -> bool {
         self.beyond(trial, self.bound + ns).is_some_and(|beyond| beyond.is_proved_by(beyond.timed))
     }
@@ -221,32 +257,10 @@ impl Objective {
         };
         let (values, never) = sample(trial, of).ok()?;
         let timed = values.count_above(bound_ns);
-        Some(Beyond { timed, never, all: values.count() + never, share: 1.0 - q })
-    }
-}
-
-/// How much of a distribution lies beyond a bound.
-#[derive(Clone, Copy, Debug)]
-struct Beyond {
-    /// messages whose time is beyond it
-    timed: u64,
-    /// messages without a time, which are beyond every bound: unanswered, lost, never sent
-    never: u64,
-    /// messages in all
-    all: u64,
-    /// of all messages, the percentile lets so large a share lie beyond
-    share: f64,
-}
-
-impl Beyond {
-    /// More than the percentile leaves.
-    fn is_exceeded_by(&self, count: u64) -> bool {
-        count as f64 > self.share * self.all as f64
-    }
-
-    /// The same, and as many as it takes to state a percentile.
-    fn is_proved_by(&self, count: u64) -> bool {
-        count as f64 >= EXCEEDANCES && self.is_exceeded_by(count)
+        // A tick that is late makes the next one early, and a broadcast is late for all of its members.
+        let counts_singly =
+            !matches!(of, Of::Delivery | Of::TickInterval | Of::TickBusy | Of::ClientInterval);
+        Some(Beyond { timed, never, all: values.count() + never, q, counts_singly })
     }
 }
 
@@ -333,6 +347,7 @@ impl<'de> Deserialize<'de> for Objective {
     }
 }
 
+mod beyond;
 mod unexplained;
 
 #[cfg(test)]

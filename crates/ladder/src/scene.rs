@@ -398,7 +398,9 @@ fn names() -> Arc<MetricNames> {
     let cheats = ["sent", "refused", "accepted"].map(|name| (name, Role::Cheats));
     let lookups = ["hits", "misses"].map(|name| (name, Role::Lookups));
     let games = [("games_failed", Role::GamesFailed)];
-    let further: Vec<(&str, Role)> = shutdown.into_iter().chain(cheats).chain(lookups).chain(games).collect();
+    let redirects = ["right_answers", "redirects"].map(|name| (name, Role::Redirects));
+    let further: Vec<(&str, Role)> =
+        shutdown.into_iter().chain(cheats).chain(lookups).chain(games).chain(redirects).collect();
     let counters: Vec<&str> = counters.chain(further.iter().map(|(name, _)| *name)).collect();
     MetricNames::new(
         &["shot", "ask", "keep"],

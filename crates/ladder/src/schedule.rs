@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use crate::contract::{HoldSpan, Rung};
 use crate::disturbance::disturbance;
 use crate::figures;
-use crate::judge::{Evidence, GoalResult, Judgement, Verdict};
+use crate::judge::{Evidence, GoalResult, Judgement, ObjectiveResult, Verdict};
 
 mod list;
 mod search;
@@ -25,6 +25,17 @@ use search::loss_of;
 
 /// A calibration that was disturbed is held again, so many times in all.
 pub const CALIBRATIONS_MOST: usize = 3;
+/// A load whose trials have too few samples to be decided is held so many times as long as asked at the most.
+pub const LONGER_MOST: u64 = 4;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The shortest hold of whole seconds that gives so many samples at a rate, ns; `None` where the rate is not known.
+///
+/// Arrivals are random: it has four standard deviations more.
+pub fn hold_for_ns(samples: f64, rate_per_s: f64) -> Option<u64> {
+    let seconds = (samples + 4.0 * samples.sqrt()) / rate_per_s;
+    (samples > 0.0 && rate_per_s > 0.0).then(|| (seconds.ceil() as u64).saturating_mul(SECOND_NS))
+}
 
 /// A trial that a schedule asks for.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -64,6 +75,9 @@ pub struct Judged {
     /// whether it met its objectives, also where it was too short to be sure; `None` where it says nothing about the server
     #[serde(default)]
     pub met: Option<bool>,
+    /// it could not be told for want of samples alone, and so many times as many are likely to; 0: not so
+    #[serde(default)]
+    pub times_as_many: f64,
     /// the same to each further goal of a search, in their order
     #[serde(default)]
     pub goals: Vec<Met>,
@@ -91,6 +105,38 @@ pub struct Met {
     pub signal: Option<String>,
     /// as in `Judged`
     pub met: Option<bool>,
+    /// as in `Judged`
+    #[serde(default)]
+    pub times_as_many: f64,
+}
+
+/// What the objectives of a trial say to a schedule.
+struct Said {
+    met: Option<bool>,
+    times_as_many: f64,
+}
+
+impl Said {
+    fn by(verdict: Verdict, signal: Option<&str>, objectives: &[ObjectiveResult]) -> Said {
+        Said {
+            met: loss_of(verdict, signal, objectives),
+            times_as_many: missing_samples(verdict, signal, objectives),
+        }
+    }
+}
+
+/// Whether an objective without an answer is why a trial could not be told; a disturbance for instance is another reason.
+fn is_cause(signal: Option<&str>, one: &ObjectiveResult) -> bool {
+    one.met.is_none() && signal.is_some_and(|signal| one.objective.starts_with(signal))
+}
+
+/// How many times as many samples are likely to decide every objective of a trial that could not be told for want of them
+/// alone; 0 for any other trial.
+fn missing_samples(verdict: Verdict, signal: Option<&str>, objectives: &[ObjectiveResult]) -> f64 {
+    let is_untold = verdict == Verdict::Inconclusive && objectives.iter().any(|one| is_cause(signal, one));
+    let mut times = objectives.iter().filter(|one| one.met.is_none()).map(|one| one.times_as_many);
+    let most = times.try_fold(0.0, |most, one| one.map(|times| f64::max(most, times)));
+    most.filter(|_| is_untold).unwrap_or(0.0)
 }
 
 impl Judged {
@@ -98,15 +144,16 @@ impl Judged {
     pub fn of(trial: &Trial, judgement: Option<&Judgement>) -> Judged {
         let drained = trial.event(kind::DRAIN).is_some_and(|event| event.text == kind::INTERRUPTED);
         let subject_exited = trial.event(kind::SUBJECT_EXITED).is_some();
+        let said = judgement
+            .map(|found| Said::by(found.verdict, found.signal.as_deref(), &found.evidence.objectives));
         Judged {
             purpose: trial.head.purpose,
             load: trial.head.load,
             cell: trial.head.cell.clone(),
             verdict: judgement.map(|judgement| judgement.verdict),
             signal: judgement.and_then(|judgement| judgement.signal.clone()),
-            met: judgement.and_then(|found| {
-                loss_of(found.verdict, found.signal.as_deref(), &found.evidence.objectives)
-            }),
+            met: said.as_ref().and_then(|said| said.met),
+            times_as_many: said.as_ref().map_or(0.0, |said| said.times_as_many),
             goals: judgement.map_or(Vec::new(), |found| of_goals(&found.evidence)),
             held_ns: HoldSpan::of(trial).map_or(0, |hold| hold.held_ns()),
             was_interrupted: trial.event(kind::INTERRUPTED).is_some() || drained,
@@ -120,13 +167,15 @@ impl Judged {
 impl From<&Rung> for Judged {
     /// What the published figures of a rung still tell of it, which is what a capacity needs.
     fn from(rung: &Rung) -> Judged {
+        let said = Said::by(rung.verdict, rung.signal.as_deref(), &rung.evidence.objectives);
         Judged {
             purpose: Purpose::Rung,
             load: rung.load,
             cell: rung.cell.clone().unwrap_or_default(),
             verdict: Some(rung.verdict),
             signal: rung.signal.clone(),
-            met: loss_of(rung.verdict, rung.signal.as_deref(), &rung.evidence.objectives),
+            met: said.met,
+            times_as_many: said.times_as_many,
             goals: of_goals(&rung.evidence),
             held_ns: rung.hold.map_or(0, |hold| hold.held_ns()),
             subject_exited: rung.server_exited(),
@@ -143,21 +192,27 @@ impl Judged {
 
     /// The same trial as a further goal of a search sees it.
     pub(crate) fn to_goal(&self, goal: usize) -> Judged {
-        let mut seen = Judged { goals: Vec::new(), met: None, ..self.clone() };
+        let mut seen = Judged { goals: Vec::new(), met: None, times_as_many: 0.0, ..self.clone() };
         if let Some(found) = self.goals.get(goal) {
             seen.verdict = Some(found.verdict);
             seen.signal.clone_from(&found.signal);
-            seen.met = found.met;
+            (seen.met, seen.times_as_many) = (found.met, found.times_as_many);
         }
         seen
+    }
+
+    /// How long it should have been held, at the most `most_ns`, to be told by every goal; `None` where it was told, or where a
+    /// longer hold would not help.
+    pub(crate) fn should_have_held_ns(&self, most_ns: u64) -> Option<u64> {
+        let times = self.goals.iter().map(|goal| goal.times_as_many).fold(self.times_as_many, f64::max);
+        (times > 0.0).then(|| ((self.held_ns as f64 * times) as u64).next_multiple_of(SECOND_NS).min(most_ns))
     }
 }
 
 fn of_goals(evidence: &Evidence) -> Vec<Met> {
-    let of_goal = |found: &GoalResult| Met {
-        verdict: found.verdict,
-        signal: found.signal.clone(),
-        met: loss_of(found.verdict, found.signal.as_deref(), &found.objectives),
+    let of_goal = |found: &GoalResult| {
+        let Said { met, times_as_many } = Said::by(found.verdict, found.signal.as_deref(), &found.objectives);
+        Met { verdict: found.verdict, signal: found.signal.clone(), met, times_as_many }
     };
     evidence.goals.iter().map(of_goal).collect()
 }

@@ -67,6 +67,9 @@ pub enum Role {
     /// two counters of reads from a data grid that were planned in the hold, in this order: those that found a value, and
     /// those that found none
     Lookups,
+    /// two counters of answers over HTTP that were right, in this order: all of them, and those of them that were redirects
+    /// that were not followed
+    Redirects,
 }
 
 /// The names behind the indices of an interval, fixed for one kind of bots and stored with each trial.

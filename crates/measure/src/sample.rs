@@ -122,6 +122,8 @@ readings! {
         Temperature "temperature_c" Largest,
         /// CPU that programs other than this one and the subject used, cores
         OthersCores "others_cores" OfSecond,
+        /// other runs of Stepladder that go on
+        OtherRuns "other_runs" Largest,
         /// by how much the realtime clock was set
         ClockStep "clock_step_ms" OfSecond,
     }

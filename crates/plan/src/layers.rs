@@ -22,7 +22,9 @@ use crate::workloads::{BotSettings, KINDS, is_script_file};
 pub(crate) mod axes;
 pub(crate) mod bots;
 pub(crate) mod cells;
+mod credentials;
 mod generator;
+mod handshake;
 pub(crate) mod ladder;
 mod objectives;
 pub(crate) mod reader;
@@ -34,6 +36,7 @@ use reader::Reader;
 use subject::ResolvedTarget;
 
 pub use crate::workloads::http::settings::requests::BODY;
+pub(crate) use credentials::{PASSWORD_FILE, TOKEN_FILE};
 pub use search::search_sentence;
 pub(crate) use subject::TICKS;
 pub use subject::{I_MAY_LOAD, OPTIONS, START, SUBJECT};
@@ -50,14 +53,19 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
         SETTINGS,
         generator::SETTINGS,
     ];
-    [subject::SETTINGS, bots::SETTINGS].into_iter().chain(of_workloads).chain(others).flatten().copied()
+    [subject::SETTINGS, credentials::SETTINGS, bots::SETTINGS, handshake::SETTINGS]
+        .into_iter()
+        .chain(of_workloads)
+        .chain(others)
+        .flatten()
+        .copied()
 }
 
 /// The groups of the help, in its order.
 pub fn headings() -> Vec<&'static str> {
     let of_workloads = KINDS.iter().flat_map(|kind| kind.settings).copied().flatten();
     let of_workloads = of_workloads.map(|setting| setting.heading);
-    let last = [cells::HEADING, "Judged by", "Subject", "Output"];
+    let last = [handshake::HEADING, cells::HEADING, "Judged by", "Subject", "Output"];
     let mut headings = vec!["What", "How"];
     for heading in of_workloads.chain(last) {
         if !heading.is_empty() && !headings.contains(&heading) {
@@ -178,6 +186,8 @@ pub fn resolve_with(
     };
     let loads = ladder::loads(&mut reader);
     let bots = bots::read(&mut reader, &server, loads.as_ref());
+    let handshake = handshake::read(&mut reader, &server, &bots);
+    credentials::read(&mut reader, found.as_mut(), &bots);
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
     let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
     let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref());
@@ -185,6 +195,7 @@ pub fn resolve_with(
     let is_ours = found.as_ref().is_some_and(|found| !matches!(found.source, SubjectSource::Running { .. }));
     let goals = objectives::goals(&mut reader, &objectives, &bots, &ticks, found.as_ref());
     search::read(&mut reader, &mut ladder, loads.as_ref(), &bots, (&objectives, goals), is_ours);
+    ladder::lengthen(&reader, &mut ladder, &bots, &objectives);
     let gates = objectives::gates(&mut reader, &ladder, &bots, &ticks, found.as_ref());
     let arrivals = arrivals_of(&mut reader, &bots);
     let patience_ns = reader.value_or_default(&PATIENCE, |text| {
@@ -199,6 +210,7 @@ pub fn resolve_with(
         Some(found) if reader.mistakes.is_empty() => Ok(Plan {
             subject: Subject { name: found.name, source: found.source, ticks, tick_rate_hz },
             bots,
+            handshake,
             ladder,
             objectives,
             gates,

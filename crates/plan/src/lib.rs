@@ -5,10 +5,13 @@
 //! A plan is stored with its run; `again` takes it from there.
 
 mod built_in;
+mod credentials;
+mod decidable;
 mod flags;
 mod known;
 pub mod layers;
 mod mistakes;
+pub mod percent;
 mod plan;
 pub mod ramp;
 pub mod scenario;
@@ -22,12 +25,17 @@ mod worker_plan;
 mod workloads;
 
 pub use built_in::BuiltIn;
+pub use credentials::{CredentialForm, Credentials, Login, SecretSource};
+pub use decidable::decidable_sentence;
 pub use flags::Flags;
+pub use known::nearest;
 pub use layers::{is_scenario_file, resolve, resolve_with, search_sentence};
-pub use mistakes::{ConfigError, Mistake, Mistakes, Place, RequestConfigError, StopError};
+pub use mistakes::{
+    ConfigError, CredentialsError, Mistake, Mistakes, Place, RequestConfigError, Seen, StopError,
+};
 pub use plan::{
-    Arrivals, Axis, Cell, Generator, HoldLength, Ladder, Plan, Ramp, RampRule, Subject, SubjectSource,
-    SubjectStop, TickSource,
+    Arrivals, Axis, Cell, Generator, Handshake, HoldLength, Ladder, Plan, Ramp, RampRule, Subject,
+    SubjectSource, SubjectStop, TickSource,
 };
 pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};

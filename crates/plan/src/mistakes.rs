@@ -8,16 +8,19 @@ use std::fmt;
 use ladder::{GateError, LoadUnit, ObjectiveError};
 use thiserror::Error;
 
-use crate::known::{BOTS, SUBJECTS, listed};
+use crate::known::{self, BOTS, SUBJECTS, listed};
 use crate::schema::SchemaError;
 use crate::scheme::Scheme;
-use crate::target::{TargetError, TargetRefused, as_prefixes};
+use crate::target::{Target, TargetError, TargetRefused, as_prefixes};
 use crate::units::UnitError;
 
+mod credentials;
 mod http;
 mod search;
 mod stop;
 
+pub use credentials::CredentialsError;
+pub(crate) use credentials::instead;
 pub use http::RequestConfigError;
 pub use search::{FromAboveError, GatePlaceError, OverloadError, RecoveryError, SearchError};
 pub use stop::StopError;
@@ -65,6 +68,9 @@ pub enum ConfigError {
     /// a request, or a ladder of requests, that makes no sense
     #[error(transparent)]
     Request(#[from] RequestConfigError),
+    /// credentials that make no sense, or that server and clients have no use for
+    #[error(transparent)]
+    Credentials(#[from] CredentialsError),
     /// a schema that cannot be compiled, or what does not fit it
     #[error(transparent)]
     Schema(#[from] SchemaError),
@@ -156,6 +162,16 @@ pub enum ConfigError {
         .0, listed(SUBJECTS), as_prefixes(Scheme::NAMES.iter().copied())
     )]
     UnknownSubject(String),
+    /// host and port, and nothing that says which protocol; what is to be asked is known where sockets are
+    #[error("{}", no_protocol_words(.written, .guess.port, .seen))]
+    NoProtocol {
+        /// `localhost:8080/path`
+        written: String,
+        /// the same as a target of a guessed scheme
+        guess: Box<Target>,
+        /// what answered there, the likeliest first; `None`: nobody has looked
+        seen: Option<Seen>,
+    },
     /// `climb grid`: clients, and no server for them
     #[error(
         "no server for {bots} bots is built in; name one that runs by its URL ({}), or let one be started: \
@@ -347,6 +363,47 @@ pub enum ConfigError {
     /// something else than a host
     #[error("\"{0}\" is not a host name or address; without scheme, port and path")]
     NotAHost(String),
+}
+
+/// What a look at an address found there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Seen {
+    /// it refuses connections, or there is no such name
+    Nothing,
+    /// it answers in these protocols, the likeliest first; empty: it accepts connections, and none was recognised
+    Speaks(Vec<Scheme>),
+}
+
+/// Without a look the port is all that tells: whose own it is, then the usual ones.
+fn no_protocol_words(written: &str, port: u16, seen: &Option<Seen>) -> String {
+    let urls = |schemes: &[Scheme]| {
+        let urls: Vec<String> =
+            schemes.iter().map(|scheme| format!("{}://{written}", scheme.name())).collect();
+        known::listed_or(&urls.iter().map(String::as_str).collect::<Vec<_>>())
+    };
+    let is_usual = |scheme: &Scheme| {
+        scheme.protocol().default_port == port && (!scheme.is_tls() || port == 443) && !scheme.is_grpc()
+    };
+    // From the last: of those that share a port HTTP is the usual one.
+    let mut likely: Vec<Scheme> = Scheme::ALL.iter().rev().copied().filter(is_usual).collect();
+    likely.extend([Scheme::Http, Scheme::Ws].into_iter().filter(|scheme| !is_usual(scheme)));
+    match seen {
+        Some(Seen::Speaks(schemes)) if !schemes.is_empty() => {
+            format!("\"{written}\" does not say which protocol; what answers there is {}", urls(schemes))
+        }
+        Some(Seen::Speaks(_)) => format!(
+            "\"{written}\" does not say which protocol, and what listens there answers neither HTTP nor WebSocket; write it \
+             before the address: {}",
+            as_prefixes(Scheme::NAMES.iter().copied())
+        ),
+        Some(Seen::Nothing) => format!(
+            "\"{written}\" does not say which protocol, and nothing listens there; which protocol: {}?",
+            urls(&likely)
+        ),
+        None => {
+            format!("\"{written}\" does not say which protocol: {}?", urls(&likely))
+        }
+    }
 }
 
 /// One mistake of the author, with what helps to mend it.

@@ -20,6 +20,9 @@ pub struct Plan {
     pub subject: Subject,
     /// the simulated clients
     pub bots: BotSettings,
+    /// what they say besides when they open WebSockets
+    #[serde(default, skip_serializing_if = "Handshake::is_empty")]
+    pub handshake: Handshake,
     /// which loads, how long
     pub ladder: Ladder,
     /// what a rung must meet; never empty
@@ -45,6 +48,21 @@ pub struct Plan {
     pub may_load: Vec<String>,
 }
 
+/// What a WebSocket handshake says besides what the protocol asks for.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Handshake {
+    /// name and value, with `${NAME}` for what the environment fills in when a trial starts
+    pub headers: Vec<(String, String)>,
+    /// offered in this order
+    pub subprotocols: Vec<String>,
+}
+
+impl Handshake {
+    fn is_empty(&self) -> bool {
+        self.headers.is_empty() && self.subprotocols.is_empty()
+    }
+}
+
 /// The server under test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Subject {
@@ -59,6 +77,14 @@ pub struct Subject {
 }
 
 impl Subject {
+    /// Where it listens; `None` of a built-in server, which chooses by itself.
+    pub fn target(&self) -> Option<&Target> {
+        match &self.source {
+            SubjectSource::BuiltIn { .. } => None,
+            SubjectSource::Started { target, .. } | SubjectSource::Running { target, .. } => Some(target),
+        }
+    }
+
     /// ns between two ticks; 0 when it has none
     pub fn tick_period_ns(&self) -> u64 {
         if self.tick_rate_hz > 0.0 { (1e9 / self.tick_rate_hz).round() as u64 } else { 0 }
@@ -191,6 +217,12 @@ pub struct Ladder {
     /// after each of these a part of the load goes on until the server has recovered, for so long at most, ns
     #[serde(default)]
     pub recovery_ns: Option<u64>,
+    /// loads that are held longer than `hold` says, ns, because a shorter hold could not decide the objectives
+    #[serde(default)]
+    pub lengthened: Vec<(f64, u64)>,
+    /// nobody fixed the hold, so loads whose samples are too few may be held longer
+    #[serde(default)]
+    pub lengthens: bool,
     /// the capacity is searched for, and `rungs` holds only where the search starts
     #[serde(default)]
     pub search: Option<SearchSchedule>,

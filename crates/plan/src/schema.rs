@@ -11,8 +11,8 @@ use std::io;
 use std::path::Path;
 
 use prost_reflect::{
-    DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
-    SerializeOptions,
+    Cardinality, DescriptorPool, DynamicMessage, FieldDescriptor, Kind, MessageDescriptor, MethodDescriptor,
+    ReflectMessage as _, SerializeOptions,
 };
 use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use serde::{Deserialize, Serialize};
@@ -71,6 +71,27 @@ pub enum SchemaError {
         /// those that there are
         known: Vec<String>,
     },
+    /// A call that is no one message for another.
+    #[error(
+        "{name} {streams}, and Stepladder calls methods that take one message and give one reply; {}",
+        unary_words(.unary)
+    )]
+    Streams {
+        /// of the call
+        name: String,
+        /// `replies with a stream of messages`
+        streams: &'static str,
+        /// calls of the same service that can be made
+        unary: Vec<String>,
+    },
+    /// A field that a message of proto2 must have, and that is left out.
+    #[error(
+        "the message lacks {field}, which the schema requires, so that no server would read it; give it a value"
+    )]
+    Required {
+        /// full name of the field
+        field: String,
+    },
     /// No such field in a message.
     #[error("{message} has no field \"{field}\"; it has {}", listed(.known, "none"))]
     NoField {
@@ -115,6 +136,13 @@ pub enum SchemaError {
         /// what is wrong
         why: String,
     },
+}
+
+fn unary_words(unary: &[String]) -> String {
+    match unary {
+        [] => "its service has no such method".to_owned(),
+        _ => format!("of its service these can be called: {}", unary.join(", ")),
+    }
 }
 
 fn listed(names: &[String], none: &str) -> String {
@@ -237,17 +265,35 @@ impl Schema {
         })
     }
 
-    /// The call of that name, as `package.Service/Method`. Errors: `NoMethod`.
+    /// The call of that name, as `package.Service/Method`. Errors: `NoMethod`, `Streams`.
     pub fn method(&self, name: &str) -> Result<MethodDescriptor, SchemaError> {
         let name = name.trim_start_matches('/');
         let all = || self.pool.services().flat_map(|service| service.methods().collect::<Vec<_>>());
         let full_name =
             |method: &MethodDescriptor| format!("{}/{}", method.parent_service().full_name(), method.name());
-        all().find(|method| full_name(method) == name).ok_or_else(|| {
+        let found = all().find(|method| full_name(method) == name).ok_or_else(|| {
             let known = all().map(|method| full_name(&method)).collect();
             SchemaError::NoMethod { name: name.to_owned(), known }
-        })
+        })?;
+        let Some(streams) = streams(&found) else { return Ok(found) };
+        let methods: Vec<MethodDescriptor> = found.parent_service().methods().collect();
+        let unary = methods.iter().filter(|method| streams_nothing(method)).map(full_name).collect();
+        Err(SchemaError::Streams { name: name.to_owned(), streams, unary })
     }
+}
+
+/// What of a call comes as a stream; `None`: one message is answered with one.
+fn streams(method: &MethodDescriptor) -> Option<&'static str> {
+    match (method.is_client_streaming(), method.is_server_streaming()) {
+        (false, false) => None,
+        (false, true) => Some("replies with a stream of messages"),
+        (true, false) => Some("takes a stream of messages"),
+        (true, true) => Some("takes a stream of messages and replies with another"),
+    }
+}
+
+fn streams_nothing(method: &MethodDescriptor) -> bool {
+    streams(method).is_none()
 }
 
 /// The field of that name, as in the schema or as in JSON. Errors: `NoField`.
@@ -268,6 +314,40 @@ pub fn message_of(message: &MessageDescriptor, json: &Value) -> Result<DynamicMe
 
 fn value_error(message: &MessageDescriptor, why: impl ToString) -> SchemaError {
     SchemaError::Value { message: message.full_name().to_owned(), why: why.to_string() }
+}
+
+/// Whether a message, and every one in it, has the fields that proto2 requires. `put_later`: the way of names to a field that
+/// it gets when it is sent, such as `header.id`. Errors: `Required`.
+pub fn refuse_missing(message: &DynamicMessage, put_later: Option<&str>) -> Result<(), SchemaError> {
+    for field in message.descriptor().fields() {
+        let below = put_later.and_then(|names| {
+            let (first, rest) = names.split_once('.').unwrap_or((names, ""));
+            (first == field.name() || first == field.json_name()).then_some(rest)
+        });
+        let has = message.has_field(&field);
+        if !has && below.is_none() {
+            if field.cardinality() == Cardinality::Required {
+                return Err(SchemaError::Required { field: field.full_name().to_owned() });
+            }
+            continue;
+        }
+        // One that is put later is put into an empty message where there is none yet.
+        match &*message.get_field(&field) {
+            prost_reflect::Value::Message(inner) => {
+                refuse_missing(inner, below.filter(|names| !names.is_empty()))?;
+            }
+            prost_reflect::Value::List(items) => {
+                let messages = items.iter().filter_map(prost_reflect::Value::as_message);
+                messages.into_iter().try_for_each(|inner| refuse_missing(inner, None))?;
+            }
+            prost_reflect::Value::Map(entries) => {
+                let messages = entries.values().filter_map(prost_reflect::Value::as_message);
+                messages.into_iter().try_for_each(|inner| refuse_missing(inner, None))?;
+            }
+            _ => {}
+        }
+    }
+    Ok(())
 }
 
 /// Told before the decoder tells it, with the names that there are.

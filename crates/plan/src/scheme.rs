@@ -8,6 +8,8 @@ use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
+use crate::credentials::CredentialForm;
+
 /// What is known of a protocol.
 #[derive(Debug)]
 pub struct Protocol {
@@ -21,6 +23,8 @@ pub struct Protocol {
     pub is_tls: bool,
     /// how a server shows, before there is any load, that it speaks this protocol
     pub first_sign: FirstSign,
+    /// what clients can show a server of it so that it lets them in
+    pub credentials: CredentialForm,
     /// echo clients speak it
     pub has_echo: bool,
     /// a command that starts a server of it; `{address}`, `{ip}` and `{port}` stand for where it is to listen
@@ -109,8 +113,23 @@ impl Protocol {
             Transport::Redis => "redis-server --bind {ip} --port {port} --save '' --appendonly no",
             Transport::Hazelcast => "hz start -i {ip} -p {port}",
         };
+        let credentials = match transport {
+            Transport::WebSocket | Transport::Tcp => CredentialForm::None,
+            Transport::Http => CredentialForm::UserOrToken,
+            Transport::Redis => CredentialForm::PasswordOfAnyone,
+            Transport::Hazelcast => CredentialForm::User,
+        };
         let has_echo = matches!(transport, Transport::WebSocket);
-        Protocol { name, default_port, transport, is_tls: false, first_sign, has_echo, start_with }
+        Protocol {
+            name,
+            default_port,
+            transport,
+            is_tls: false,
+            first_sign,
+            credentials,
+            has_echo,
+            start_with,
+        }
     }
 }
 
@@ -148,15 +167,24 @@ schemes! {
     /// lines over TCP
     Tcp: Protocol { has_echo: true, ..Protocol::over(Transport::Tcp, "tcp", 4001) },
     /// the Internet Relay Chat protocol over TCP
-    Irc: Protocol { start_with: "ngircd --nodaemon", ..Protocol::over(Transport::Tcp, "irc", 6667) },
+    Irc: Protocol {
+        credentials: CredentialForm::Password,
+        start_with: "ngircd --nodaemon",
+        ..Protocol::over(Transport::Tcp, "irc", 6667)
+    },
     /// the NATS client protocol over TCP
     Nats: Protocol {
         first_sign: FirstSign::Greeting { of: "NATS", begins_with: "INFO " },
+        credentials: CredentialForm::UserOrToken,
         start_with: "nats-server -a {ip} -p {port}",
         ..Protocol::over(Transport::Tcp, "nats", 4222)
     },
     /// MQTT over TCP
-    Mqtt: Protocol { start_with: "mosquitto -p {port}", ..Protocol::over(Transport::Tcp, "mqtt", 1883) },
+    Mqtt: Protocol {
+        credentials: CredentialForm::User,
+        start_with: "mosquitto -p {port}",
+        ..Protocol::over(Transport::Tcp, "mqtt", 1883)
+    },
     /// Redis and Valkey
     Redis: Protocol::over(Transport::Redis, "redis", 6379),
     /// Redis and Valkey over TLS

@@ -13,7 +13,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
+use crate::credentials::{CredentialForm, Credentials};
 use crate::known;
+use crate::mistakes::instead;
 use crate::scheme::{Paths, Scheme};
 
 /// An address as its author wrote it; names are resolved once, in the control plane, and pinned.
@@ -25,12 +27,15 @@ pub struct Target {
     pub host: String,
     /// TCP port
     pub port: u16,
-    /// path and query, beginning with `/`
+    /// path and query as written, beginning with `/`; `percent::encoded` gives what is sent
     pub path: String,
     /// certificate authority to trust besides the usual ones (PEM file)
     pub ca: Option<PathBuf>,
     /// accept any certificate
     pub insecure: bool,
+    /// what clients show it so that it lets them in; named, and never the secret itself
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub credentials: Option<Credentials>,
 }
 
 /// Why a text is no target.
@@ -60,8 +65,13 @@ pub enum TargetError {
     #[error("\"{0}\" is not a port; ports are between 1 and 65535")]
     BadPort(String),
     /// the text is not repeated here: it holds a secret
-    #[error("the URL holds a user name or password; plans are stored and printed, so leave it out")]
-    Credentials,
+    #[error("the URL holds a user name or password; plans are stored and printed{}", without_credentials(*scheme, bare))]
+    Credentials {
+        /// of the URL, where it has a known one
+        scheme: Option<Scheme>,
+        /// host and port where they are surely no part of the secret
+        bare: Option<String>,
+    },
     /// `#…` is never sent to a server
     #[error("the URL ends in a fragment (#…), which no server ever sees; leave it out")]
     Fragment,
@@ -81,9 +91,27 @@ pub enum TargetError {
         "\"{0}\" is no map; hazelcast:// takes its name, and the cluster's where it is not dev: hazelcast://HOST:PORT/MAP?cluster=NAME"
     )]
     NoMap(String),
-    /// blanks and control characters would end up in the request line
+    /// a blank where none can be, or what no text of a URL holds
     #[error("the URL holds a blank or a control character; write it as %20 or the like")]
     BadCharacter,
+}
+
+impl TargetError {
+    /// Credentials in a text of which nothing else is known.
+    pub(crate) const CREDENTIALS: TargetError = TargetError::Credentials { scheme: None, bare: None };
+}
+
+/// How to give what a URL may not hold.
+fn without_credentials(scheme: Option<Scheme>, bare: &Option<String>) -> String {
+    let Some(scheme) = scheme else { return ", so leave it out".to_owned() };
+    let url = bare.as_ref().map_or_else(
+        || "write the URL without it".to_owned(),
+        |bare| format!("write {}://{bare}", scheme.name()),
+    );
+    match scheme.protocol().credentials {
+        CredentialForm::None => format!(": {url}; {}", instead(scheme)),
+        form => format!(": {url} and give it with {}", form.options()),
+    }
 }
 
 impl Target {
@@ -96,6 +124,7 @@ impl Target {
             path: "/".into(),
             ca: None,
             insecure: false,
+            credentials: None,
         }
     }
 
@@ -130,7 +159,7 @@ impl FromStr for Target {
         let Some((scheme, rest)) = text.split_once("://") else {
             // `user:password@host` without a scheme is still a secret.
             return Err(if text.contains('@') {
-                TargetError::Credentials
+                TargetError::CREDENTIALS
             } else {
                 TargetError::NoScheme(text.into())
             });
@@ -144,10 +173,32 @@ impl FromStr for Target {
             Some(at) => rest.split_at(at),
             None => (rest, ""),
         };
-        if authority.contains('@') {
-            return Err(TargetError::Credentials);
+        if let Some((_, bare)) = authority.rsplit_once('@') {
+            // A password with a slash in it ends the authority early; then nothing of the URL is repeated.
+            let is_whole = !path.contains('@') && host_and_port(bare, scheme.protocol().default_port).is_ok();
+            let bare = is_whole.then(|| bare.to_ascii_lowercase());
+            return Err(TargetError::Credentials { scheme: Some(scheme), bare });
         }
-        if rest.contains(|c: char| c.is_whitespace() || c.is_control()) {
+        Target::without_credentials(scheme, rest, authority, path).map_err(|wrong| match wrong {
+            // What cannot be read before a later @ may be a part of a password.
+            TargetError::BadCharacter | TargetError::Fragment => wrong,
+            _ if path.contains('@') => TargetError::Credentials { scheme: Some(scheme), bare: None },
+            wrong => wrong,
+        })
+    }
+}
+
+impl Target {
+    fn without_credentials(
+        scheme: Scheme,
+        rest: &str,
+        authority: &str,
+        path: &str,
+    ) -> Result<Target, TargetError> {
+        // What stands in a path or query is encoded when it is sent, but for other protocols it is a name as it is.
+        let takes_blanks = scheme.transport().paths() == Paths::Any;
+        let is_bad = |c: char| c.is_control() || (c.is_whitespace() && !takes_blanks);
+        if rest.contains(is_bad) || authority.contains(char::is_whitespace) {
             return Err(TargetError::BadCharacter);
         }
         match scheme.transport().paths() {
@@ -162,7 +213,7 @@ impl FromStr for Target {
         }
         let (host, port) = host_and_port(authority, scheme.protocol().default_port)?;
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Target { scheme, host, port, path, ca: None, insecure: false })
+        Ok(Target { scheme, host, port, path, ca: None, insecure: false, credentials: None })
     }
 }
 

@@ -379,11 +379,50 @@ impl fmt::Display for Pairing {
     }
 }
 
+/// A number and what it is counted in: `2k` is two thousand, `1.5M` one and a half million.
+fn number_and_multiple(text: &str) -> (&str, u64) {
+    let in_thousands = text.strip_suffix(['k', 'K']).map(|number| (number, 1_000));
+    let in_millions = || text.strip_suffix('M').map(|number| (number, 1_000_000));
+    let (number, multiple) = in_thousands.or_else(in_millions).unwrap_or((text, 1));
+    // The unit may stand behind a blank, and not alone.
+    (number.trim_end(), multiple)
+}
+
+/// A load or a rate: `2000`, `2k`, `1.5M`. Finite and not negative.
+fn amount(text: &str) -> Result<f64, UnitError> {
+    let (number, multiple) = number_and_multiple(text);
+    refuse_non_numbers(text, number)?;
+    let value: f64 = number.parse().map_err(|_| UnitError::NotANumber(text.into()))?;
+    Ok(value * multiple as f64)
+}
+
+/// A load or a rate between two others, both included.
+pub fn amount_within(text: &str, least: f64, most: f64) -> Result<f64, UnitError> {
+    let text = text.trim();
+    let value = amount(text)?;
+    if (least..=most).contains(&value) {
+        return Ok(value);
+    }
+    Err(UnitError::OutOfRange { text: text.into(), least: least.to_string(), most: most.to_string() })
+}
+
+/// A number of clients, requesters or operations, between two others, both included: `300`, `2k`, `1.5k`.
+pub fn count_within(text: &str, least: u64, most: u64) -> Result<u64, UnitError> {
+    let text = text.trim();
+    if number_and_multiple(text).1 == 1 {
+        return whole_within(text, least, most);
+    }
+    let value = amount(text)?;
+    if value.fract() != 0.0 {
+        return Err(UnitError::NotWhole(text.into()));
+    }
+    amount_within(text, least as f64, most as f64).map(|value| value as u64)
+}
+
 /// One rung: a positive number up to `RUNG_MAX`.
 pub fn rung_load(text: &str) -> Result<f64, UnitError> {
     let text = text.trim();
-    refuse_non_numbers(text, text)?;
-    let rung: f64 = text.parse().map_err(|_| UnitError::NotANumber(text.into()))?;
+    let rung = amount(text)?;
     if rung == 0.0 {
         return Err(UnitError::Zero { text: text.into(), why: "a rung without load measures nothing" });
     }

@@ -8,8 +8,9 @@
 use std::fmt;
 use std::net::IpAddr;
 
+use crate::credentials::{Credentials, SecretSource};
 use crate::flags::Flags;
-use crate::layers::{OPTIONS, START, TICKS};
+use crate::layers::{OPTIONS, PASSWORD_FILE, START, TICKS, TOKEN_FILE};
 use crate::plan::{Plan, SubjectSource, TickSource};
 use crate::target::{Target, TargetRefused, names_same_host};
 
@@ -25,6 +26,8 @@ pub enum Wish {
     Option(String),
     /// to write this tick log
     TickLog(String),
+    /// to send what this file holds to the server, as a password or token
+    Send(String),
     /// to load this host, which is not this machine
     Load(String),
 }
@@ -35,6 +38,7 @@ impl fmt::Display for Wish {
             Wish::Start(command) => write!(f, "start the command: {command}"),
             Wish::Option(option) => write!(f, "start a built-in server with {option}"),
             Wish::TickLog(path) => write!(f, "write the tick log {path}"),
+            Wish::Send(path) => write!(f, "send the server what the file {path} holds"),
             Wish::Load(host) => write!(f, "load the host {host}"),
         }
     }
@@ -62,6 +66,13 @@ pub fn wishes(plan: &Plan, flags: &Flags) -> Vec<Wish> {
             wishes.extend(elsewhere(target));
         }
         SubjectSource::Running { target, .. } => wishes.extend(elsewhere(target)),
+    }
+    if let Some(SecretSource::File(path)) =
+        plan.subject.target().and_then(|target| target.credentials.as_ref()).map(Credentials::source)
+        && !is_said(&PASSWORD_FILE)
+        && !is_said(&TOKEN_FILE)
+    {
+        wishes.push(Wish::Send(path.display().to_string()));
     }
     wishes
 }
@@ -138,12 +149,19 @@ mod tests {
             &["start a built-in server with --data=/home"],
         );
         check("subject: { target: arena, ticks: { log: /home/x } }\n", &["write the tick log /home/x"]);
+        check(
+            "subject: { target: 'irc://127.0.0.1' }\ncredentials: { password_file: /home/x/.ssh/id_rsa }\n",
+            &["send the server what the file /home/x/.ssh/id_rsa holds"],
+        );
+        check("subject: { target: 'irc://127.0.0.1' }\ncredentials: { password_env: IRC }\n", &[]);
     }
 
     #[test]
     fn what_stands_on_the_command_line_is_the_users_own_word() {
         let scenario = "subject: { target: 'ws://127.0.0.1:9', start: 'rm -rf .' }\nbots: echo\n";
         assert_eq!(of(scenario, "--start true"), [""; 0]);
+        let scenario = "subject: { target: 'irc://127.0.0.1' }\ncredentials: { password_file: x }\n";
+        assert_eq!(of(scenario, "--password-file y"), [""; 0]);
         assert_eq!(of("subject: { target: arena, options: [--data, x] }\n", "-- --threads 1"), [""; 0]);
     }
 

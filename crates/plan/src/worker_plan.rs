@@ -6,7 +6,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use crate::plan::{Arrivals, HoldLength, Plan, Ramp, SubjectStop};
+use crate::credentials::Login;
+use crate::plan::{Arrivals, Handshake, HoldLength, Plan, Ramp, SubjectStop};
 use crate::ramp;
 use crate::scheme::Scheme;
 use crate::target::Target;
@@ -29,6 +30,8 @@ pub struct WorkerPlan {
     pub ramp: Ramp,
     /// the simulated clients
     pub bots: BotSettings,
+    /// what they say besides when they open WebSockets
+    pub handshake: Handshake,
     /// the law of arrivals
     pub arrivals: Arrivals,
     /// where the subject listens, as written (Host header, path, TLS name)
@@ -37,6 +40,8 @@ pub struct WorkerPlan {
     pub address: SocketAddr,
     /// where the subject is a cluster of several members: all of them, with the one at `address`; else empty
     pub members: Vec<SocketAddr>,
+    /// what clients show the subject so that it lets them in; filled in when a trial starts
+    pub login: Option<Login>,
     /// source addresses to spread connections over; empty: let the kernel choose
     pub sources: Vec<IpAddr>,
     /// this worker's own seed
@@ -72,10 +77,12 @@ impl WorkerPlan {
             units_total: units,
             ramp: Ramp::AtOnce,
             bots,
+            handshake: Handshake::default(),
             arrivals: Arrivals::Even,
             target: Target::at(scheme, address),
             address,
             members: Vec::new(),
+            login: None,
             sources: Vec::new(),
             seed: 1,
             patience_ns: 1_000_000_000,
@@ -200,9 +207,11 @@ pub fn split(
                 ramp: plan.ladder.ramp.of(units),
                 arrivals: plan.arrivals,
                 bots: plan.bots.clone(),
+                handshake: plan.handshake.clone(),
                 target: target.clone(),
                 address,
                 members: Vec::new(),
+                login: None,
                 sources,
                 seed: worker_seed(plan.seed, first_unit),
                 patience_ns: plan.patience_ns,

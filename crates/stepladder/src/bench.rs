@@ -15,6 +15,7 @@ use store::{RunEnd, RunKind, RunRecord, RunState, Store};
 
 use self::in_flight::stored;
 use crate::exit::{Exit, Failure, not_measured};
+use crate::other_runs::Wait;
 use crate::outputs::write_json;
 use crate::say;
 use crate::signals::Interrupt;
@@ -27,6 +28,8 @@ pub struct Options {
     subject: Option<Subject>,
     #[command(flatten)]
     in_flight: in_flight::Options,
+    #[command(flatten)]
+    wait: Wait,
 }
 
 /// What is measured in this process.
@@ -77,9 +80,17 @@ pub fn compared(both: &Beside) -> String {
 /// Measures, prints and checks the gates.
 pub fn run(options: &Options) -> Result<Exit, Failure> {
     match &options.subject {
-        Some(Subject::Leaderboard(options)) => leaderboard::run(options),
+        Some(Subject::Leaderboard(leaderboard)) => {
+            options.wait.enter(|| false)?;
+            leaderboard::run(leaderboard)
+        }
+        // A part of the run that started it.
         Some(Subject::Runner { fault, plan }) => in_flight::rust::run(plan, *fault, &interrupt()?),
-        None => in_flight::run(&options.in_flight, &interrupt()?),
+        None => {
+            let interrupt = interrupt()?;
+            options.wait.enter(|| interrupt.is_asked())?;
+            in_flight::run(&options.in_flight, &interrupt)
+        }
     }
 }
 

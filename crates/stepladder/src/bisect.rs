@@ -24,6 +24,7 @@ use crate::cli::Settings;
 use crate::climb::no_store;
 use crate::duel::{self, Asked, Decided, DuelRun, SidePlan};
 use crate::exit::{Exit, Failure, not_measured, wrong_usage};
+use crate::other_runs::Wait;
 use crate::outputs::{Followers, check_writable};
 use crate::preflight::Machine;
 use crate::progress::Progress;
@@ -63,6 +64,8 @@ pub struct BisectArgs {
     budget: String,
     #[command(flatten)]
     settings: Settings<false>,
+    #[command(flatten, next_help_heading = "Output")]
+    wait: Wait,
     /// Write the results here as JSON (- for standard output)
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     json: Option<PathBuf>,
@@ -80,6 +83,7 @@ const PORT: &str = "{port}";
 /// `stepladder bisect`
 pub fn bisect(args: &BisectArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let asked = args.read().map_err(wrong_usage)?;
+    args.wait.enter(|| interrupt.is_asked())?;
     let machine = Machine::prepare().map_err(not_measured)?;
     check_writable("--json", args.json.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;

@@ -5,8 +5,8 @@
 //! The same for a climb, which stores them, and for `doctor`, which only shows them.
 
 use plan::{
-    Arrivals, BotSettings, EchoBots, HttpBots, HttpModel, HttpRequest, Plan, Ramp, RampRule, Scheme,
-    Transport,
+    Arrivals, BotSettings, EchoBots, Handshake, HttpBots, HttpModel, HttpRequest, Plan, Ramp, RampRule,
+    Scheme, Transport,
 };
 
 use crate::judging::LATENCY_RATE_PER_S;
@@ -43,7 +43,7 @@ pub fn load(bots: &BotSettings, clients: f64) -> f64 {
 /// The plan under which these clients are split over the workers.
 pub fn plan_of(plan: &Plan, scheme: Scheme, is_closed: bool, clients: u64) -> Plan {
     let (bots, arrivals) = bots(scheme, is_closed, clients);
-    let mut plan = Plan { bots, arrivals, ..plan.clone() };
+    let mut plan = Plan { bots, arrivals, handshake: Handshake::default(), ..plan.clone() };
     plan.ladder.ramp = RampRule::Pace(Ramp::AtOnce);
     plan.ladder.settle_ns = SETTLE_NS;
     plan.ladder.cells = Vec::new();

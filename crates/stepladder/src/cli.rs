@@ -6,7 +6,8 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use anyhow::Context as _;
-use clap::{Arg, ArgAction, ArgMatches, Args, FromArgMatches, Parser, Subcommand};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Arg, ArgAction, ArgMatches, Args, CommandFactory as _, FromArgMatches, Parser, Subcommand};
 use clap_complete::Shell;
 use plan::layers::{BODY, OPTIONS, SUBJECT, headings, settings, subject_help};
 use plan::{Flags, Kind, Setting};
@@ -15,6 +16,7 @@ use watch::files::{self, Accepts};
 use crate::bench;
 use crate::bisect;
 use crate::duel;
+use crate::other_runs::Wait;
 use crate::outputs::{Followed, ResultFiles};
 use crate::scripts;
 use crate::serve::Server;
@@ -116,6 +118,8 @@ pub struct ClimbArgs {
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db", help_heading = "Output")]
     pub store: PathBuf,
+    #[command(flatten, next_help_heading = "Output")]
+    pub(crate) wait: Wait,
     /// Options of the built-in server
     #[arg(last = true, value_name = "SERVER OPTIONS", help_heading = None::<&str>)]
     server_options: Vec<String>,
@@ -211,6 +215,8 @@ pub struct AgainArgs {
     /// Allow the stored run a target beyond loopback
     #[arg(long, value_name = "HOST")]
     pub i_may_load: Vec<String>,
+    #[command(flatten)]
+    pub(crate) wait: Wait,
     /// Another name for the new run
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -251,6 +257,9 @@ pub struct ShowArgs {
     pub run: String,
     #[command(flatten)]
     pub(crate) results: ResultFiles,
+    /// Print all columns of the table, however wide the terminal is
+    #[arg(long)]
+    pub wide: bool,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
     pub store: PathBuf,
@@ -328,6 +337,8 @@ pub struct DoctorArgs {
     /// As JSON
     #[arg(long)]
     pub json: bool,
+    #[command(flatten)]
+    pub(crate) wait: Wait,
     /// Instead of the machine: servers, jars and runtimes that loads on data grids need, and what to do for the missing
     #[arg(long)]
     pub grid: bool,
@@ -352,12 +363,37 @@ pub struct SelftestArgs {
     /// Only cases whose server and fault contain this text, e.g. "arena hang"
     #[arg(long, value_name = "TEXT")]
     pub only: Option<String>,
+    #[command(flatten)]
+    pub(crate) wait: Wait,
     /// Print the cases and what is expected of each, and run nothing
     #[arg(long)]
     pub list: bool,
     /// Use one core until a signal comes: the busy program that some cases run beside the climb
     #[arg(long, hide = true, exclusive = true)]
     pub hog: bool,
+}
+
+/// What is wrong with an option that the command does not have, with the nearest that it has. `None`: the mistake is another.
+pub fn unknown_option(error: &clap::Error) -> Option<anyhow::Error> {
+    let (ErrorKind::UnknownArgument, Some(ContextValue::String(written))) =
+        (error.kind(), error.get(ContextKind::InvalidArg))
+    else {
+        return None;
+    };
+    // An argument that is no option at all is clap's to explain.
+    let option = written.split('=').next().filter(|option| option.starts_with("--"))?;
+    let mut command = Cli::command();
+    command.build();
+    for word in std::env::args_os().skip(1) {
+        let Some(below) = command.find_subcommand(&word) else { break };
+        command = below.clone();
+    }
+    let visible = command.get_arguments().filter(|argument| !argument.is_hide_set());
+    let known: Vec<String> = visible.filter_map(|one| Some(format!("--{}", one.get_long()?))).collect();
+    let nearest = plan::nearest(option, known.iter().map(String::as_str));
+    let hint = nearest.map_or(String::new(), |nearest| format!("; did you mean {nearest}?"));
+    let all = command.get_bin_name().unwrap_or("stepladder");
+    Some(anyhow::anyhow!("unknown option {option}{hint} ({all} --help lists all)"))
 }
 
 fn objectives_help() -> String {

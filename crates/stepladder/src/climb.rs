@@ -87,6 +87,7 @@ fn climb_subject(
     preflight::warnings(plan, subject.address).iter().for_each(|text| progress.say(text));
     plan::ramp_sentence(plan).iter().for_each(|text| progress.say(text));
     plan::search_sentence(plan).iter().for_each(|text| progress.say(text));
+    plan::decidable_sentence(plan).iter().for_each(|text| progress.say(text));
     let (tell, committed) = channel();
     let writer = store.begin_run(&run_head(plan, subject.address)?, Some(tell))?;
     let run = writer.id().clone();
@@ -111,11 +112,10 @@ fn climb_subject(
     };
     outputs.results.write(&climb)?;
     outputs::append_step_summary(&climb);
-    let page = show::closing(&climb);
     if outputs.take_stdout() {
-        say::err_own_text!("{page}");
+        say::err_own_text!("{}", show::closing(&climb, show::columns_of(std::io::stderr())));
     } else {
-        say::out_text!("{page}");
+        say::out_text!("{}", show::closing(&climb, show::columns()));
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }

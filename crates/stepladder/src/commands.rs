@@ -1,7 +1,7 @@
 //! The commands, one function each: what to do, what to print, which exit code.
 
 use std::io::{self, IsTerminal, Write};
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::path::Path;
 
 use anyhow::Context as _;
@@ -10,7 +10,7 @@ use clap_complete::Shell;
 use plan::layers::I_MAY_LOAD;
 use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve_with, wishes};
 use serde_json::json;
-use store::{RunKind, RunState, Store};
+use store::{RunKind, RunState, Store, StoreError};
 use watch::files::{self, Accepts};
 
 use crate::cli::{
@@ -24,7 +24,7 @@ use crate::judging::JudgedRun;
 use crate::outputs::{self, Outputs};
 use crate::signals::Interrupt;
 use crate::view::Beside;
-use crate::{bench, doctor, duel, say, selftest, show, ticks};
+use crate::{bench, doctor, duel, lookup, probe, say, selftest, show, ticks};
 
 /// A scenario is a page, not a data set.
 const SCENARIO_BYTES_MAX: u64 = 4 << 20;
@@ -39,6 +39,7 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let (plan, consent) = planned(&flags, args.allow_start, fastrand::u64(..)).map_err(wrong_usage)?;
     let outputs =
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
+    args.wait.enter(|| interrupt.is_asked())?;
     let beside = Beside::begin(&args.store, args.view, args.report.as_deref())?;
     let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
@@ -51,7 +52,7 @@ pub(crate) fn planned(flags: &Flags, allow_start: bool, seed: u64) -> anyhow::Re
     let file = scenario.as_ref().map(|scenario| scenario.path.clone());
     // A scenario names schemas too.
     let read = |path: &Path| files::read_text(path, Accepts::Files, SCHEMA_BYTES_MAX);
-    let plan = resolve_with(flags, scenario, seed, &read)?;
+    let plan = resolve_with(flags, scenario, seed, &read).map_err(probe::look::fill_in)?;
     let consent = match &file {
         None => Consent::Own,
         Some(file) => {
@@ -102,6 +103,7 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
     let outputs =
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
+    args.wait.enter(|| interrupt.is_asked())?;
     let (new, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     // The page lays it over the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
@@ -127,7 +129,7 @@ pub fn ticks(args: &TicksArgs) -> Answer {
 pub fn runs(args: &StoreArgs) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
     let list = store.runs().map_err(not_measured)?;
-    print(&show::runs(&store, &list.runs))?;
+    print(&show::runs(&store, &list.runs, show::columns()))?;
     for error in &list.damaged {
         say::err_line!("stepladder: {error}");
     }
@@ -159,7 +161,7 @@ pub fn show(args: &ShowArgs) -> Answer {
     args.results.prepare().map_err(wrong_usage)?;
     args.results.write(&climb).map_err(not_measured)?;
     if !args.results.take_stdout() {
-        print(&show::closing(&climb))?;
+        print(&show::closing(&climb, show::columns().filter(|_| !args.wide)))?;
     }
     Ok(Exit::Met)
 }
@@ -228,8 +230,7 @@ pub fn export(args: &ExportArgs) -> Answer {
     if let Some(path) = &args.ndjson {
         // Masked and harmless in a file too, as the lines of a run that is followed.
         if path.as_path() == Path::new("-") {
-            store::export::seconds(&store, &run, &mut say::stdout()).map_err(not_measured)?;
-            return Ok(Exit::Met);
+            return exported(store::export::seconds(&store, &run, &mut say::stdout()));
         }
         outputs::check_writable("--ndjson", Some(path)).map_err(wrong_usage)?;
         let written = outputs::write_whole(path, |out| {
@@ -243,9 +244,17 @@ pub fn export(args: &ExportArgs) -> Answer {
             let written = outputs::write_whole(path, |out| Ok(store::export::ndjson(&store, &run, out)?));
             written.map_err(not_measured)?;
         }
-        None => store::export::ndjson(&store, &run, &mut say::stdout()).map_err(not_measured)?,
+        None => return exported(store::export::ndjson(&store, &run, &mut say::stdout())),
     }
     Ok(Exit::Met)
+}
+
+/// What became of an export on standard output, which ends early where its reader has enough.
+fn exported(outcome: Result<(), StoreError>) -> Answer {
+    match outcome {
+        Err(_) if say::has_reader_left() => Ok(Exit::Met),
+        outcome => outcome.map(|()| Exit::Met).map_err(not_measured),
+    }
 }
 
 /// `stepladder doctor`
@@ -253,6 +262,9 @@ pub fn doctor(args: &DoctorArgs) -> Answer {
     let mut out = say::stdout();
     let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let target = args.target.as_deref().map(address_of).transpose().map_err(wrong_usage)?;
+    if !args.grid {
+        args.wait.enter(|| false)?;
+    }
     let scope = if args.grid { doctor::Scope::Grid } else { doctor::Scope::Machine };
     doctor::report(&mut out, args.json, show::width(), colour, (scope, target)).map_err(not_measured)?;
     Ok(Exit::Met)
@@ -273,6 +285,7 @@ pub fn selftest(args: &SelftestArgs, interrupt: &Interrupt) -> Answer {
         print(&selftest::plain(&cases))?;
         return Ok(Exit::Met);
     }
+    args.wait.enter(|| interrupt.is_asked())?;
     selftest::run(&options, interrupt).map_err(not_measured)
 }
 
@@ -305,20 +318,18 @@ pub fn man(name: Option<&str>) -> Answer {
 fn address_of(url: &str) -> anyhow::Result<SocketAddr> {
     // A URL that is refused may hold a password, so it is not repeated.
     let target: Target = url.parse().context("--target")?;
-    let found = (target.host.as_str(), target.port).to_socket_addrs();
-    let found =
-        found.with_context(|| format!("--target: cannot look up `{}`; check the name", target.host))?;
-    found
-        .into_iter()
-        .next()
-        .with_context(|| format!("--target: `{}` has no address; check the name", target.host))
+    let addresses = lookup::addresses_of(&target).context("--target")?;
+    Ok(addresses[0])
 }
 
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = say::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
         // `stepladder runs | head` closes the pipe, and has all it wants.
-        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(not_measured(error)),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let what = "not everything could be printed on standard output";
+            Err(not_measured(anyhow::Error::new(error).context(what)))
+        }
         _ => Ok(()),
     }
 }

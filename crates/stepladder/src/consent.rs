@@ -41,7 +41,7 @@ impl Consent {
         mut hosts: Vec<String>,
     ) -> anyhow::Result<Consent> {
         let is_open = |wish: &Wish| match wish {
-            Wish::Start(_) | Wish::Option(_) | Wish::TickLog(_) => !may_start,
+            Wish::Start(_) | Wish::Option(_) | Wish::TickLog(_) | Wish::Send(_) => !may_start,
             // A name may stand for this machine: where nobody is asked, what it resolves to is looked at.
             Wish::Load(host) => !hosts.iter().any(|named| named.eq_ignore_ascii_case(host)),
         };

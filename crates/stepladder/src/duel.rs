@@ -35,11 +35,13 @@ use crate::view::Beside;
 /// `stepladder duel`
 pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     if let Some(asked) = args.of_libraries().map_err(wrong_usage)? {
+        args.wait.enter(|| interrupt.is_asked())?;
         return libraries::duel(asked, interrupt);
     }
     let decided = args.decide().map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
     check(&decided, &machine)?;
+    args.wait.enter(|| interrupt.is_asked())?;
     args.results.prepare().map_err(wrong_usage)?;
     let mut followers = args.followed.prepare(&args.results.all()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;

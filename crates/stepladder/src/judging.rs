@@ -34,6 +34,9 @@ pub fn schedule(plan: &Plan) -> Schedule {
         seed: plan.seed,
         overload: plan.ladder.overload.clone(),
         recovers: plan.ladder.recovery_ns.is_some(),
+        lengthened: plan.ladder.lengthened.clone(),
+        learns_from_ns: if plan.ladder.lengthens { hold_ns(plan) } else { 0 },
+        learns_from_lower: plan.ladder.rungs.iter().any(|load| plan.bots.intended_per_s(*load).is_none()),
     };
     Schedule {
         calibrations: if plan.generator.calibrate { calibrations.to_vec() } else { Vec::new() },
@@ -124,9 +127,9 @@ impl JudgedRun {
         Ok(())
     }
 
-    /// How long a search asked the next trial to hold: it asks for the same trials again when it is replayed.
+    /// How long the schedule asked the next trial to hold, where it says so: it asks for the same trials again when it is
+    /// replayed.
     fn hold_ns(&self) -> Option<u64> {
-        self.plan.ladder.search.as_ref()?;
         match schedule(&self.plan).next(&self.done) {
             Next::Trial(NextTrial { hold_ns, .. }) => hold_ns,
             Next::Done(_) => None,
@@ -174,7 +177,11 @@ impl JudgedRun {
 
     /// What a rung is judged by, in its cell of a sweep.
     pub fn terms(&self, load: f64, cell: &BTreeMap<String, String>) -> Terms {
-        terms(&self.plan.in_cell(cell), load, self.calibration.as_ref(), self.link.as_ref())
+        let terms = terms(&self.plan.in_cell(cell), load, self.calibration.as_ref(), self.link.as_ref());
+        // One client came into every other subject before there was any load, or there would be no run.
+        let is_built_in = matches!(self.plan.subject.source, SubjectSource::BuiltIn { .. });
+        let is_first_contact = is_built_in && self.rungs.iter().all(Rung::let_nobody_in);
+        Terms { is_first_contact, ..terms }
     }
 }
 
@@ -197,6 +204,7 @@ pub(crate) fn terms(plan: &Plan, load: f64, calibration: Option<&Calibration>, l
         hold_ns: hold_ns(plan),
         tells_ticks: matches!(plan.subject.source, SubjectSource::BuiltIn { .. })
             && matches!(plan.subject.ticks, TickSource::Log(_)),
+        is_first_contact: false,
     }
 }
 

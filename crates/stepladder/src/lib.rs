@@ -17,6 +17,8 @@ mod doctor;
 pub mod duel;
 pub mod exit;
 mod judging;
+mod lookup;
+mod other_runs;
 mod outputs;
 mod phases;
 mod preflight;

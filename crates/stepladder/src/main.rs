@@ -4,7 +4,7 @@ use std::process::ExitCode;
 
 use clap::Parser;
 use servers::leaderboard::bench::CountingAllocator;
-use stepladder::cli::{Cli, Command};
+use stepladder::cli::{Cli, Command, unknown_option};
 use stepladder::exit::{Exit, Failure, not_measured};
 use stepladder::{bench, bisect, commands, duel, report, say, scripts, serve, signals, view};
 
@@ -22,8 +22,11 @@ fn main() -> ExitCode {
         Err(error) => {
             // Help and version are answers, not mistakes.
             let code = if error.use_stderr() { Exit::WrongUsage } else { Exit::Met };
-            say::usage(&error);
-            return code.into();
+            match unknown_option(&error) {
+                Some(said) => say::error(&said),
+                None => say::usage(&error),
+            }
+            return say::end_of(Ok(code)).into();
         }
     };
     let outcome = match cli.command {
@@ -48,13 +51,7 @@ fn main() -> ExitCode {
         Command::Completions { shell } => commands::completions(shell),
         Command::Man { command } => commands::man(command.as_deref()),
     };
-    match outcome {
-        Ok(code) => code.into(),
-        Err((code, error)) => {
-            say::error(&error);
-            code.into()
-        }
-    }
+    say::end_of(outcome).into()
 }
 
 fn interrupt() -> Result<signals::Interrupt, Failure> {

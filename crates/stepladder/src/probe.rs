@@ -3,9 +3,10 @@
 //!
 //! As many connections as one unit has (two for the arena), because a server that pairs its players would give a single
 //! one that leaves to the first real one as an opponent.
+//! A server of HTTP is asked one real request (`http`). Where bots keep connections, one of them is played (`first_bot`); what
+//! it meets is explained by the handshake alone, which is also all that is asked of a subject that is started again.
 //! What shows that a server speaks a protocol stands in the protocol's row (`plan::FirstSign`): it shakes hands, it greets,
-//! or it may be silent, so that all that can be asked of it is that it does not hang up at once. A server of HTTP is asked
-//! one real request (`http`).
+//! or it may be silent, so that all that can be asked of it is that it does not hang up at once.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;
@@ -16,15 +17,23 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use drivers::tcp::{Lines, lines};
 use drivers::{
-    Address, Closed, Driver, Hazelcast, Http1, Http2, OpenError, ReadBuffer, Redis, Tcp, WebSocket,
+    Address, Closed, Driver, Hazelcast, Http1, Http2, OpenError, ReadBuffer, Redis, Tcp, WebSocket, shown,
 };
-use plan::{FirstSign, Paths, REPLY_BYTES, Scheme, Target, Transport};
+use http::First;
+use plan::{
+    FirstSign, HttpBots, Paths, Plan, REPLY_BYTES, Scheme, Target, Transport, WorkerPlan,
+    WorkloadSettings as _, needs,
+};
+use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 
-use crate::trial::tls;
+use crate::trial::{tls, upgrade};
+use crate::{say, secrets};
 
 pub mod cluster;
-pub mod http;
+mod first_bot;
+mod http;
+pub mod look;
 
 /// As long as a handshake may take during the climb.
 const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
@@ -35,42 +44,90 @@ const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 /// A server that has just begun to listen may close the first connections.
 const TRIES: u32 = 3;
 const PAUSE: Duration = Duration::from_millis(500);
+/// A server that is busy with something else for some seconds is asked once more.
+const TIMEOUTS: u32 = 2;
 
-/// Opens `connections` one after the other and closes them. Errors: what the server did instead.
-pub fn handshake(target: &Target, socket: SocketAddr, connections: u64) -> anyhow::Result<()> {
-    handshake_within(target, socket, connections, HANGS_UP_WITHIN)
+/// Which subject is asked whether it lets clients in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Asked {
+    /// it was not loaded yet in this run: one client of the workload comes in
+    Fresh,
+    /// one like it was loaded before and did let clients in: that it is there again is enough
+    Again,
 }
 
-fn handshake_within(
-    target: &Target,
-    socket: SocketAddr,
-    connections: u64,
-    hangs_up_within: Duration,
-) -> anyhow::Result<()> {
-    let address = Address {
-        socket,
-        host: target.authority(),
-        path: target.path.clone(),
-        tls: tls(target)?,
-        reply_bytes_max: REPLY_BYTES,
+/// Whether a subject at this address lets clients in at all, and answers them. Errors: what must be mended before a climb, in
+/// the server's own words.
+pub fn lets_in(plan: &Plan, target: &Target, socket: SocketAddr, asked: Asked) -> anyhow::Result<()> {
+    let mut workers = plan::split(plan, 1.0, target, socket, 1, &[]);
+    let first = first_bot::worker_of(plan, target, socket).filter(|_| asked == Asked::Fresh);
+    let connections = match first {
+        Some((worker, connections)) => {
+            workers = vec![worker];
+            Some(connections)
+        }
+        None => None,
     };
-    let runtime = tokio::runtime::Builder::new_current_thread()
-        .enable_io()
-        .enable_time()
-        .build()
-        .context("the handshake with the target cannot be tried")?;
-    runtime
+    secrets::fill_in(&mut workers)?;
+    let Some(worker) = workers.first() else { return Ok(()) };
+    if HttpBots::of(&plan.bots).is_some() {
+        match http::first_request(worker)? {
+            First::Right => {}
+            First::Doubtful(words) => say::err_line!("stepladder: {words}"),
+            First::Wrong(words) => {
+                say::err_line!("stepladder: the first request was not answered rightly: {words}");
+            }
+        }
+        return Ok(());
+    }
+    match connections {
+        Some(connections) => first_bot::come_in(worker, connections),
+        None => handshake(worker, needs(plan, 1.0).connections),
+    }
+}
+
+/// Opens `connections` one after the other and closes them. Errors: what the server did instead.
+fn handshake(worker: &WorkerPlan, connections: u64) -> anyhow::Result<()> {
+    handshake_within(worker, connections, HANGS_UP_WITHIN)
+}
+
+fn handshake_within(worker: &WorkerPlan, connections: u64, hangs_up_within: Duration) -> anyhow::Result<()> {
+    let (target, address) = (&worker.target, address_of(worker)?);
+    runtime()?
         .block_on(async {
             for attempt in 1.. {
                 match let_in(target.scheme, &address, connections, hangs_up_within).await {
                     Ok(()) => break,
                     Err(OpenError::ClosedEarly | OpenError::Refused) if attempt < TRIES => sleep(PAUSE).await,
+                    Err(OpenError::Timeout) if attempt < TIMEOUTS => {}
                     Err(error) => return Err(error),
                 }
             }
             Ok(())
         })
         .or_else(|error| refuse(target, error))
+}
+
+/// Where the handshake goes.
+fn address_of(worker: &WorkerPlan) -> anyhow::Result<Address> {
+    let target = &worker.target;
+    Ok(Address {
+        socket: worker.address,
+        host: target.authority(),
+        login: secrets::of_address(worker.login.as_ref()),
+        path: plan::percent::encoded(&target.path).into_owned(),
+        tls: tls(target)?,
+        reply_bytes_max: REPLY_BYTES,
+        upgrade: upgrade(worker),
+    })
+}
+
+fn runtime() -> anyhow::Result<Runtime> {
+    tokio::runtime::Builder::new_current_thread()
+        .enable_io()
+        .enable_time()
+        .build()
+        .context("the handshake with the target cannot be tried")
 }
 
 async fn let_in(
@@ -210,14 +267,6 @@ async fn first_line(socket: &mut Tcp<Lines>, buffer: &mut ReadBuffer) -> Result<
     }
 }
 
-/// Somebody else's bytes as text of one short line.
-fn shown(line: &[u8]) -> String {
-    const CHARACTERS_MAX: usize = 80;
-    let text = String::from_utf8_lossy(line);
-    let short: String = text.chars().take(CHARACTERS_MAX).flat_map(char::escape_debug).collect();
-    if text.chars().nth(CHARACTERS_MAX).is_some() { format!("{short}…") } else { short }
-}
-
 fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
     let within_s = HANDSHAKE_WITHIN.as_secs();
     let (transport, first_sign) = (target.scheme.transport(), target.scheme.protocol().first_sign);
@@ -227,8 +276,8 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
             bail!("{target} is not a {protocol} server: {why}; check {check}")
         }
         (OpenError::Timeout, Transport::WebSocket) => bail!(
-            "{target} accepts connections but did not answer the WebSocket handshake within {within_s} s; check its \
-             port, and whether it hangs"
+            "{target} accepts connections but did not answer the WebSocket handshake within {within_s} s (tried {TIMEOUTS} \
+             times); check its port, and whether it hangs"
         ),
         (OpenError::Timeout, Transport::Redis | Transport::Hazelcast) => bail!(
             "{target} accepts connections but did not answer as a {} server does within {within_s} s; check its port, and \
@@ -257,6 +306,12 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
             "{target} closes connections at once, without a word (tried {TRIES} times); check its port, and whether it \
              takes clients from this address"
         ),
+        (OpenError::Rejected(words), Transport::WebSocket) if asks_for_credentials(&words) => bail!(
+            "{target} asks for credentials: it answered {words}; give them with --header 'Authorization: Bearer ${{TOKEN}}' \
+             (the value comes from the environment and is never stored), with --header 'Cookie: ${{COOKIE}}', or as a token \
+             in the path{}",
+            if words.starts_with("403") { "; some servers refuse by --header 'Origin: URL'" } else { "" }
+        ),
         (OpenError::Rejected(words), transport) => {
             let what_to_do = after_rejection(&words, transport);
             bail!("{target} turns us away before there is any load: it answered {words}; {what_to_do}")
@@ -268,12 +323,26 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
     }
 }
 
+/// Whether a server that turned down a handshake wants to know who comes.
+fn asks_for_credentials(words: &str) -> bool {
+    ["401", "403", "407"].iter().any(|status| words.starts_with(status))
+}
+
 /// What helps where a server says that it does not take us, by the first word of Redis's errors.
 fn after_rejection(words: &str, transport: Transport) -> &'static str {
     match (transport, words.split(' ').next().unwrap_or_default()) {
-        (Transport::Redis, "NOAUTH" | "WRONGPASS" | "NOPERM" | "DENIED") => {
-            "it asks for a password or lets only some clients in, and no password is ever sent: measure a server of your \
-             own that asks for none (redis-server --bind 127.0.0.1, without requirepass)"
+        (Transport::Redis, "NOAUTH") => {
+            "it asks for a password: --password-env VARIABLE (--user NAME where it is a user's)"
+        }
+        (Transport::Redis, "WRONGPASS") => "check --user and --password-env or --password-file",
+        (Transport::Redis, "NOPERM") => {
+            "let its user use the keys and commands of the load, or name another with --user"
+        }
+        (Transport::Redis, "DENIED") => {
+            "it lets only some clients in (protected mode): start it with --bind 127.0.0.1, or give it a password"
+        }
+        (Transport::Redis, _) if words.contains("without any password") => {
+            "it asks for no password: leave --password-env or --password-file out"
         }
         (Transport::Redis, "LOADING" | "BUSY" | "MASTERDOWN") => "wait until it is ready, and try again",
         (Transport::Redis, _) if words.contains("DB index") => {
@@ -281,7 +350,9 @@ fn after_rejection(words: &str, transport: Transport) -> &'static str {
         }
         (Transport::Redis, _) if words.contains("max number of clients") => "see why it is full",
         (Transport::Redis, _) => "see its log",
-        (Transport::Hazelcast, _) => "the URL names the cluster: hazelcast://HOST:PORT/MAP?cluster=NAME",
+        (Transport::Hazelcast, _) => {
+            "the URL names the cluster: hazelcast://HOST:PORT/MAP?cluster=NAME; --user and --password-env say who the clients are"
+        }
         (Transport::WebSocket | Transport::Http | Transport::Tcp, _) => "see why it is full",
     }
 }
@@ -291,6 +362,8 @@ mod tests {
     use std::io::Write;
     use std::net::{TcpListener, TcpStream};
     use std::thread;
+
+    use plan::EchoBots;
 
     use super::*;
 
@@ -306,7 +379,8 @@ mod tests {
         let socket = listener.local_addr().unwrap();
         thread::spawn(move || listener.incoming().flatten().for_each(treat));
         let target = Target::at(scheme, socket);
-        match (handshake_within(&target, socket, 2, silence), fragments) {
+        let bots = EchoBots { rate_per_s: 1.0, payload_bytes: 1 }.into();
+        match (handshake_within(&WorkerPlan::alone(bots, 1, scheme, socket), 2, silence), fragments) {
             (Ok(()), Ok(())) => {}
             (Err(error), Err(fragments)) => {
                 let text = format!("{error:#}");

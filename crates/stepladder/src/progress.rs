@@ -2,6 +2,7 @@
 //!
 //! Figures are those of the last committed second; only the clock and the connect counter are fresher.
 
+use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
@@ -10,8 +11,8 @@ use ladder::wording::{show_cell, show_many};
 use measure::Purpose;
 use measure::{Entry, Measure, Role, TrialHead};
 
-use crate::say;
 use crate::trial::TrialStatus;
+use crate::{say, show};
 
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
@@ -44,6 +45,7 @@ impl Progress {
 
     /// A sentence that stays.
     pub fn say(&self, text: &str) {
+        let text = &within_stderr(text);
         match &self.bar {
             Some(bar) => bar.suspend(|| say::err_own_text!("{text}\n")),
             None => say::err_own_text!("{text}\n"),
@@ -116,7 +118,7 @@ impl Progress {
                     .as_ref()
                     .is_none_or(|(last, at)| *last != key || at.elapsed() >= PLAIN_EVERY);
                 if is_due {
-                    say::err_own_text!("{line}\n");
+                    say::err_own_text!("{}\n", within_stderr(&line));
                     self.last_plain = Some((key, Instant::now()));
                 }
             }
@@ -130,6 +132,14 @@ impl Progress {
             bar.finish_and_clear();
             bar.reset();
         }
+    }
+}
+
+/// Broken where standard error ends, if anything says where that is.
+fn within_stderr(text: &str) -> Cow<'_, str> {
+    match show::columns_of(std::io::stderr()) {
+        Some(columns) => Cow::Owned(show::broken_at(text, columns)),
+        None => Cow::Borrowed(text),
     }
 }
 

@@ -11,8 +11,12 @@ use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::fd::AsFd as _;
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
+use crate::exit::{Exit, Failure};
 use crate::secrets::{mask, mask_json, mask_own};
+use crate::show;
 
 /// The colours and weights that we print (`anstyle`): what may follow `ESC [` before an `m`.
 const OUR_STYLES: [&str; 10] = ["0", "1", "2", "4", "31", "32", "33", "34", "35", "36"];
@@ -150,9 +154,61 @@ impl<W: Write> Drop for Harmless<W> {
     }
 }
 
+/// The reader of standard output has closed its pipe.
+static READER_LEFT: AtomicBool = AtomicBool::new(false);
+/// Standard output did not take everything, for another reason.
+static NOT_ALL_PRINTED: AtomicBool = AtomicBool::new(false);
+
+/// Standard output, which remembers that its reader has left.
+#[derive(Debug)]
+pub struct Stdout(anstream::AutoStream<io::Stdout>);
+
+impl Stdout {
+    fn noted<T>(outcome: io::Result<T>) -> io::Result<T> {
+        if outcome.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+            READER_LEFT.store(true, Relaxed);
+        }
+        outcome
+    }
+}
+
+impl Write for Stdout {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        Stdout::noted(self.0.write(bytes))
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Stdout::noted(self.0.flush())
+    }
+}
+
 /// Standard output for whatever writes pieces of text.
-pub fn stdout() -> Harmless<anstream::AutoStream<io::Stdout>> {
-    Harmless::new(anstream::stdout())
+pub fn stdout() -> Harmless<Stdout> {
+    Harmless::new(Stdout(anstream::stdout()))
+}
+
+/// How a command ends once what it printed is known. A reader that has enough (`| head`) ends it in silence and with success,
+/// but the verdict of a run stays; output that was cut short for any other reason is no success.
+pub fn end_of(outcome: Result<Exit, Failure>) -> Exit {
+    match outcome {
+        Ok(Exit::Met) if NOT_ALL_PRINTED.load(Relaxed) => Exit::NotMeasured,
+        Ok(code) => code,
+        Err((_, error)) if has_reader_left() && is_closed_pipe(&error) => Exit::Met,
+        Err((code, failure)) => {
+            error(&failure);
+            code
+        }
+    }
+}
+
+/// Whether whoever reads standard output has closed it: what could not be printed since was not wanted.
+pub fn has_reader_left() -> bool {
+    READER_LEFT.load(Relaxed)
+}
+
+fn is_closed_pipe(error: &anyhow::Error) -> bool {
+    let is_so = |error: &io::Error| error.kind() == io::ErrorKind::BrokenPipe;
+    error.chain().any(|cause| cause.downcast_ref().is_some_and(is_so))
 }
 
 /// Standard output as a file of its own, for a thread that may have to wait for its reader and so may not hold the lock that
@@ -182,7 +238,8 @@ pub fn to_stdout(words: fmt::Arguments<'_>) {
 fn report_trouble(printed: io::Result<()>) {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            err_line!("stepladder: standard output: {error}");
+            NOT_ALL_PRINTED.store(true, Relaxed);
+            err_line!("stepladder: not everything could be printed on standard output: {error}");
         }
         _ => {}
     }
@@ -190,7 +247,7 @@ fn report_trouble(printed: io::Result<()>) {
 
 /// Prints JSON on standard output: it stays JSON whatever the secrets are.
 pub fn json_to_stdout(json: &str) {
-    report_trouble(write_json(&mut anstream::stdout(), json));
+    report_trouble(write_json(&mut Stdout(anstream::stdout()), json));
 }
 
 /// One line of JSON, or several.
@@ -217,8 +274,13 @@ pub fn error(error: &anyhow::Error) {
 
 /// What clap says: help and version on standard output, mistakes on standard error.
 pub fn usage(said: &clap::Error) {
-    let text = said.render();
-    if said.use_stderr() { err_text!("{}", text.ansi()) } else { out_text!("{}", text.ansi()) }
+    let text = said.render().ansi().to_string();
+    match show::columns() {
+        // What clap does not break: usage lines, and tables behind the options.
+        Some(columns) if !said.use_stderr() => out_text!("{}", show::broken_at(&text, columns)),
+        None if !said.use_stderr() => out_text!("{text}"),
+        _ => err_text!("{text}"),
+    }
 }
 
 fn shortened(text: &str) -> Cow<'_, str> {

@@ -1,11 +1,14 @@
 //! Secrets of a plan: headers, paths, queries and bodies name them as `${NAME}`, and the environment fills them in when a trial starts.
+//! Passwords and tokens come from a variable or a file that the plan names (`login`).
 //!
 //! The plan that is stored, printed and repeated holds the name only. What is filled in lives in the workers' plans,
 //! which are neither stored nor shown, and an error never repeats it. What a server says back of them is masked (`masks`).
 
+mod login;
 mod masks;
 
 use anyhow::Context as _;
+pub use login::{login, of_address};
 #[cfg(feature = "otlp")]
 pub(crate) use masks::remember;
 pub use masks::{mask, mask_json, mask_own};
@@ -16,13 +19,17 @@ use plan::{BotSettings, LeaderboardBots, Plan, ScriptBots, WorkerPlan, WorkloadS
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
     for worker in workers {
         fill_in_bots(&mut worker.bots, from_environment)?;
+        login::fill_in(worker)?;
+        fill_in_headers(&mut worker.handshake.headers, "the handshake", from_environment)?;
     }
     Ok(())
 }
 
-/// Whether everything that a plan's headers name is set.
+/// Whether everything that a plan's headers and credentials name is there.
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
-    fill_in_bots(&mut plan.bots.clone(), from_environment)
+    fill_in_headers(&mut plan.handshake.headers.clone(), "the handshake", from_environment)?;
+    fill_in_bots(&mut plan.bots.clone(), from_environment)?;
+    plan.subject.target().map_or(Ok(()), |target| login(target).map(drop))
 }
 
 /// A value of the environment, which no text shows from now on.
@@ -66,19 +73,28 @@ fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String
         request.path = with_environment(&request.path, in_path).map_err(|missing| of("the path", missing))?;
         request.body =
             with_environment(&request.body, &value_of).map_err(|missing| of("the body", missing))?;
-        for (name, value) in &mut request.headers {
-            let filled = with_environment(value, &value_of).map_err(|missing| {
-                anyhow::anyhow!(
-                    "header {name} of \"{}\" needs the environment variable {missing}, which is not set",
-                    request.name
-                )
-            })?;
-            if filled.contains(|letter: char| letter.is_control() && letter != '\t') {
-                return Err(anyhow::anyhow!("it holds a line end or another control character"))
-                    .with_context(|| format!("header {name} of \"{}\" cannot be sent", request.name));
-            }
-            *value = filled;
+        fill_in_headers(&mut request.headers, &format!("\"{}\"", request.name), &value_of)?;
+    }
+    Ok(())
+}
+
+/// `whose` headers, for the refusal.
+fn fill_in_headers(
+    headers: &mut [(String, String)],
+    whose: &str,
+    value_of: impl Fn(&str) -> Option<String>,
+) -> anyhow::Result<()> {
+    for (name, value) in headers {
+        let filled = with_environment(value, &value_of).map_err(|missing| {
+            anyhow::anyhow!(
+                "header {name} of {whose} needs the environment variable {missing}, which is not set"
+            )
+        })?;
+        if filled.contains(|letter: char| letter.is_control() && letter != '\t') {
+            return Err(anyhow::anyhow!("it holds a line end or another control character"))
+                .with_context(|| format!("header {name} of {whose} cannot be sent"));
         }
+        *value = filled;
     }
     Ok(())
 }
@@ -112,6 +128,25 @@ mod tests {
     #[test]
     fn a_header_takes_its_secret_from_the_environment() {
         assert_eq!(filled(Some("hunter2")).expect("it is set"), "Bearer hunter2");
+    }
+
+    #[test]
+    fn a_handshake_takes_its_secrets_from_the_environment_like_a_request() {
+        let line = "ws://127.0.0.1:1 --bots echo --header 'Authorization: Bearer ${TOKEN}'";
+        let plan = resolve(&Flags::of(line), None, 1).expect("a plan");
+        assert!(serde_json::to_string(&plan).expect("JSON").contains("Bearer ${TOKEN}"));
+        let filled = |token: Option<&str>| {
+            let mut headers = plan.handshake.headers.clone();
+            fill_in_headers(&mut headers, "the handshake", |_| token.map(Into::into))
+                .map(|()| headers[0].1.clone())
+        };
+        assert_eq!(filled(Some("hunter2")).expect("it is set"), "Bearer hunter2");
+        let missing = filled(None).expect_err("not set").to_string();
+        assert!(
+            missing.contains("header Authorization of the handshake needs the environment variable TOKEN")
+        );
+        let broken = format!("{:#}", filled(Some("hunter2\r\nX: y")).expect_err("a line end"));
+        assert!(broken.contains("control character") && !broken.contains("hunter2"), "{broken}");
     }
 
     #[test]

@@ -10,17 +10,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use drivers::{Address, TlsSettings};
+use drivers::{Address, TlsSettings, Upgrade};
 use engine::collector::FromWorker;
 use engine::thread::Setup;
 use engine::{Clock, Collector, MonotonicClock, Progress, Shared, Timeline};
 use ladder::Terms;
 use measure::trial::{Sum, kind};
 use measure::{Entry, Event, Interval, LedgerPart, Role, TrialHead};
-use plan::{HoldLength, SubjectStop, Target, WorkerPlan};
+use plan::{Handshake, HoldLength, SubjectStop, Target, WorkerPlan};
 
 use crate::certificates::trusting;
 use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
+use crate::secrets;
 use crate::trial::recovering::Recovering;
 use crate::trial::subject_end::SubjectEnd;
 
@@ -492,15 +493,23 @@ pub(crate) fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Ve
         plan.sockets().iter().map(move |&socket| Address {
             socket,
             host: host.clone(),
-            path: path.clone(),
+            login: secrets::of_address(plan.login.as_ref()),
+            path: plan::percent::encoded(&path).into_owned(),
             // Another member of a cluster shows the certificate of its own address.
             tls: tls
                 .as_ref()
                 .map(|tls| if socket == plan.address { tls.clone() } else { tls.of(socket.ip()) }),
             reply_bytes_max,
+            upgrade: upgrade(plan),
         })
     };
     Ok(bots::catalog::paths(plan)?.into_iter().flat_map(of_path).collect())
+}
+
+/// What the bots' WebSocket handshakes say besides.
+pub(crate) fn upgrade(plan: &WorkerPlan) -> Upgrade {
+    let Handshake { headers, subprotocols } = plan.handshake.clone();
+    Upgrade { headers, subprotocols }
 }
 
 /// What a target's TLS needs, where it speaks it.

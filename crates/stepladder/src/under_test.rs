@@ -1,7 +1,7 @@
 //! The subject of a run: started or found, where it listens, and its tick log.
 
 use std::fs::File;
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
+use std::net::SocketAddr;
 use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -10,18 +10,14 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
-use plan::{
-    BuiltIn, HttpBots, Plan, Scheme, SubjectSource, Target, TickSource, Transport, WorkloadSettings as _,
-    may_load, may_load_for_file, needs,
-};
+use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
 use rustix::io::{FdFlags, fcntl_setfd};
 use watch::{ControlGroup, ExitWatch, Started, TickLog};
 
 use crate::cli::Cli;
 use crate::consent::Consent;
-use crate::probe::http::First;
-use crate::say;
-use crate::{probe, secrets};
+use crate::probe::Asked;
+use crate::{lookup, probe, say};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
@@ -68,21 +64,26 @@ impl UnderTest {
                 Ok(UnderTest { cell_options, ..started })
             }
             SubjectSource::Started { command, target } => {
-                let address = resolve(target, &plan.may_load, consent)?;
+                let addresses = lookup::resolve(target, &plan.may_load, consent)?;
                 let tick_log = follow(plan, ticks_from)?;
-                watch::refuse_taken(address)?;
+                addresses.iter().try_for_each(|address| watch::refuse_taken(*address))?;
                 let started = Started::start(watch::shell(command), command)?;
-                started.wait_until_listening(address, READY_WITHIN)?;
+                let address = started.wait_until_listening(&addresses, READY_WITHIN)?;
+                if ticks_from == TicksFrom::Nothing {
+                    tell_which(target, &addresses, address);
+                }
                 let mut subject = Self::of_started(started, target.clone(), address, tick_log);
-                subject.probe(plan)?;
+                subject.probe(plan, ticks_from)?;
                 subject.members = subject.find_members(plan, consent)?;
                 Ok(subject)
             }
             SubjectSource::Running { target, pid, cgroup } => {
-                let address = resolve(target, &plan.may_load, consent)?;
+                let addresses = lookup::resolve(target, &plan.may_load, consent)?;
                 let group =
                     cgroup.as_deref().map(ControlGroup::open).transpose().context("--watch-cgroup")?;
-                watch::preflight::reach(address, &target.to_string(), &target.scheme.start_with(address))?;
+                let start_with = target.scheme.start_with(addresses[0]);
+                let address = watch::preflight::reach(&addresses, &target.to_string(), &start_with)?;
+                tell_which(target, &addresses, address);
                 let exit = match pid {
                     Some(pid) => Some(
                         ExitWatch::of_running(*pid)
@@ -103,7 +104,7 @@ impl UnderTest {
                     cell_options,
                     consent: consent.clone(),
                 };
-                subject.probe(plan)?;
+                subject.probe(plan, ticks_from)?;
                 subject.members = subject.find_members(plan, consent)?;
                 Ok(subject)
             }
@@ -116,7 +117,7 @@ impl UnderTest {
             return Ok(Vec::new());
         }
         probe::cluster::members(&self.target, self.address, |member| {
-            check_may_load(member.ip(), &member.ip().to_string(), &plan.may_load, consent)
+            lookup::check_may_load(member.ip(), &member.ip().to_string(), &plan.may_load, consent)
         })
     }
 
@@ -251,17 +252,17 @@ impl UnderTest {
     }
 
     /// Whether it lets bots in at all, and answers them. Our own servers do.
-    fn probe(&self, plan: &Plan) -> anyhow::Result<()> {
-        if HttpBots::of(&plan.bots).is_some() {
-            let mut workers = plan::split(plan, 1.0, &self.target, self.address, 1, &[]);
-            secrets::fill_in(&mut workers)?;
-            let Some(worker) = workers.first() else { return Ok(()) };
-            if let First::Wrong(words) = probe::http::first_request(worker)? {
-                say::err_line!("stepladder: the first request was not answered rightly: {words}");
+    fn probe(&self, plan: &Plan, ticks_from: TicksFrom) -> anyhow::Result<()> {
+        let asked = if ticks_from == TicksFrom::Nothing { Asked::Fresh } else { Asked::Again };
+        let lets_in = probe::lets_in(plan, &self.target, self.address, asked);
+        lets_in.map_err(|error| match self.ended() {
+            Some(exit) => {
+                let output = self.last_output().filter(|output| !output.is_empty());
+                let output = output.map_or(String::new(), |output| format!("; its last output: {output}"));
+                error.context(format!("the server ended before there was any load ({exit}{output})"))
             }
-            return Ok(());
-        }
-        probe::handshake(&self.target, self.address, needs(plan, 1.0).connections)
+            None => error,
+        })
     }
 
     /// Stops what was started; what ran before goes on.
@@ -273,6 +274,12 @@ impl UnderTest {
         if let Some(trouble) = self.started.take().and_then(|started| started.stop().trouble()) {
             say::err_line!("stepladder: {trouble}");
         }
+    }
+}
+
+fn tell_which(target: &Target, addresses: &[SocketAddr], taken: SocketAddr) {
+    if let Some(words) = lookup::which_was_taken(target, addresses, taken) {
+        say::err_line!("stepladder: {words}");
     }
 }
 
@@ -363,24 +370,4 @@ fn follow_file(path: &Path, tick_rate_hz: f64, from: TicksFrom) -> anyhow::Resul
         );
     }
     Ok(TickLog::from_begin(path, tick_rate_hz))
-}
-
-/// Looks a target up, once, and checks that it may be loaded.
-fn resolve(target: &Target, allowed: &[String], consent: &Consent) -> anyhow::Result<SocketAddr> {
-    let address = (target.host.as_str(), target.port)
-        .to_socket_addrs()
-        .with_context(|| format!("cannot look up `{}`; check the name", target.host))?
-        .next()
-        .with_context(|| format!("`{}` has no address; check the name", target.host))?;
-    check_may_load(address.ip(), &target.host, allowed, consent)?;
-    Ok(address)
-}
-
-/// Errors: the server at `ip`, written as `host`, may not be loaded, or not by the word of a file.
-fn check_may_load(ip: IpAddr, host: &str, allowed: &[String], consent: &Consent) -> anyhow::Result<()> {
-    may_load(ip, host, allowed)?;
-    if let Consent::OfFile { hosts } = consent {
-        may_load_for_file(ip, host, hosts)?;
-    }
-    Ok(())
 }

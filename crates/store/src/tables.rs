@@ -355,7 +355,8 @@ table! {
         owed_max: Count = books.sum.owed_max, "possibly owed";
         delivered: Count = books.sum.delivered, "different messages that came";
         late: Count = books.sum.late, "of the delivered: after the plan's patience";
-        lost: Count = books.sum.lost, "surely owed, and never came";
+        lost: Count = books.sum.lost, "surely owed, and never came, although it was read in time";
+        unread: Count = books.sum.unread, "surely owed, and not read in time by the bots";
         duplicated: Count = books.sum.duplicated, "came again";
         reordered: Count = books.sum.reordered, "came after a newer one of the same sender";
         dropped: Count = books.sum.dropped, "the server says that it dropped them";
@@ -371,9 +372,10 @@ table! {
     }
     "FOREIGN KEY (run, trial) REFERENCES ledger (run, trial)"
     "CONSTRAINT what_is_late_or_unowed_was_delivered CHECK (late <= delivered AND unowed <= delivered)"
-    "CONSTRAINT what_was_owed_came_or_was_lost CHECK (delivered - unowed + lost BETWEEN owed_min AND owed_max)"
-    "CONSTRAINT the_residual_is_what_nobody_accounts_for CHECK (residual = max(lost - dropped - in_flight, 0)
-    + min(owed_max - (delivered - unowed) - dropped - in_flight, 0))"
+    "CONSTRAINT what_was_owed_came_or_was_lost CHECK (delivered - unowed + lost + unread BETWEEN owed_min AND owed_max)"
+    "CONSTRAINT the_residual_is_what_nobody_accounts_for CHECK (residual
+    = max(lost + unread - max(dropped + in_flight, unread), 0)
+    + min(owed_max - (delivered - unowed) - max(dropped + in_flight, unread), 0))"
 }
 
 table! {

@@ -17,6 +17,7 @@ pub mod sockets;
 mod bisection;
 mod chain;
 mod classification;
+mod decided;
 mod duels;
 mod frozen;
 mod histograms;
@@ -142,6 +143,7 @@ pub const ORACLES: &[Oracle] = &[
     Oracle { id: "LEDGER", rows: ledger::rows },
     Oracle { id: "LATE", rows: late::rows },
     Oracle { id: "BISECT", rows: bisection::rows },
+    Oracle { id: "DECIDE", rows: decided::rows },
 ];
 
 /// Of `seeds`, the share for which something happens.

@@ -6,6 +6,7 @@ fn check(id: &str) {
     let oracle = ORACLES.iter().find(|oracle| oracle.id == id).expect("an oracle of this name");
     let rows = (oracle.rows)(Form::Short);
     assert!(!rows.is_empty(), "{id} computes nothing");
+    rows.iter().for_each(|row| println!("{}: {} (allowed: {})", row.what, row.got, row.allowed));
     let wrong: Vec<_> = rows.iter().filter(|row| !row.is_ok).collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
@@ -41,4 +42,5 @@ oracles! {
     ledger_broadcasts_are_settled_exactly_as_planted: "LEDGER",
     late_what_gives_after_a_while_is_no_lower_bound: "LATE",
     bisect_the_change_that_costs_ten_percent_is_found: "BISECT",
+    decide_few_samples_decide_a_percentile_and_a_search_needs_no_trial_twice: "DECIDE",
 }

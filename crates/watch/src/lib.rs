@@ -14,6 +14,7 @@ mod inherited;
 mod last_will;
 mod link;
 pub mod machine;
+pub mod other_runs;
 mod others;
 pub mod preflight;
 mod process;

@@ -68,11 +68,14 @@ pub fn has_loopback_sources() -> bool {
 
 /// A target that does not accept connections.
 #[derive(Debug, thiserror::Error)]
-#[error("cannot reach {target} ({why}, tried {tries} times in {waited_s:.0} s); start it with: {start_with}")]
+#[error(
+    "cannot reach {target} ({why}, tried {tries} times in {waited_s:.0} s); is a server listening there? To try Stepladder \
+     without one of your own: {start_with}"
+)]
 pub struct Unreachable {
     /// as the user wrote it: `ws://127.0.0.1:9001`
     pub target: String,
-    /// `connection refused`, …
+    /// `connection refused`, or of a name with several addresses `connection refused at 127.0.0.1 and ::1`
     pub why: String,
     /// how often it was tried
     pub tries: u32,
@@ -82,27 +85,29 @@ pub struct Unreachable {
     pub start_with: String,
 }
 
-/// Tries to connect, three times within about 2 s; returns how long the handshake took.
+/// Tries to connect to each address in turn, three times within about 2 s; returns the first one that accepts.
 ///
 /// `shown` and `start_with` go into the message. Errors: `Unreachable`.
-pub fn reach(address: SocketAddr, shown: &str, start_with: &str) -> Result<Duration, Unreachable> {
+pub fn reach(addresses: &[SocketAddr], shown: &str, start_with: &str) -> Result<SocketAddr, Unreachable> {
     const TRIES: u32 = 3;
     const PAUSE: Duration = Duration::from_secs(1);
     let begin = Instant::now();
-    let mut why = String::new();
+    let mut whys = Vec::new();
     for attempt in 0..TRIES {
         if attempt > 0 {
             thread::sleep(PAUSE.saturating_sub(begin.elapsed().saturating_sub(PAUSE * (attempt - 1))));
         }
-        let knocked = Instant::now();
-        match TcpStream::connect_timeout(&address, PAUSE).map(drop).or_else(accepted_all_the_same) {
-            Ok(()) => return Ok(knocked.elapsed()),
-            Err(error) => why = in_words(&error),
+        whys.clear();
+        for address in addresses {
+            match TcpStream::connect_timeout(address, PAUSE).map(drop).or_else(accepted_all_the_same) {
+                Ok(()) => return Ok(*address),
+                Err(error) => whys.push((in_words(&error), address.ip().to_string())),
+            }
         }
     }
     Err(Unreachable {
         target: shown.to_owned(),
-        why,
+        why: together(&whys),
         tries: TRIES,
         waited_s: begin.elapsed().as_secs_f64(),
         start_with: start_with.to_owned(),
@@ -113,6 +118,23 @@ pub fn reach(address: SocketAddr, shown: &str, start_with: &str) -> Result<Durat
 /// what is wrong with it.
 fn accepted_all_the_same(error: io::Error) -> io::Result<()> {
     if error.kind() == io::ErrorKind::ConnectionReset { Ok(()) } else { Err(error) }
+}
+
+/// `connection refused at 127.0.0.1 and ::1`, `no answer at 10.0.0.1, connection refused at ::1`; without the address where
+/// there is but one.
+fn together(whys: &[(String, String)]) -> String {
+    if let [(why, _)] = whys {
+        return why.clone();
+    }
+    let mut by_why: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (why, address) in whys {
+        match by_why.iter_mut().find(|(known, _)| known == why) {
+            Some((_, addresses)) => addresses.push(address),
+            None => by_why.push((why, vec![address])),
+        }
+    }
+    let parts = by_why.iter().map(|(why, addresses)| format!("{why} at {}", addresses.join(" and ")));
+    parts.collect::<Vec<_>>().join(", ")
 }
 
 fn in_words(error: &io::Error) -> String {
@@ -133,12 +155,19 @@ mod tests {
     #[test]
     fn a_target_that_is_not_there_is_named_with_a_remedy() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let text = reach(free, "ws://127.0.0.1:9001", "stepladder serve arena").unwrap_err().to_string();
+        let text = reach(&[free], "ws://127.0.0.1:9001", "stepladder serve arena").unwrap_err().to_string();
         assert_eq!(
             text,
-            "cannot reach ws://127.0.0.1:9001 (connection refused, tried 3 times in 2 s); start it with: stepladder \
-             serve arena"
+            "cannot reach ws://127.0.0.1:9001 (connection refused, tried 3 times in 2 s); is a server listening there? To \
+             try Stepladder without one of your own: stepladder serve arena"
         );
+        let refused = |address: &str| ("connection refused".to_owned(), address.to_owned());
+        assert_eq!(
+            together(&[refused("127.0.0.1"), refused("::1")]),
+            "connection refused at 127.0.0.1 and ::1"
+        );
+        let silent = ("no answer".to_owned(), "10.0.0.1".to_owned());
+        assert_eq!(together(&[silent, refused("::1")]), "no answer at 10.0.0.1, connection refused at ::1");
     }
 
     #[test]
@@ -150,9 +179,14 @@ mod tests {
     }
 
     #[test]
-    fn a_target_that_listens_is_reached() {
+    fn the_first_address_that_accepts_is_taken() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        assert!(reach(listener.local_addr().unwrap(), "tcp://x", "x").unwrap() < Duration::from_secs(20));
+        let (free, open) = {
+            let other = TcpListener::bind("127.0.0.1:0").unwrap();
+            (other.local_addr().unwrap(), listener.local_addr().unwrap())
+        };
+        assert_eq!(reach(&[open], "tcp://x", "x").unwrap(), open);
+        assert_eq!(reach(&[free, open], "tcp://x", "x").unwrap(), open);
     }
 
     #[test]

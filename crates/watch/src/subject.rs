@@ -85,14 +85,14 @@ pub enum NotReady {
     },
     /// It runs but does not listen.
     #[error(
-        "`{command}` runs but does not accept connections on {address} after {waited_s:.0} s; check that it listens \
+        "`{command}` runs but does not accept connections on {addresses} after {waited_s:.0} s; check that it listens \
          on that address{told}"
     )]
     NotListening {
         /// as the user wrote it
         command: String,
         /// where it should listen
-        address: SocketAddr,
+        addresses: String,
         /// how long was waited
         waited_s: f64,
         /// its last lines, with the words that introduce them
@@ -263,14 +263,19 @@ impl Started {
     /// Waits until it accepts TCP connections; returns how long that took.
     ///
     /// A connection that is closed at once is all the server sees. Errors: it ended, or `within` is over.
-    pub fn wait_until_listening(&self, address: SocketAddr, within: Duration) -> Result<Duration, NotReady> {
+    pub fn wait_until_listening(
+        &self,
+        addresses: &[SocketAddr],
+        within: Duration,
+    ) -> Result<SocketAddr, NotReady> {
         let begin = Instant::now();
         loop {
             let patience = within.saturating_sub(begin.elapsed()).clamp(POLL, CONNECT_PATIENCE);
-            if TcpStream::connect_timeout(&address, patience).is_ok() {
+            let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, patience).is_ok();
+            if let Some(address) = addresses.iter().find(accepts) {
                 // Something listens; when ours has ended it was another process.
                 return match self.try_exit() {
-                    None => Ok(begin.elapsed()),
+                    None => Ok(*address),
                     Some(exit) => Err(self.exited(exit)),
                 };
             }
@@ -281,7 +286,7 @@ impl Started {
                 let (command, told) = (self.command.clone(), self.told());
                 return Err(NotReady::NotListening {
                     command,
-                    address,
+                    addresses: addresses.iter().map(SocketAddr::to_string).collect::<Vec<_>>().join(" or "),
                     waited_s: within.as_secs_f64(),
                     told,
                 });

@@ -7,6 +7,7 @@ use memchr::memchr;
 
 use super::payload;
 use measure::ledger::{Deliveries, Told};
+use plan::Login;
 
 /// A bot as its dialect needs to know it.
 #[derive(Clone, Copy, Debug)]
@@ -15,6 +16,8 @@ pub struct Who<'a> {
     pub number: u64,
     /// the room, channel or subject
     pub room: &'a str,
+    /// what it shows the server so that it is let in
+    pub login: Option<&'a Login>,
 }
 
 /// What a line that is no delivery means.
@@ -32,6 +35,13 @@ pub enum Word {
     Missed(u64),
     /// the server refused something
     Refused,
+    /// the server does not let the bot in
+    TurnedAway {
+        /// what it says, readable
+        words: String,
+        /// it wants credentials, or others than these
+        for_credentials: bool,
+    },
     /// a delivery of a text that was not sent
     Strange,
 }

@@ -1,13 +1,16 @@
 //! IRC (RFC 2812): register, join a channel, PRIVMSG, answer PING.
 //!
-//! A bot registers as soon as it is connected, joins on the welcome (001) and is a member at the end of the names (366).
+//! A bot registers as soon as it is connected, behind the password of the server where there is one, joins on the welcome (001) and is a member at the end of the names (366).
 //! The barrier is a PING of ours, which a server answers behind what it has queued for the connection.
 
 use std::io::Write as _;
 
 use memchr::memmem;
 
+use plan::Login;
+
 use super::dialect::{Dialect, Who, Word};
+use crate::ends::shown;
 
 /// See the module.
 pub struct Irc;
@@ -19,6 +22,9 @@ impl Dialect for Irc {
     type OfConnection = ();
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
+        if let Some(Login::Password { password, .. }) = who.login {
+            let _ = write!(out, "PASS :{password}\r\n");
+        }
         // Nine characters at most, as the RFC asks; the first is a letter. A write into memory does not fail.
         let _ = write!(out, "NICK b{0}\r\nUSER b{0} 0 * :b{0}\r\n", who.number);
     }
@@ -36,7 +42,7 @@ impl Dialect for Irc {
     }
 
     /// As bytes: what is not UTF-8 is read all the same.
-    fn received(line: &[u8], who: Who<'_>, _: bool, (): &mut ()) -> Word {
+    fn received(line: &[u8], who: Who<'_>, is_member: bool, (): &mut ()) -> Word {
         if let Some(token) = line.strip_prefix(b"PING ") {
             return Word::Answer([b"PONG ", token, b"\r\n"].concat());
         }
@@ -47,6 +53,9 @@ impl Dialect for Irc {
             Some(b"366") => Word::Joined,
             Some(b"PONG") if line.ends_with(TOKEN.as_bytes()) => Word::CaughtUp(None),
             Some(b"PRIVMSG") => Word::Strange,
+            Some(b"464" | b"ERROR") if !is_member && wants_password(line) => {
+                Word::TurnedAway { words: shown(line), for_credentials: true }
+            }
             Some(b"ERROR") => Word::Refused,
             Some(b"KICK") if is_us(words.nth(1)) => Word::Refused,
             Some(b"KILL") if is_us(words.next()) => Word::Refused,
@@ -78,6 +87,12 @@ impl Dialect for Irc {
     }
 }
 
+/// Whether a line says that the password is missing or wrong (464). Some servers only say so in the words of their ERROR.
+fn wants_password(line: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(line).to_ascii_lowercase();
+    !text.starts_with("error") || text.contains("password")
+}
+
 /// Whose nick it is, of the crowd. Nicks are the same in capitals.
 fn number_of(nick: &[u8]) -> Option<u64> {
     let (b'b' | b'B', digits) = nick.split_first()? else { return None };
@@ -94,7 +109,7 @@ fn number_of(nick: &[u8]) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const WHO: Who<'_> = Who { number: 3, room: "lobby" };
+    const WHO: Who<'_> = Who { number: 3, room: "lobby", login: None };
 
     #[test]
     fn a_conversation_leads_to_membership() {
@@ -122,6 +137,29 @@ mod tests {
         }
         for line in [b":b1!~b1@::1 PRIVMSG #lobby :\xff".as_slice(), b"ERROR :\xff"] {
             assert_ne!(Irc::received(line, WHO, false, &mut ()), Word::Nothing, "{line:?}");
+        }
+    }
+
+    #[test]
+    fn the_password_of_the_server_goes_first() {
+        let login = Login::Password { user: None, password: "open sesame".to_owned() };
+        let mut out = Vec::new();
+        Irc::hello(&mut out, Who { login: Some(&login), ..WHO });
+        assert_eq!(out, b"PASS :open sesame\r\nNICK b3\r\nUSER b3 0 * :b3\r\n");
+    }
+
+    #[test]
+    fn a_server_that_wants_a_password_turns_a_bot_away_and_no_other_refusal_does() {
+        for (line, is_member, is_turned_away) in [
+            (":irc.local 464 b3 :Password incorrect", false, true),
+            ("ERROR :Access denied: Bad password?", false, true),
+            ("ERROR :Access denied: Bad password?", true, false),
+            ("ERROR :Closing connection", false, false),
+            (":irc.local 433 * b3 :password is a nickname in use", false, false),
+        ] {
+            let word = Irc::received(line.as_bytes(), WHO, is_member, &mut ());
+            let turned_away = Word::TurnedAway { words: line.to_owned(), for_credentials: true };
+            assert_eq!(word, if is_turned_away { turned_away } else { Word::Refused }, "{line}");
         }
     }
 

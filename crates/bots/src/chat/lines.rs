@@ -69,7 +69,7 @@ fn number(word: &str) -> Option<u64> {
 mod tests {
     use super::*;
 
-    const WHO: Who<'_> = Who { number: 3, room: "lobby" };
+    const WHO: Who<'_> = Who { number: 3, room: "lobby", login: None };
 
     #[test]
     fn notices_are_understood() {

@@ -5,6 +5,7 @@
 
 use drivers::tcp::packets::{packet_body, split_packet, write_packet_header};
 use measure::ledger::Deliveries;
+use plan::Login;
 
 use super::dialect::{Dialect, Who, Word};
 use super::payload;
@@ -20,6 +21,8 @@ const SUBACK: u8 = 0x90;
 const PINGREQ: u8 = 0xc0;
 const PINGRESP: u8 = 0xd0;
 const CLEAN_SESSION: u8 = 0x02;
+const HAS_PASSWORD: u8 = 0x40;
+const HAS_USER: u8 = 0x80;
 const PROTOCOL_LEVEL: u8 = 4;
 /// What is kept for those who subscribe later; a bot publishes nothing of the kind.
 const RETAINED: u8 = PUBLISH | 1;
@@ -44,11 +47,21 @@ impl Dialect for Mqtt {
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         let id = format!("stepladder-{}", who.number);
-        write_packet_header(out, CONNECT, 10 + 2 + id.len());
+        let login = who.login.and_then(|login| match login {
+            Login::Password { user, password } => Some((user.as_deref().unwrap_or_default(), password)),
+            Login::Token(_) => None,
+        });
+        let login_bytes = login.map_or(0, |(user, password)| 2 + user.len() + 2 + password.len());
+        let login_flags = if login.is_some() { HAS_USER | HAS_PASSWORD } else { 0 };
+        write_packet_header(out, CONNECT, 10 + 2 + id.len() + login_bytes);
         write_text(out, "MQTT");
         // No keep-alive: a listener that says nothing is not cut.
-        out.extend_from_slice(&[PROTOCOL_LEVEL, CLEAN_SESSION, 0, 0]);
+        out.extend_from_slice(&[PROTOCOL_LEVEL, CLEAN_SESSION | login_flags, 0, 0]);
         write_text(out, &id);
+        if let Some((user, password)) = login {
+            write_text(out, user);
+            write_text(out, password);
+        }
         write_packet_header(out, SUBSCRIBE, 2 + 2 + who.room.len() + 1);
         out.extend_from_slice(&[0, 1]);
         write_text(out, who.room);
@@ -76,7 +89,7 @@ impl Dialect for Mqtt {
             }
             Some(&CONNACK) => {
                 *connect = Connect::Refused;
-                Word::Refused
+                body.get(1).map_or(Word::Refused, |code| refused_with(*code))
             }
             Some(_) if *connect != Connect::Accepted => Word::Strange,
             Some(&SUBACK) if body == GRANTED => Word::Joined,
@@ -117,6 +130,26 @@ impl Dialect for Mqtt {
     }
 }
 
+/// A refusal by its code, as MQTT 3.1.1 and MQTT 5 number them: a broker of version 5 alone answers with its own.
+/// Sources: MQTT 3.1.1, section 3.2.2.3; MQTT 5, section 3.2.2.2.
+fn refused_with(code: u8) -> Word {
+    let meaning = match code {
+        1 | 0x84 => "unacceptable protocol version",
+        2 | 0x85 => "identifier rejected",
+        3 | 0x88 => "server unavailable",
+        4 | 0x86 => "bad user name or password",
+        5 | 0x87 => "not authorized",
+        0x89 => "server busy",
+        0x8a => "banned",
+        0x8c => "bad authentication method",
+        0x97 => "quota exceeded",
+        0x9f => "connection rate exceeded",
+        _ => "no known reason",
+    };
+    let for_credentials = matches!(code, 4 | 5 | 0x86 | 0x87 | 0x8c);
+    Word::TurnedAway { words: format!("CONNACK {code} ({meaning})"), for_credentials }
+}
+
 fn write_text(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(&(text.len() as u16).to_be_bytes());
     out.extend_from_slice(text.as_bytes());
@@ -126,7 +159,7 @@ fn write_text(out: &mut Vec<u8>, text: &str) {
 mod tests {
     use super::*;
 
-    const WHO: Who<'_> = Who { number: 3, room: "lobby" };
+    const WHO: Who<'_> = Who { number: 3, room: "lobby", login: None };
 
     #[test]
     fn a_conversation_leads_to_membership() {
@@ -162,10 +195,38 @@ mod tests {
     }
 
     #[test]
+    fn user_and_password_stand_behind_the_client_and_are_flagged() {
+        let login = Login::Password { user: Some("bob".to_owned()), password: "pw".to_owned() };
+        let mut out = Vec::new();
+        Mqtt::hello(&mut out, Who { login: Some(&login), ..WHO });
+        let (connect, _) = Mqtt::split(&out).unwrap();
+        assert_eq!(connect, b"\x10\x21\x00\x04MQTT\x04\xc2\x00\x00\x00\x0cstepladder-3\x00\x03bob\x00\x02pw");
+    }
+
+    #[test]
+    fn a_refusal_is_told_by_its_code_and_its_meaning() {
+        for (code, words, for_credentials) in [
+            (1, "CONNACK 1 (unacceptable protocol version)", false),
+            (2, "CONNACK 2 (identifier rejected)", false),
+            (3, "CONNACK 3 (server unavailable)", false),
+            (4, "CONNACK 4 (bad user name or password)", true),
+            (5, "CONNACK 5 (not authorized)", true),
+            (0x84, "CONNACK 132 (unacceptable protocol version)", false),
+            (0x86, "CONNACK 134 (bad user name or password)", true),
+            (0x87, "CONNACK 135 (not authorized)", true),
+            (77, "CONNACK 77 (no known reason)", false),
+        ] {
+            let word = Mqtt::received(&[0x20, 2, 0, code], WHO, false, &mut Connect::Unanswered);
+            assert_eq!(word, Word::TurnedAway { words: words.to_owned(), for_credentials });
+        }
+    }
+
+    #[test]
     fn a_broker_that_refused_grants_nothing_any_more() {
         for refusal in [b"\x20\x02\x00\x05".as_slice(), b"\x20\x00"] {
             let mut connect = Connect::Unanswered;
-            assert_eq!(Mqtt::received(refusal, WHO, false, &mut connect), Word::Refused, "{refusal:?}");
+            let word = Mqtt::received(refusal, WHO, false, &mut connect);
+            assert!(matches!(word, Word::Refused | Word::TurnedAway { .. }), "{refusal:?}");
             for packet in [b"\x20\x02\x00\x00".as_slice(), b"\x90\x03\x00\x01\x00", b"\xd0\x00"] {
                 assert_eq!(Mqtt::received(packet, WHO, false, &mut connect), Word::Strange, "{packet:?}");
             }

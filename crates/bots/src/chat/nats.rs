@@ -5,10 +5,12 @@
 
 use std::io::Write as _;
 
-use memchr::memchr;
+use memchr::{memchr, memmem};
+use plan::Login;
 
 use super::dialect::{Dialect, Who, Word, without_return};
 use super::payload;
+use crate::ends::shown;
 use measure::ledger::Deliveries;
 
 /// See the module.
@@ -24,7 +26,16 @@ impl Dialect for Nats {
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
         // A write into memory does not fail.
-        let _ = write!(out, "{CONNECT}b{}\"}}\r\nSUB {} 1\r\nPING\r\n", who.number, who.room);
+        let _ = write!(out, "{CONNECT}b{}\"", who.number);
+        match who.login {
+            Some(Login::Password { user, password }) => {
+                put_option(out, "user", user.as_deref().unwrap_or_default());
+                put_option(out, "pass", password);
+            }
+            Some(Login::Token(token)) => put_option(out, "auth_token", token),
+            None => {}
+        }
+        let _ = write!(out, "}}\r\nSUB {} 1\r\nPING\r\n", who.room);
     }
 
     fn say(out: &mut Vec<u8>, room: &str, text: &[u8]) {
@@ -46,6 +57,9 @@ impl Dialect for Nats {
             b"PONG" => Word::Joined,
             b"+OK" => Word::Nothing,
             _ if line.starts_with(b"INFO ") => Word::Nothing,
+            _ if !is_member && wants_credentials(line) => {
+                Word::TurnedAway { words: shown(line), for_credentials: true }
+            }
             _ if line.starts_with(b"-ERR") => Word::Refused,
             _ => Word::Strange,
         }
@@ -82,6 +96,18 @@ impl Dialect for Nats {
     }
 }
 
+/// A further option of CONNECT.
+fn put_option(out: &mut Vec<u8>, name: &str, value: &str) {
+    let value = serde_json::Value::from(value);
+    let _ = write!(out, ",\"{name}\":{value}");
+}
+
+/// `-ERR 'Authorization Violation'`, `-ERR 'Authentication Timeout'`, `-ERR 'User Authentication Expired'` and the like.
+fn wants_credentials(line: &[u8]) -> bool {
+    let words: [&[u8]; 2] = [b"Authorization", b"Authentication"];
+    line.starts_with(b"-ERR") && words.iter().any(|word| memmem::find(line, word).is_some())
+}
+
 /// How long the payload is that `MSG room 1 LENGTH` announces; `None`: it is for another room or subscription, or is none.
 #[inline]
 fn announced_bytes(line: &[u8], room: &str) -> Option<u32> {
@@ -94,7 +120,7 @@ fn announced_bytes(line: &[u8], room: &str) -> Option<u32> {
 mod tests {
     use super::*;
 
-    const WHO: Who<'_> = Who { number: 3, room: "lobby" };
+    const WHO: Who<'_> = Who { number: 3, room: "lobby", login: None };
 
     #[test]
     fn a_conversation_leads_to_membership() {
@@ -116,6 +142,39 @@ mod tests {
             ("MSG other 1 20", true, Word::Strange),
         ] {
             assert_eq!(Nats::received(line.as_bytes(), WHO, is_member, &mut None), word, "{line}");
+        }
+    }
+
+    #[test]
+    fn credentials_are_options_of_connect_whatever_they_hold() {
+        let password = Login::Password { user: Some("bob".to_owned()), password: "a\"b\\c".to_owned() };
+        for (login, expected) in [
+            (&password, serde_json::json!({ "user": "bob", "pass": "a\"b\\c" })),
+            (&Login::Token("t".to_owned()), serde_json::json!({ "auth_token": "t" })),
+        ] {
+            let mut out = Vec::new();
+            Nats::hello(&mut out, Who { login: Some(login), ..WHO });
+            let text = String::from_utf8(out).unwrap();
+            let connect = text.lines().next().and_then(|line| line.strip_prefix("CONNECT ")).unwrap();
+            let options: serde_json::Value = serde_json::from_str(connect).unwrap();
+            for (name, value) in expected.as_object().unwrap() {
+                assert_eq!(&options[name], value, "{text}");
+            }
+            assert_eq!(options["name"], "b3");
+        }
+    }
+
+    #[test]
+    fn a_server_that_wants_credentials_turns_a_bot_away_and_no_other_refusal_does() {
+        for (line, is_member, is_turned_away) in [
+            ("-ERR 'Authorization Violation'", false, true),
+            ("-ERR 'Authentication Timeout'", false, true),
+            ("-ERR 'User Authentication Expired'", true, false),
+            ("-ERR 'maximum connections exceeded'", false, false),
+        ] {
+            let word = Nats::received(line.as_bytes(), WHO, is_member, &mut None);
+            let turned_away = Word::TurnedAway { words: line.to_owned(), for_credentials: true };
+            assert_eq!(word, if is_turned_away { turned_away } else { Word::Refused }, "{line}");
         }
     }
 

@@ -4,10 +4,12 @@ use drivers::http::{Answer, Http, Outgoing};
 use engine::{BotContext, ConnectionId, SendLag};
 use plan::HttpModel;
 
+use super::is_redirect;
 use super::redirect::{self, RedirectError};
 use super::source::Source;
 use super::{
-    COME_BACK_NS, COME_BACK_STEPS_MAX, NEXT_REQUEST, OpenRequest, Planned, Requests, errors, shutdown,
+    COME_BACK_NS, COME_BACK_STEPS_MAX, NEXT_REQUEST, OpenRequest, Planned, REDIRECTS, RIGHT_ANSWERS,
+    Requests, errors, shutdown,
 };
 
 /// A reply to a request that is not open: never sent, or answered before.
@@ -49,6 +51,10 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
             ctx.error_with(cause, || text.to_string());
         });
         if is_right {
+            if open.id.is_some() {
+                ctx.count(RIGHT_ANSWERS, 1);
+                ctx.count(REDIRECTS, u64::from(is_redirect(answer.status)));
+            }
             if let Some(id) = open.id.filter(|_| !open.has_begun && hops == 0) {
                 ctx.began(id, at_ns);
             }

@@ -239,8 +239,8 @@ impl Texts {
             if text.len() > CAPTURED_BYTES_MAX {
                 return Err(Why::CapturedTooLong(pointer));
             }
-            // It goes into paths and headers as it is; with a line's end a server could write requests of its own.
-            let is_harmless = !text.chars().any(|letter| letter.is_control() || letter == ' ');
+            // It goes into headers as it is; with a line's end a server could write requests of its own.
+            let is_harmless = !text.chars().any(char::is_control);
             let variable = self.variables.iter().position(|variable| variable.name == *name);
             texts.extend(variable.filter(|_| is_harmless).map(|at| (at, text)));
         }
@@ -268,7 +268,7 @@ impl RequestContext {
         }
     }
 
-    /// A request in the form in which it is sent.
+    /// A request in the form in which it is sent; `path` with its variables filled in, as it was written.
     pub fn prepare<D: Http>(
         &self,
         method: &str,
@@ -281,7 +281,7 @@ impl RequestContext {
             method,
             scheme: self.scheme,
             authority: &self.authority,
-            path,
+            path: &plan::percent::encoded(path),
             headers,
             body,
             keep_alive: self.keep_alive,
@@ -590,6 +590,8 @@ mod tests {
         assert_eq!(hear(r#"{"id":7,"user":"ann"}"#), [some("ann"), None, some("7")]);
         assert_eq!(hear(r#"{"id":[1,"b"],"user":"a\r\nX: 1"}"#), [some("ann"), None, some("[1,\"b\"]")]);
         assert_eq!(hear(r#"{"user":"bob"}"#), [some("bob"), None, some("[1,\"b\"]")]);
+        // A blank is encoded where it stands in a path, and may stand in a header.
+        assert_eq!(hear(r#"{"user":"bob o"}"#), [some("bob o"), None, some("[1,\"b\"]")]);
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The chatters against a simulated room in virtual time: planted faults must stand in the books, and nothing else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use bots::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use drivers::tcp::packets::{packet_body, split_packet};
@@ -8,7 +8,10 @@ use engine::Bots as _;
 use engine::simulation::{Blocks, Played, Says, Scene, Times, Wire, play, play_settling};
 use measure::ledger::close;
 use measure::{Books, Measure, Phase};
-use plan::{Arrivals, BotSettings, ChatBots, ChatDialect, FaultKind, FaultSpec, WorkloadSettings as _};
+use plan::{
+    Arrivals, BotSettings, ChatBots, ChatDialect, FaultKind, FaultSpec, Login, WorkerPlan,
+    WorkloadSettings as _,
+};
 
 use crate::{SECOND_NS, worker_plan};
 
@@ -236,12 +239,15 @@ fn chat(dialect: ChatDialect) -> ChatBots {
 
 fn play_with(bots: ChatBots, room: &mut Room) -> Played {
     let dialect = bots.dialect;
-    let plan = worker_plan(BotSettings::Chat(bots), BOTS);
+    play_plan(&worker_plan(BotSettings::Chat(bots), BOTS), dialect, room)
+}
+
+fn play_plan(plan: &WorkerPlan, dialect: ChatDialect, scene: &mut impl Scene) -> Played {
     match dialect {
-        ChatDialect::Lines => play::<Chat<Lines, Wire<Blocks>>>(&plan, TIMES, room),
-        ChatDialect::Irc => play::<Chat<Irc, Wire<Blocks>>>(&plan, TIMES, room),
-        ChatDialect::Nats => play::<Chat<Nats, Wire<Blocks>>>(&plan, TIMES, room),
-        ChatDialect::Mqtt => play::<Chat<Mqtt, Wire<Blocks>>>(&plan, TIMES, room),
+        ChatDialect::Lines => play::<Chat<Lines, Wire<Blocks>>>(plan, TIMES, scene),
+        ChatDialect::Irc => play::<Chat<Irc, Wire<Blocks>>>(plan, TIMES, scene),
+        ChatDialect::Nats => play::<Chat<Nats, Wire<Blocks>>>(plan, TIMES, scene),
+        ChatDialect::Mqtt => play::<Chat<Mqtt, Wire<Blocks>>>(plan, TIMES, scene),
     }
 }
 
@@ -313,6 +319,26 @@ fn what_the_server_admits_to_have_dropped_is_lost_and_no_residual() {
     assert!(books.drops_are_told);
     assert!(books.judged.lost > 100, "{:?}", books.judged);
     assert_eq!((books.judged.dropped, books.judged.residual), (books.judged.lost, 0));
+}
+
+#[test]
+fn what_is_dropped_while_the_generator_stands_still_is_unread_and_what_a_server_forgets_is_lost_all_the_same()
+{
+    let stall = Times { generator_stall: Some((12 * SECOND_NS, 16 * SECOND_NS)), ..TIMES };
+    let with = |times: Times, fault: Fault| {
+        let plan = worker_plan(BotSettings::Chat(chat(ChatDialect::Lines)), BOTS);
+        let mut room = Room::new(ChatDialect::Lines, fault);
+        books_of(play::<Chat<Lines, Wire<Blocks>>>(&plan, times, &mut room)).judged
+    };
+    let drops = |count: u64| if count.is_multiple_of(20) { Fate::IsDropped } else { Fate::Comes };
+    let stalled = with(stall, drops);
+    assert!(stalled.unread > 0 && stalled.lost > 0, "{stalled:?}");
+    assert_eq!((stalled.dropped, stalled.residual), (stalled.lost + stalled.unread, 0));
+    assert_eq!(with(TIMES, drops).unread, 0, "all of them were read in time");
+    let forgets = |count: u64| if count.is_multiple_of(20) { Fate::IsLost } else { Fate::Comes };
+    let forgotten = with(stall, forgets);
+    assert!(forgotten.lost > 0, "{forgotten:?}");
+    assert_eq!((forgotten.unread, forgotten.residual), (0, forgotten.lost as i64));
 }
 
 #[test]
@@ -398,6 +424,101 @@ fn a_crowd_that_is_not_let_in_says_nothing_and_owes_nothing() {
     let books = books_of(played);
     assert_eq!((books.judged.owed_max, books.judged.delivered), (0, 0));
     assert_eq!(books.judged.not_caught_up, BOTS);
+}
+
+/// A room whose door asks for credentials: it turns every n-th connection away, and the others have shown some.
+struct Guarded {
+    room: Room,
+    turns_away: fn(u64) -> bool,
+    words: &'static [u8],
+    connections: u64,
+    turned_away: BTreeSet<u64>,
+}
+
+impl Scene for Guarded {
+    fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
+        self.connections += 1;
+        if (self.turns_away)(self.connections) {
+            self.turned_away.insert(peer);
+        } else {
+            self.room.opened(peer, at_ns, says);
+        }
+    }
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        if self.turned_away.contains(&peer) {
+            says.message(at_ns, peer, self.words);
+            return says.goodbye(at_ns + MS, peer);
+        }
+        self.room.received(peer, message, at_ns, says);
+    }
+
+    fn closed(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
+        self.room.closed(peer, at_ns, says);
+    }
+}
+
+#[test]
+fn whoever_is_turned_away_for_its_credentials_says_so_once_in_the_servers_words_and_does_not_come_back() {
+    for (dialect, words, said) in [
+        (
+            ChatDialect::Irc,
+            b":irc 464 b :Bad password\r\nERROR :Access denied: Bad password?\r\n".as_slice(),
+            ":irc 464 b :Bad password",
+        ),
+        (ChatDialect::Nats, b"-ERR 'Authorization Violation'\r\n", "-ERR 'Authorization Violation'"),
+        (ChatDialect::Mqtt, b"\x20\x02\x00\x05", "CONNACK 5 (not authorized)"),
+    ] {
+        for (turns_away, refused) in [((|_| true) as fn(u64) -> bool, BOTS), (|peer| peer % 2 == 0, BOTS / 2)]
+        {
+            let room = Room::new(dialect, |_| Fate::Comes);
+            let (connections, turned_away) = (0, BTreeSet::new());
+            let mut guarded = Guarded { room, turns_away, words, connections, turned_away };
+            let echoes = dialect == ChatDialect::Mqtt;
+            let plan = worker_plan(BotSettings::Chat(ChatBots { echoes, ..chat(dialect) }), BOTS);
+            let played = play_plan(&plan, dialect, &mut guarded);
+            assert_eq!(guarded.connections, BOTS, "{dialect:?}: one attempt each");
+            let names = &played.seconds[0].metric_names.errors;
+            let total = |cause: usize| played.seconds.iter().map(|second| second.errors[cause]).sum::<u64>();
+            let errors: BTreeMap<&str, u64> = names
+                .iter()
+                .enumerate()
+                .map(|(cause, name)| (name.as_ref(), total(cause)))
+                .filter(|(_, count)| *count > 0)
+                .collect();
+            let expected = [("refused by the server", refused), ("not let into the room", refused)];
+            assert_eq!(errors, expected.into(), "{dialect:?}");
+            let kept: Vec<String> = played
+                .seconds
+                .iter()
+                .flat_map(|second| &second.samples)
+                .map(|sample| format!("{sample:?}"))
+                .collect();
+            assert!(kept.iter().all(|kept| kept.contains(said)), "{kept:?}");
+            assert!(kept[0].contains("; give credentials with --"), "{kept:?}");
+            // Those who were let in talk to each other, and to nobody else.
+            let books = books_of(played);
+            assert_eq!((books.judged.lost, books.judged.not_caught_up), (0, refused), "{:?}", books.judged);
+            assert_eq!(books.judged.owed_max == 0, refused == BOTS);
+        }
+    }
+}
+
+#[test]
+fn credentials_that_were_given_in_vain_are_to_be_checked() {
+    let room = Room::new(ChatDialect::Nats, |_| Fate::Comes);
+    let words = b"-ERR 'Authorization Violation'\r\n";
+    let mut guarded =
+        Guarded { room, turns_away: |_| true, words, connections: 0, turned_away: BTreeSet::new() };
+    let plan = worker_plan(BotSettings::Chat(chat(ChatDialect::Nats)), BOTS);
+    let plan = WorkerPlan { login: Some(Login::Token("hunter2".to_owned())), ..plan };
+    let played = play_plan(&plan, ChatDialect::Nats, &mut guarded);
+    let kept = format!("{:?}", played.seconds.iter().flat_map(|second| &second.samples).next());
+    assert!(
+        kept.contains("it does not take these credentials; check what was given with --token-env"),
+        "{kept}"
+    );
+    assert!(!kept.contains("hunter2"), "{kept}");
 }
 
 /// Joins that take up to eight seconds, all of them over when the hold begins.

@@ -21,7 +21,7 @@ use std::task::{Context, Poll, ready};
 use socket2::Socket;
 use tokio::io::AsyncWrite;
 
-use super::{Fault, Http, Outgoing, Parts, Received};
+use super::{Fault, Http, Media, Outgoing, Parts, Received};
 use crate::address::Address;
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
@@ -47,6 +47,10 @@ impl Http for Http1 {
 
     fn prepare(parts: &Parts<'_>) -> Prepared {
         Prepared(Rc::new(Request::new(parts)))
+    }
+
+    fn media(&self) -> Option<Media> {
+        self.exchange.media()
     }
 }
 

@@ -37,7 +37,15 @@ fn parts<'a>(method: &'a str, path: &'a str) -> Parts<'a> {
 }
 
 fn address(socket: std::net::SocketAddr, tls: Option<TlsSettings>) -> Address {
-    Address { socket, host: "localhost".to_owned(), path: "/".to_owned(), tls, reply_bytes_max: 1 << 20 }
+    Address {
+        socket,
+        host: "localhost".to_owned(),
+        login: None,
+        path: "/".to_owned(),
+        tls,
+        reply_bytes_max: 1 << 20,
+        upgrade: Default::default(),
+    }
 }
 
 /// A connection with a buffer of its own.

@@ -22,7 +22,7 @@ use std::task::{Context, Poll, ready};
 use socket2::Socket;
 use tokio::io::AsyncWrite;
 
-use super::{Fault, Http, Outgoing, Parts, Received};
+use super::{Fault, Http, Media, Outgoing, Parts, Received};
 use crate::address::Address;
 use crate::connect;
 use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Driver, OpenError, Refused};
@@ -54,6 +54,10 @@ impl Http for Http2 {
 
     fn prepare(parts: &Parts<'_>) -> Prepared {
         Prepared(Rc::new(Request::new(parts)))
+    }
+
+    fn media(&self) -> Option<Media> {
+        self.talk.media()
     }
 }
 

@@ -49,9 +49,11 @@ fn talk(
         let to = Address {
             socket,
             host: "x".to_owned(),
+            login: None,
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,
+            upgrade: Default::default(),
         };
         let server = tokio::task::spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();

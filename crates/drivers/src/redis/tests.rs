@@ -247,9 +247,11 @@ fn a_connection_opens_on_its_database_and_what_is_not_redis_is_named() {
             let to = Address {
                 socket,
                 host: "x".to_owned(),
+                login: None,
                 path: path.to_owned(),
                 tls: None,
                 reply_bytes_max: REPLY_BYTES_MAX,
+                upgrade: Default::default(),
             };
             let begin_connect = Redis::begin_connect(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
             let server = async {
@@ -274,6 +276,49 @@ fn a_connection_opens_on_its_database_and_what_is_not_redis_is_named() {
     check(b"-NOAUTH Authentication required.\r\n", "it answered NOAUTH Authentication required.");
     check(b"+OK\r\n+OK\r\n", "not a Redis server");
     check(b"", "closed by the server");
+}
+
+#[test]
+fn a_password_is_shown_before_the_database_is_selected_and_a_refusal_is_told_in_the_servers_words() {
+    let opens = |user: Option<&str>, answers: &'static [&'static [u8]]| {
+        block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let login = Login { user: user.map(str::to_owned), password: "open sesame".to_owned() };
+            assert!(!format!("{login:?}").contains("sesame"));
+            let to = Address {
+                socket: listener.local_addr().unwrap(),
+                host: "x".to_owned(),
+                login: Some(login),
+                path: "/".to_owned(),
+                tls: None,
+                reply_bytes_max: REPLY_BYTES_MAX,
+                upgrade: Default::default(),
+            };
+            let begin_connect = Redis::begin_connect(&to, None).unwrap();
+            let server = async {
+                let (mut far, _) = listener.accept().await.unwrap();
+                let (mut all, mut heard) = (String::new(), [0; 100]);
+                for answer in answers {
+                    let count = far.read(&mut heard).await.unwrap();
+                    all += &String::from_utf8_lossy(&heard[..count]);
+                    far.write_all(answer).await.unwrap();
+                }
+                all
+            };
+            let (opened, heard) = tokio::join!(Redis::open(begin_connect, &to), server);
+            (opened.err().map(|error| error.to_string()), heard)
+        })
+    };
+    let select = "*2\r\n$6\r\nSELECT\r\n$1\r\n0\r\n";
+    let of_server = format!("*2\r\n$4\r\nAUTH\r\n$11\r\nopen sesame\r\n{select}");
+    assert_eq!(opens(None, &[b"+OK\r\n", b"+OK\r\n"]), (None, of_server));
+    let of_user = format!("*3\r\n$4\r\nAUTH\r\n$3\r\nbob\r\n$11\r\nopen sesame\r\n{select}");
+    assert_eq!(opens(Some("bob"), &[b"+OK\r\n", b"+OK\r\n"]), (None, of_user));
+    let (why, heard) = opens(None, &[b"-WRONGPASS invalid username-password pair\r\n"]);
+    assert!(why.unwrap().contains("it answered WRONGPASS invalid username-password pair"));
+    assert!(!heard.contains("SELECT"), "{heard}");
+    let (why, _) = opens(None, &[b"hello\r\n"]);
+    assert!(why.unwrap().contains("not a Redis server: it answered AUTH with \"hello"));
 }
 
 /// Of a plan whose values are 100 bytes long, a server that stalls within replies of 1 MB.

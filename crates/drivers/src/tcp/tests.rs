@@ -340,7 +340,15 @@ fn a_large_message_leaves_no_large_buffer_behind() {
 
 fn address(listener: &TcpListener) -> Address {
     let socket = listener.local_addr().unwrap();
-    Address { socket, host: "x".to_owned(), path: "/".to_owned(), tls: None, reply_bytes_max: 1 << 20 }
+    Address {
+        socket,
+        host: "x".to_owned(),
+        login: None,
+        path: "/".to_owned(),
+        tls: None,
+        reply_bytes_max: 1 << 20,
+        upgrade: Default::default(),
+    }
 }
 
 #[test]

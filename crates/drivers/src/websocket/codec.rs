@@ -4,7 +4,7 @@
 //! them. Text is checked for UTF-8, pings are answered, pieces are joined, a message has at most 64 KiB.
 
 use super::frame::{self, Front, Opcode};
-use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Refused};
+use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Goodbye, Refused};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::{Carried, Exhausted, FREE_BYTES, Reservation};
 
@@ -49,8 +49,8 @@ pub struct Codec {
     has_news: bool,
     /// the message whose last piece has not come yet
     pieces: Option<Box<Pieces>>,
-    /// the peer sent a close frame with this code
-    shutdown: Option<u16>,
+    /// the peer sent a close frame
+    shutdown: Option<Goodbye>,
     we_closed: bool,
 }
 
@@ -113,8 +113,8 @@ impl Codec {
 
     /// Why nothing further is read, if that is so.
     pub fn ended(&self) -> Option<Closed> {
-        if let Some(code) = self.shutdown {
-            return Some(Closed::ByPeer(Some(code)));
+        if let Some(goodbye) = &self.shutdown {
+            return Some(Closed::ByPeer(Some(goodbye.clone())));
         }
         // Here and not at each ping: what one read asks for has a bound, and is flushed before the next one.
         (self.pong_bytes > ANSWER_BYTES_MAX).then_some(Closed::Broken(Broken::UnreadAnswers))
@@ -175,21 +175,21 @@ impl Codec {
                 (Opcode::Pong, _) => drop(buffer.take(header.payload_bytes)),
                 (Opcode::Close, _) => {
                     let payload = buffer.take(header.payload_bytes);
-                    let code = match payload {
-                        [] => NO_CODE,
+                    let (code, reason) = match payload {
+                        [] => (NO_CODE, ""),
                         [high, low, reason @ ..] => {
                             let code = u16::from_be_bytes([*high, *low]);
                             if !is_sent_code(code) {
                                 return Some(Err(Broken::Protocol("a close code that no frame may have")));
                             }
-                            if std::str::from_utf8(reason).is_err() {
+                            let Ok(reason) = std::str::from_utf8(reason) else {
                                 return Some(Err(Broken::NotUtf8));
-                            }
-                            code
+                            };
+                            (code, reason)
                         }
                         [_] => return Some(Err(Broken::Protocol("a close frame with half a code"))),
                     };
-                    self.shutdown = Some(code);
+                    self.shutdown = Some(Goodbye { code, reason: reason.into() });
                     self.close();
                     return None;
                 }

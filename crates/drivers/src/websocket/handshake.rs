@@ -3,18 +3,29 @@
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 
+use crate::address::Upgrade;
 use crate::driver::OpenError;
+use crate::shown::shown;
 
 /// No answer may have a longer header.
 pub const HEADER_BYTES_MAX: usize = 16 * 1024;
 
 /// The request for `path` at `host`, with the base64 of 16 random bytes as `key`.
-pub fn request(host: &str, path: &str, key: &str) -> Vec<u8> {
-    format!(
-        "GET {path} HTTP/1.1\r\nHost: {host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
-         Sec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n\r\n"
-    )
-    .into_bytes()
+pub fn request(host: &str, path: &str, key: &str, upgrade: &Upgrade) -> Vec<u8> {
+    let mut request = format!("GET {path} HTTP/1.1\r\n");
+    if !upgrade.headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("host")) {
+        request += &format!("Host: {host}\r\n");
+    }
+    request += &format!(
+        "Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: {key}\r\nSec-WebSocket-Version: 13\r\n"
+    );
+    if !upgrade.subprotocols.is_empty() {
+        request += &format!("Sec-WebSocket-Protocol: {}\r\n", upgrade.subprotocols.join(", "));
+    }
+    for (name, value) in &upgrade.headers {
+        request += &format!("{name}: {value}\r\n");
+    }
+    (request + "\r\n").into_bytes()
 }
 
 /// A key for one connection.
@@ -22,8 +33,9 @@ pub fn random_key() -> String {
     STANDARD.encode(fastrand::u128(..).to_ne_bytes())
 }
 
-/// Reads the answer to `key`. Returns how long its header was, `None` when it is not complete.
-pub fn read_answer(bytes: &[u8], key: &str) -> Result<Option<usize>, OpenError> {
+/// Reads the answer to `key` and to the subprotocols that were `offered`. Returns how long its header was, `None` when it is
+/// not complete. Errors: what the server answered instead, with the beginning of the body as far as it is in `bytes`.
+pub fn read_answer(bytes: &[u8], key: &str, offered: &[String]) -> Result<Option<usize>, OpenError> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut answer = httparse::Response::new(&mut headers);
     let header_bytes = match answer.parse(bytes) {
@@ -33,23 +45,54 @@ pub fn read_answer(bytes: &[u8], key: &str) -> Result<Option<usize>, OpenError> 
         Err(error) => return Err(wrong(format!("{error} in its answer"))),
     };
     if answer.code != Some(101) {
-        let code = answer.code.unwrap_or(0);
-        let status = format!("{code} {}", answer.reason.unwrap_or_default()).trim_end().to_owned();
-        if matches!(code, 429 | 503) {
-            return Err(OpenError::Rejected(status));
-        }
-        return Err(wrong(format!("it answered {status}")));
+        return Err(refused(&answer, bytes.get(header_bytes..).unwrap_or_default()));
     }
     // Source: RFC 6455, section 1.3 and 4.2.2: a status line of HTTP/1.1. HTTP/1.0 has no upgrades.
     if answer.version != Some(1) {
         return Err(wrong("it switches protocols in HTTP/1.0, which cannot".to_owned()));
     }
-    check_headers(answer.headers, key).map_err(|why| wrong(why.to_owned()))?;
+    check_headers(answer.headers, key, offered).map_err(wrong)?;
     Ok(Some(header_bytes))
 }
 
+/// What another status than 101 means, in the server's own words.
+fn refused(answer: &httparse::Response<'_, '_>, body: &[u8]) -> OpenError {
+    let code = answer.code.unwrap_or(0);
+    let reason = answer.reason.unwrap_or_default();
+    let value = |name: &str| {
+        let header = answer.headers.iter().find(|header| header.name.eq_ignore_ascii_case(name));
+        header.map(|header| header.value.trim_ascii())
+    };
+    let mut words = format!("{code} {}", shown(reason.as_bytes())).trim_end().to_owned();
+    if let (300..=399, Some(location)) = (code, value("location")) {
+        words += &format!(" and redirects to \"{}\"", shown(location));
+    } else if let Some(text) =
+        excerpt(body, value("transfer-encoding").is_some()).filter(|text| text != reason)
+    {
+        words += &format!(", \"{text}\"");
+    }
+    match code {
+        401 | 403 | 407 | 429 | 503 => OpenError::Rejected(words),
+        _ => wrong(format!("it answered {words}")),
+    }
+}
+
+/// The beginning of a body, as far as it has come; `None` where it says nothing.
+fn excerpt(body: &[u8], is_chunked: bool) -> Option<String> {
+    let text = if is_chunked {
+        // The length of the first chunk stands in a line of its own, and the chunk ends with its line.
+        let begin = body.windows(2).position(|pair| pair == b"\r\n")? + 2;
+        let chunk = &body[begin..];
+        chunk.windows(2).position(|pair| pair == b"\r\n").map_or(chunk, |end| &chunk[..end])
+    } else {
+        body
+    };
+    let text = shown(text.trim_ascii());
+    (!text.is_empty()).then_some(text)
+}
+
 /// What an answer with status 101 must say, and must not. Source: RFC 6455, section 4.1, what the client must validate.
-fn check_headers(headers: &[httparse::Header<'_>], key: &str) -> Result<(), &'static str> {
+fn check_headers(headers: &[httparse::Header<'_>], key: &str, offered: &[String]) -> Result<(), String> {
     let values = |name: &'static str| {
         headers
             .iter()
@@ -57,23 +100,38 @@ fn check_headers(headers: &[httparse::Header<'_>], key: &str) -> Result<(), &'st
             .map(|header| header.value.trim_ascii())
     };
     if !values("upgrade").any(|value| value.eq_ignore_ascii_case(b"websocket")) {
-        return Err("no \"Upgrade: websocket\" in its answer");
+        return Err("no \"Upgrade: websocket\" in its answer".to_owned());
     }
     let mut options = values("connection").flat_map(|value| value.split(|byte| *byte == b','));
     if !options.any(|option| option.trim_ascii().eq_ignore_ascii_case(b"upgrade")) {
-        return Err("no \"Connection: Upgrade\" in its answer");
+        return Err("no \"Connection: Upgrade\" in its answer".to_owned());
     }
-    let accept = values("sec-websocket-accept").next().ok_or("no Sec-WebSocket-Accept in its answer")?;
+    let accept = values("sec-websocket-accept")
+        .next()
+        .ok_or_else(|| "no Sec-WebSocket-Accept in its answer".to_owned())?;
     if accept != accept_for(key).as_bytes() {
-        return Err("Sec-WebSocket-Accept does not fit our key");
+        return Err("Sec-WebSocket-Accept does not fit our key".to_owned());
     }
     if values("sec-websocket-extensions").any(|value| !value.is_empty()) {
-        return Err("it chose an extension, and none was offered");
+        return Err("it chose an extension, and none was offered".to_owned());
     }
-    if values("sec-websocket-protocol").next().is_some() {
-        return Err("it chose a subprotocol, and none was offered");
+    let chosen: Vec<&[u8]> = values("sec-websocket-protocol").collect();
+    match chosen.as_slice() {
+        [] => Ok(()),
+        [one] if offered.iter().any(|name| name.as_bytes() == *one) => Ok(()),
+        [one, ..] if offered.is_empty() => Err(format!(
+            "it chose the subprotocol \"{}\", and none was offered (--subprotocol NAME offers one)",
+            shown(one)
+        )),
+        all => {
+            let all: Vec<String> = all.iter().map(|name| shown(name)).collect();
+            Err(format!(
+                "it chose the subprotocol \"{}\", and {} was offered",
+                all.join(", "),
+                offered.join(", ")
+            ))
+        }
     }
-    Ok(())
 }
 
 fn accept_for(key: &str) -> String {
@@ -102,15 +160,15 @@ mod tests {
                       sec-websocket-accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n\x01\x02";
         let key = "dGhlIHNhbXBsZSBub25jZQ==";
         for cut in 0..answer.len() - 2 {
-            assert_eq!(read_answer(&answer.as_bytes()[..cut], key).unwrap(), None, "cut at {cut}");
+            assert_eq!(read_answer(&answer.as_bytes()[..cut], key, &[]).unwrap(), None, "cut at {cut}");
         }
-        assert_eq!(read_answer(answer.as_bytes(), key).unwrap(), Some(answer.len() - 2));
+        assert_eq!(read_answer(answer.as_bytes(), key, &[]).unwrap(), Some(answer.len() - 2));
     }
 
     #[test]
     fn a_server_of_another_protocol_is_named_as_such() {
         let check = |answer: &str, expected: &str| {
-            let error = read_answer(answer.as_bytes(), "k").unwrap_err().to_string();
+            let error = read_answer(answer.as_bytes(), "k", &[]).unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         };
         check("HTTP/1.1 404 Not Found\r\n\r\n", "not a WebSocket server: it answered 404 Not Found");
@@ -125,7 +183,7 @@ mod tests {
         let accept = accept_for("k");
         let answer = |headers: &str| {
             let headers = headers.replace("ACCEPT", &format!("Sec-WebSocket-Accept: {accept}\r\n"));
-            read_answer(format!("HTTP/1.1 101 OK\r\n{headers}\r\n").as_bytes(), "k")
+            read_answer(format!("HTTP/1.1 101 OK\r\n{headers}\r\n").as_bytes(), "k", &[])
         };
         let good = "upgrade: WebSocket\r\nconnection: keep-alive, upgrade\r\nACCEPT";
         assert!(answer(good).is_ok_and(|length| length.is_some()));
@@ -143,7 +201,10 @@ mod tests {
             "does not fit our key",
         );
         check(&format!("{good}Sec-WebSocket-Extensions: permessage-deflate\r\n"), "chose an extension");
-        check(&format!("{good}Sec-WebSocket-Protocol: chat\r\n"), "chose a subprotocol");
+        check(
+            &format!("{good}Sec-WebSocket-Protocol: chat\r\n"),
+            "chose the subprotocol \"chat\", and none was offered",
+        );
     }
 
     #[test]
@@ -153,13 +214,80 @@ mod tests {
              Sec-WebSocket-Extensions: \r\n\r\n",
             accept_for("k")
         );
-        assert!(read_answer(answer.as_bytes(), "k").is_ok_and(|length| length.is_some()));
+        assert!(read_answer(answer.as_bytes(), "k", &[]).is_ok_and(|length| length.is_some()));
     }
 
     #[test]
     fn a_server_that_is_full_turns_away_and_speaks_the_protocol_all_the_same() {
-        let full = read_answer(b"HTTP/1.1 503 Service Unavailable\r\n\r\n", "k").unwrap_err();
+        let full = read_answer(b"HTTP/1.1 503 Service Unavailable\r\n\r\n", "k", &[]).unwrap_err();
         assert_eq!(full.to_string(), "rejected by the server: it answered 503 Service Unavailable");
         assert_eq!(OpenError::CAUSES[full.cause_index()], "rejected");
+    }
+
+    #[test]
+    fn a_request_says_what_the_plan_says_besides_and_offers_the_subprotocols_in_order() {
+        let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+        let upgrade = Upgrade {
+            headers: vec![pair("Cookie", "a=b")],
+            subprotocols: vec!["v2".to_owned(), "v1".to_owned()],
+        };
+        let text = |upgrade: &Upgrade| String::from_utf8(request("x:1", "/a", "k", upgrade)).unwrap();
+        assert_eq!(
+            text(&upgrade),
+            "GET /a HTTP/1.1\r\nHost: x:1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: k\r\n\
+             Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: v2, v1\r\nCookie: a=b\r\n\r\n"
+        );
+        let other_host = Upgrade { headers: vec![pair("host", "y")], subprotocols: Vec::new() };
+        assert_eq!(text(&other_host).matches("ost: ").count(), 1, "{}", text(&other_host));
+        assert!(!format!("{upgrade:?}").contains("a=b"), "{upgrade:?}");
+    }
+
+    #[test]
+    fn a_server_may_choose_one_of_the_subprotocols_that_were_offered_or_none() {
+        let accept = accept_for("k");
+        let answer = |headers: &str, offered: &[&str]| {
+            let offered: Vec<String> = offered.iter().map(|name| (*name).to_owned()).collect();
+            let answer = format!(
+                "HTTP/1.1 101 OK\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\
+                 {headers}\r\n"
+            );
+            read_answer(answer.as_bytes(), "k", &offered).map_err(|error| error.to_string())
+        };
+        let chooses = |name: &str| format!("Sec-WebSocket-Protocol: {name}\r\n");
+        assert!(answer("", &["a"]).is_ok());
+        assert!(answer(&chooses("b"), &["a", "b"]).is_ok());
+        for (headers, offered, words) in [
+            (chooses("c"), &["a", "b"][..], "chose the subprotocol \"c\", and a, b was offered"),
+            (chooses("A"), &["a"], "chose the subprotocol \"A\""),
+            (chooses("a, b"), &["a", "b"], "chose the subprotocol \"a, b\""),
+            (chooses("a").repeat(2), &["a"], "chose the subprotocol \"a, a\""),
+            (chooses("a"), &[], "and none was offered (--subprotocol NAME offers one)"),
+        ] {
+            let told = answer(&headers, offered).expect_err("a wrong choice");
+            assert!(told.contains(words), "{told}");
+        }
+    }
+
+    #[test]
+    fn a_refusal_is_quoted_with_its_status_and_the_beginning_of_its_body() {
+        let long = "x".repeat(500);
+        for (answer, words) in [
+            (
+                "401 Unauthorized\r\nContent-Length: 8\r\n\r\nno token",
+                "rejected by the server: it answered 401 Unauthorized, \"no token\"",
+            ),
+            ("403 Forbidden\r\n\r\nForbidden", "it answered 403 Forbidden"),
+            ("407 \r\n\r\n\x1b[2J", "it answered 407, \"\\u{1b}[2J\""),
+            (
+                "404 Not Found\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nno /x\r\n0\r\n\r\n",
+                "not a WebSocket server: it answered 404 Not Found, \"no /x\"",
+            ),
+            ("308 Moved\r\nLocation: /ws/\r\n\r\n", "it answered 308 Moved and redirects to \"/ws/\""),
+            (&format!("400 Bad\r\n\r\n{long}"), &format!("it answered 400 Bad, \"{}…\"", "x".repeat(120))),
+        ] {
+            let told =
+                read_answer(format!("HTTP/1.1 {answer}").as_bytes(), "k", &[]).unwrap_err().to_string();
+            assert!(told.ends_with(words), "{told}");
+        }
     }
 }

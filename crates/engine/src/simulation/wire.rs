@@ -10,7 +10,7 @@ use std::task::{Context, Poll};
 use drivers::grid::{self, Grid, Kind, Operation, Reply};
 use drivers::http::{self, Answer, Http, Outgoing, Parts};
 use drivers::websocket::{Message, Received};
-use drivers::{Address, Broken, Closed, Driver, OpenError, ReadBuffer, Refused};
+use drivers::{Address, Broken, Closed, Driver, Goodbye, OpenError, ReadBuffer, Refused};
 
 use super::{End, Said};
 
@@ -303,7 +303,9 @@ impl<F: Freight> Driver for Wire<F> {
                 Poll::Pending
             }
             Some(Said::End(End::Bare)) => Poll::Ready(Err(Closed::ByPeer(None))),
-            Some(Said::End(End::Code(code))) => Poll::Ready(Err(Closed::ByPeer(Some(code)))),
+            Some(Said::End(End::Code(code))) => {
+                Poll::Ready(Err(Closed::ByPeer(Some(Goodbye { code, reason: Box::default() }))))
+            }
             Some(Said::End(End::Reset)) => {
                 Poll::Ready(Err(Closed::Failed(io::Error::from_raw_os_error(libc::ECONNRESET))))
             }

@@ -306,9 +306,11 @@ mod tests {
         let address = Address {
             socket,
             host: "nowhere".to_owned(),
+            login: None,
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,
+            upgrade: Default::default(),
         };
         WorkerState::<Narrow>::new(Box::new(Interval::new(names)), &plan, vec![address], Shared::default())
     }

@@ -187,9 +187,11 @@ fn last_word<B: Bots>(greeting: Greeting) -> (usize, FromWorker) {
         addresses: vec![Address {
             socket: address,
             host: "x".to_owned(),
+            login: None,
             path: "/".to_owned(),
             tls: None,
             reply_bytes_max: 1 << 20,
+            upgrade: Default::default(),
         }],
         shared: Shared { timeline, ..Shared::default() },
         clock: MonotonicClock::starting_now(),

@@ -113,10 +113,10 @@ const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
 /// The answer to our upgrade request: read only when whole, and the same wherever the stream is cut before.
 pub(super) fn websocket_answer(input: &[u8]) {
-    if let Ok(Some(header_bytes)) = handshake::read_answer(input, KEY) {
+    if let Ok(Some(header_bytes)) = handshake::read_answer(input, KEY, &[]) {
         assert!(header_bytes <= input.len());
         for cut in 0..header_bytes {
-            let early = handshake::read_answer(&input[..cut], KEY);
+            let early = handshake::read_answer(&input[..cut], KEY, &[]);
             assert!(matches!(early, Ok(None)), "at {cut} of {header_bytes} it was already {early:?}");
         }
     }

@@ -78,7 +78,7 @@ pub(super) fn chat_client(input: &[u8]) {
 }
 
 fn dialect<D: Dialect>(mut block: &[u8]) {
-    let who = Who { number: 7, room: "room" };
+    let who = Who { number: 7, room: "room", login: None };
     let mut of_connection = D::OfConnection::default();
     while let Some((line, rest)) = D::split(block) {
         assert!(rest.len() < block.len() && line.len() <= block.len(), "a split that goes on for ever");

@@ -8,7 +8,6 @@ use serde_json::{Value, json};
 use super::deliveries::loss_rate_bound;
 use crate::capacity::{Capacity, CellCapacity};
 use crate::contract::{Climb, Conclusion, Rung};
-use crate::disturbance::Disturbance;
 use crate::judge::Verdict;
 use crate::models;
 use crate::schedule::Judged;
@@ -379,14 +378,8 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
     });
     parts.push(match disturbed_share {
         None => "whether other programs disturbed it is not readable here".to_owned(),
-        Some(share) if share > 0.0 => {
-            let most = rungs
-                .iter()
-                .max_by(|a, b| a.disturbed_share.unwrap_or(0.0).total_cmp(&b.disturbed_share.unwrap_or(0.0)));
-            let culprit = most.and_then(|rung| rung.disturbance.as_ref()).map(Disturbance::culprit);
-            let culprit = culprit.map_or(String::new(), |culprit| format!(" ({culprit})"));
-            format!("up to {} of a hold was disturbed{culprit}", show_share(share))
-        }
+        // By what stands at the rungs: below the table, or with the reason.
+        Some(share) if share > 0.0 => format!("up to {} of a hold was disturbed", show_share(share)),
         Some(_) => "nothing disturbed it".to_owned(),
     });
     if climb.generator == Default::default() {
@@ -423,19 +416,31 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         let where_known = climb.run.environment.get("cores").and_then(Value::as_u64);
         let cores =
             where_known.map_or("the same cores".to_owned(), |count| format!("the same {count} cores"));
-        sentences.push(format!("Server and generator ran on {cores}, so each took from the other."));
+        sentences.push(format!("Server and generator ran on {cores}."));
     }
-    if climb.capacity.confidence.is_none() && counted > 0 {
-        sentences.push("Each load ran too few times for a figure of confidence.".to_owned());
-    }
+    sentences.extend(hint_at_confidence(&climb.capacity));
     let evidence = json!({
         "rungs": rungs.len(), "counted": counted, "unjudged": unjudged.len(), "generator_limited": limited, "generator_late": late, "books_broken": broken,
         "not_steady": not_steady.len(), "deliveries_owed": owed.owed, "deliveries_lost": owed.lost,
-        "deliveries_residual": owed.residual, "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
+        "deliveries_unread": owed.unread, "deliveries_residual": owed.residual, "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
         "disturbed_share_max": disturbed_share, "shared_cores": climb.run.shared_cores,
         "calibrated": climb.generator != Default::default(), "arrivals": climb.run.arrivals, "seed": climb.run.seed,
     });
     Conclusion::new("can_i_trust_it", &sentences, evidence)
+}
+
+/// How to get a figure of confidence, where there could be one: it needs both bounds, each held more than once.
+fn hint_at_confidence(capacity: &Capacity) -> Option<String> {
+    let has_both = capacity.lower_bound.is_some() && capacity.upper_bound.is_some();
+    match (capacity.confidence, &capacity.search) {
+        (None, None) if has_both => {
+            Some("For a figure of confidence repeat each load (--repeat 3).".to_owned())
+        }
+        (None, Some(_)) if has_both => {
+            Some("It held its bounds too few times for a figure of confidence.".to_owned())
+        }
+        _ => None,
+    }
 }
 
 /// Whether sends left later than they may. Such a rung is judged where that changes nothing: what was met although sends were
@@ -453,6 +458,7 @@ fn was_generator_late(rung: &Rung) -> bool {
 struct OwedInAll {
     owed: Option<u64>,
     lost: u64,
+    unread: u64,
     residual: i64,
     drops_are_told: bool,
 }
@@ -463,6 +469,7 @@ impl OwedInAll {
         for books in rungs.iter().filter_map(|rung| rung.deliveries.as_ref()) {
             *all.owed.get_or_insert(0) += books.owed;
             all.lost += books.sum.lost;
+            all.unread += books.sum.unread;
             all.residual += books.sum.residual;
             all.drops_are_told &= books.drops_are_told;
         }
@@ -472,13 +479,22 @@ impl OwedInAll {
     /// `: 1.23e9 deliveries owed, 0 lost (rate ≤ 2.4e-9 at 95 %), residual 0`; nothing where none was owed.
     fn in_words(&self) -> String {
         let Some(owed) = self.owed else { return String::new() };
-        let bound = loss_rate_bound(owed, self.lost)
+        let unread = match self.unread {
+            0 => String::new(),
+            unread => format!(", {} unread", show_many(unread)),
+        };
+        // What was not read may have been lost.
+        let bound = loss_rate_bound(owed, self.lost + self.unread)
             .map_or(String::new(), |bound| format!(" (rate ≤ {bound:.1e} at 95 %)"));
         let residual = if self.drops_are_told {
             format!("residual {}", self.residual)
         } else {
             "the server does not tell what it drops".to_owned()
         };
-        format!(": {} deliveries owed, {} lost{bound}, {residual}", show_many(owed), show_many(self.lost))
+        format!(
+            ": {} deliveries owed, {} lost{bound}{unread}, {residual}",
+            show_many(owed),
+            show_many(self.lost)
+        )
     }
 }

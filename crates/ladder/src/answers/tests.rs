@@ -161,7 +161,7 @@ fn answers_are_worded_for_each_outcome() {
         text_of(&between, "can_i_trust_it"),
         "Yes: the load generator kept up (send lag p99 at most 200 µs, busiest worker 30 % busy); the books balance; \
          every hold was steady; nothing disturbed it; the generator was not calibrated. Server and generator ran on the \
-         same 2 cores, so each took from the other. Each load ran too few times for a figure of confidence."
+         same 2 cores. For a figure of confidence repeat each load (--repeat 3)."
     );
     let lower = climb_of(&[arena(500.0, 0.02), arena(1000.0, 0.1)]);
     assert!(text_of(&lower, "how_many").contains("1000 games (2000 clients) held, and nothing failed"));
@@ -437,11 +437,11 @@ fn a_sweep_fits_the_contract_and_tells_its_cells_frames_and_first_errors() {
 }
 
 #[test]
-fn a_cell_is_noted_for_its_first_rung_that_did_not_pass_and_else_for_the_first_that_was_disturbed() {
+fn a_cell_is_noted_for_its_first_rung_that_did_not_pass_and_else_for_the_first_with_a_remark() {
     let mut climb = sweep_of();
     let root = climb.rungs[0].cell.clone();
     for rung in &mut climb.rungs {
-        rung.remark = (rung.load < 3.0).then(|| "half of the hold was disturbed".to_owned());
+        rung.remark = (rung.load < 3.0).then(|| "40 of 40 cheats were refused".to_owned());
         if rung.cell == root {
             (rung.verdict, rung.reason) = (Verdict::Pass, None);
         }
@@ -449,7 +449,7 @@ fn a_cell_is_noted_for_its_first_rung_that_did_not_pass_and_else_for_the_first_t
     let notes = closing(&climb).notes;
     assert_eq!(
         notes[0],
-        "root · background: 1 requesters: PASS — half of the hold was disturbed (1 more of its rungs were disturbed)"
+        "root · background: 1 requesters: PASS — 40 of 40 cheats were refused (1 more of its rungs have a remark)"
     );
     assert!(notes[1].starts_with("object · background: 3 requesters: FAIL"), "{}", notes[1]);
     assert!(notes[1].ends_with("(1 more of its rungs did not pass)"), "{}", notes[1]);
@@ -572,6 +572,7 @@ proptest! {
 }
 
 mod from_above;
+mod page;
 mod searches;
 mod words;
 

@@ -1,6 +1,6 @@
 //! The tables of a sweep: one per cell, with what belongs together side by side: responses and frames.
 
-use super::{Table, columns, failed, note, ns, table};
+use super::{Table, columns, failed, note, ns, table, verdict};
 use crate::contract::{Climb, Rung};
 use crate::judge::Verdict;
 use crate::wording::{show_cell, show_many, show_ns, show_number};
@@ -31,20 +31,20 @@ fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
         ("p99", Box::new(|rung| ns(&rung.response_ns, |summary| summary.p99))),
         ("failed", Box::new(|rung| Some(show_many(failed(rung))))),
         ("server CPU", Box::new(|rung| Some(format!("{:.2}", rung.subject.as_ref()?.process.cpu_cores)))),
-        ("verdict", Box::new(|rung| Some(rung.verdict.to_string()))),
+        ("verdict", Box::new(verdict)),
     ];
     table(climb, title, rungs, unit, &columns)
 }
 
 /// Of each cell the first rung that did not pass, since those above it mostly say the same again; where all passed, the
-/// first that was disturbed.
+/// first of which more must be known.
 pub(super) fn notes(climb: &Climb) -> Vec<String> {
     let of_cell = |rungs: Vec<usize>| {
         let rungs = rungs.iter().map(|at| &climb.rungs[*at]).filter(|rung| note(rung).is_some());
         let (passed, others): (Vec<&Rung>, Vec<&Rung>) =
             rungs.partition(|rung| rung.verdict == Verdict::Pass);
         let (noted, how) =
-            if others.is_empty() { (passed, "were disturbed") } else { (others, "did not pass") };
+            if others.is_empty() { (passed, "have a remark") } else { (others, "did not pass") };
         let first = noted.first()?;
         let more = match noted.len() - 1 {
             0 => String::new(),

@@ -25,7 +25,7 @@ pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u6
         }
         Of::SendLag => (of_measure(Measure::SendLag), 0),
         Of::Handshake => (of_measure(Measure::Handshake), trial.connections.failed.values().sum()),
-        Of::Delivery => (of_measure(Measure::Delivery), judged(trial)?.lost),
+        Of::Delivery => (of_measure(Measure::Delivery), judged(trial)?.missing()),
         Of::TickInterval => match &trial.ticks {
             Some(ticks) => (Cow::Borrowed(&ticks.interval), 0),
             None if trial.client_ticks.due > 0 => (of_measure(Measure::TickInterval), 0),

@@ -2,7 +2,7 @@
 //!
 //! Books that contradict themselves or the server's prove nothing: INVALID. A server that sends what nobody sent, or is
 //! still busy with its backlog seconds after everybody fell silent, has failed. What it loses without a word is judged by
-//! the objective over `deliveries.lost`.
+//! the objective over `deliveries.lost`; what the bots had no time to read says nothing about it.
 
 use measure::ledger::ReceiverBooks;
 
@@ -67,6 +67,18 @@ pub(super) fn unknown_messages(case: &Case<'_>) -> Option<Ruling> {
         show_many(unknown_messages)
     );
     Some(Ruling::new(Verdict::Fail, "deliveries.unknown_messages", reason))
+}
+
+/// What the bots had no time to read is not known: the server may have sent it or not.
+pub(super) fn unread(case: &Case<'_>) -> Option<Ruling> {
+    let judged = case.trial.books.as_ref().map(|books| &books.judged).filter(|sum| sum.unread > 0)?;
+    let reason = format!(
+        "{} of {} deliveries were not read: the bots had no time to read, so the server dropped them or they were still to be \
+         read at the end; give the generator cores of its own",
+        show_many(judged.unread),
+        show_many(judged.owed()),
+    );
+    Some(Ruling::new(Verdict::GeneratorLimited, "deliveries.unread", reason))
 }
 
 /// Nothing was lost as far as anybody can tell, but the server had not come to the end of what it owed.

@@ -2,6 +2,8 @@
 //!
 //! A rule says nothing (`None`) or decides. Reasons name what was measured, the limit and the remedy.
 
+use std::collections::BTreeMap;
+
 use measure::trial::kind;
 use measure::{Books, ErrorKind, HostSecond, Role, Trial};
 
@@ -27,6 +29,8 @@ const COUNTS_OF_ERRORS: [&str; 5] = ["errors", "errors.share", "failed", "lost",
 const INTERRUPTED: &str = kind::INTERRUPTED;
 /// The signal of a rung during which the subject's process ended.
 pub(crate) const SERVER_EXITED: &str = "server exited";
+/// The signal of a rung before and during which no client was let in.
+pub(crate) const NOBODY_IN: &str = "nobody in";
 
 pub(super) fn books(case: &Case<'_>) -> Option<Ruling> {
     let invalid = |why: String| {
@@ -102,6 +106,41 @@ pub(super) fn exited(case: &Case<'_>) -> Option<Ruling> {
         if output.is_empty() { String::new() } else { format!("; its last output: {}", output.join(" | ")) };
     let reason = format!("server exited: {how}, {at} into the trial; earlier rungs stand{last_words}");
     Some(Ruling::new(Verdict::Fail, SERVER_EXITED, reason))
+}
+
+/// A server that never let a client of the run in has shown nothing about a load: it may want credentials, or be another
+/// server than the one that was meant.
+pub(super) fn nobody_in(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    if !case.terms.is_first_contact || trial.connections.asked == 0 || came_in(trial) {
+        return None;
+    }
+    let counts = [&trial.connections.failed, &trial.errors_before_hold, &trial.errors];
+    let causes = counts.into_iter().flatten().filter(|(_, count)| **count > 0);
+    let because = causes
+        .max_by_key(|(_, count)| **count)
+        .map_or(String::new(), |(cause, count)| format!(": {count} {cause}{}", first_words(trial, cause)));
+    let reason = format!(
+        "no client was let in, neither before this load nor under it, so nothing is known of what the server holds{because}; see \
+         what it asks of a client"
+    );
+    Some(Ruling::new(Verdict::Inconclusive, NOBODY_IN, reason))
+}
+
+/// Whether a client was in for longer than it takes to turn it away.
+fn came_in(trial: &Trial) -> bool {
+    let connections = &trial.connections;
+    let opened = connections.attempts.saturating_sub(connections.failed.values().sum());
+    let broken = |counts: &BTreeMap<String, u64>| -> u64 {
+        let is_end =
+            |cause: &str| trial.head.metric_names.kind_of(cause) == Some(ErrorKind::BrokenConnection);
+        counts.iter().filter(|(cause, _)| is_end(cause)).map(|(_, count)| count).sum()
+    };
+    let outside: u64 = trial.errors_of(ErrorKind::NotAdmitted).map(|(_, count)| count).sum();
+    let stood = connections.open_min > 0
+        || connections.open > 0
+        || opened > broken(&trial.errors) + broken(&trial.errors_before_hold);
+    trial.flow().answered > 0 || stood && outside < connections.asked
 }
 
 /// Connections that are missing, whoever is to blame.

@@ -76,8 +76,73 @@ fn a_server_that_answers_nobody_fails_even_in_a_short_hold() {
 fn too_few_samples_are_inconclusive() {
     let mut scene = Scene::asking(20.0);
     scene.hold_s = 10;
-    let says = ["needs 10000 samples and has 200", "hold longer"];
+    let says = ["response.p99 needs 299 samples to be met and has 200", "hold longer"];
     check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Inconclusive, "response.p99", &says);
+    // A percentile that must lie above something is known by its value alone.
+    let says = ["needs 10000 samples and has 200", "hold longer"];
+    check(&scene, &terms(&["response.p99 > 1ms"]), Verdict::Inconclusive, "response.p99", &says);
+}
+
+/// 742 answers in 14 s, of which some came after 300 ms, evenly or all in the seconds from `late_from_s` on.
+fn with_late(late: u64, late_from_s: u32) -> Scene {
+    let scene = Scene { hold_s: 14, ..Scene::asking(53.0) };
+    scene.edit(move |at, interval| {
+        let seconds = u64::from(14 - late_from_s);
+        let (before, now) = (
+            u64::from(at.saturating_sub(late_from_s)),
+            u64::from(at + 1).saturating_sub(u64::from(late_from_s)),
+        );
+        let late = late * now / seconds - late * before / seconds;
+        let values = interval.distribution_mut(Measure::Response, true);
+        values.clear();
+        values.record_many(50_000_000, 53 - late);
+        values.record_many(300_000_000, late);
+    })
+}
+
+#[test]
+fn a_percentile_of_few_samples_is_decided_by_how_many_lie_beyond_its_bound() {
+    let asked = terms(&["response.p95 < 200ms"]);
+    check(&with_late(10, 0), &asked, Verdict::Pass, "", &[]);
+    check(&with_late(0, 0), &asked, Verdict::Pass, "", &[]);
+    let says = ["more than 200ms (120 of 742 samples were beyond it, 5 % may be)"];
+    check(&with_late(120, 0), &asked, Verdict::Fail, "response.p95", &says);
+    let says = ["30 of 742 samples were beyond 200ms", "likely to decide, so hold longer"];
+    check(&with_late(30, 0), &asked, Verdict::Inconclusive, "response.p95", &says);
+    let judged = with_late(10, 0).judged(&asked).1.evidence.objectives.remove(0);
+    assert_eq!((judged.met, judged.value), (Some(true), None), "the percentile itself is not stated");
+    assert_eq!(judged.note.as_deref(), Some("10 of 742 samples were beyond 200ms, 5 % may be"));
+    let open = with_late(30, 0).judged(&asked).1.evidence.objectives.remove(0);
+    assert!(open.times_as_many.is_some_and(|times| times > 1.0 && times < 3.0), "{open:?}");
+}
+
+#[test]
+fn few_samples_fail_a_rung_in_fair_seconds_only() {
+    let asked = Terms { hold_ns: 14 * SECOND_NS, ..terms(&["response.p95 < 200ms"]) };
+    let stolen = |from_s: u32, scene: Scene| Scene {
+        steal_share: Box::new(move |at| if at >= from_s { 0.6 } else { 0.0 }),
+        ..scene
+    };
+    // Late where the host stole CPU, and in time where it did not.
+    check(&stolen(9, with_late(120, 9)), &asked, Verdict::Pass, "", &[]);
+    check(&stolen(0, with_late(120, 0)), &asked, Verdict::Inconclusive, "disturbed", &["stole"]);
+    check(&stolen(0, with_late(10, 0)), &asked, Verdict::Pass, "", &[]);
+    // Late in the fair seconds too.
+    check(
+        &stolen(9, with_late(200, 0)),
+        &asked,
+        Verdict::Fail,
+        "response.p95",
+        &["in the undisturbed seconds"],
+    );
+}
+
+#[test]
+fn a_broadcast_is_late_for_all_of_its_members_so_few_deliveries_decide_nothing() {
+    let scene = Scene { hold_s: 10, deliveries_per_s: 100, ..Scene::asking(100.0) };
+    let asked = terms(&["deliveries.latency.p99 < 50ms"]);
+    let verdict = scene.judged(&asked).1.verdict;
+    assert_eq!(verdict, Verdict::Inconclusive);
 }
 
 #[test]
@@ -484,6 +549,7 @@ fn a_judgement_survives_its_json() {
 mod disturbed;
 mod games;
 mod matrix;
+mod nobody_in;
 mod silent;
 
 proptest! {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use measure::{LoadUnit, Purpose};
 use serde::{Deserialize, Serialize};
 
-use super::{Judged, Next, NextTrial, Stop};
+use super::{Judged, LONGER_MOST, Next, NextTrial, Stop};
 use crate::capacity::{Capacity, capacity};
 use crate::judge::Verdict;
 
@@ -65,6 +65,15 @@ pub struct ListSchedule {
     /// after each of these a part of the load goes on until the server has recovered
     #[serde(default)]
     pub recovers: bool,
+    /// loads that are held longer than the others, ns, because a shorter hold could not decide the objectives
+    #[serde(default)]
+    pub lengthened: Vec<(f64, u64)>,
+    /// how long the others are held, ns, where a trial with too few samples makes later ones longer; 0: it does not
+    #[serde(default)]
+    pub learns_from_ns: u64,
+    /// how many samples a load gives is not known before, so a trial of a lower load makes later ones longer too
+    #[serde(default)]
+    pub learns_from_lower: bool,
 }
 
 /// The trials of one cell.
@@ -130,12 +139,25 @@ impl ListSchedule {
             let load = self.load_in(&among_listed).map(|load| (load, None));
             if let Some((load, recovery_load)) = load.or_else(|| self.overload_in(&among_listed, &among_all))
             {
+                let hold_ns = self.hold_ns(load, &among_all);
                 let (seq, cell) = (done.len() as u32, (cell < self.cells.len()).then_some(cell));
                 let purpose = Purpose::Rung;
-                return Next::Trial(NextTrial { seq, purpose, load, cell, hold_ns: None, recovery_load });
+                return Next::Trial(NextTrial { seq, purpose, load, cell, hold_ns, recovery_load });
             }
         }
         Next::Done(Stop::Complete)
+    }
+
+    /// How long to hold a load, where that is longer than the plan says.
+    ///
+    /// A trial that had too few samples to be decided would have too few again. Where it is not known before how many a load
+    /// gives, the last trial of a load that is no higher is taken for it: more clients are hardly answered less often.
+    fn hold_ns(&self, load: f64, cell: &OfCell<'_>) -> Option<u64> {
+        let planned = self.lengthened.iter().find(|one| one.0 == load).map(|one| one.1);
+        let most_ns = self.learns_from_ns.saturating_mul(LONGER_MOST);
+        let is_like = |trial: &&Judged| trial.load == load || (self.learns_from_lower && trial.load < load);
+        let last = cell.trials().filter(is_like).last().filter(|_| most_ns > 0);
+        planned.max(last.and_then(|last| last.should_have_held_ns(most_ns)))
     }
 
     /// The load that a cell still wants.

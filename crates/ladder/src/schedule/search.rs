@@ -16,11 +16,10 @@
 use measure::Purpose;
 use serde::{Deserialize, Serialize};
 
-use super::{Judged, Met, Next, NextTrial, Stop};
+use super::{Judged, LONGER_MOST, Met, Next, NextTrial, SECOND_NS, Stop, hold_for_ns, is_cause};
 use crate::judge::{ObjectiveResult, Verdict};
 use crate::objective::Objective;
 
-const SECOND_NS: u64 = 1_000_000_000;
 /// Each phase's trials last three times as long as those of the one before, so that a hold that went on to twice its
 /// length for disturbances still belongs to its own phase.
 const PHASES: u32 = 3;
@@ -128,11 +127,16 @@ fn bounds(classes: &[(f64, LoadClass)]) -> Bounds {
 }
 
 /// Every load that was held, ascending, with its class for a goal. `full_ns`: how long a trial of a load must be to be
-/// full-length.
-fn classes(trials: &[Judged], goal: &Goal, full_ns: impl Fn(f64) -> u64) -> Vec<(f64, LoadClass)> {
+/// full-length; `told`: whether a trial met the objectives, `None` where it does not count.
+fn classes(
+    trials: &[Judged],
+    goal: &Goal,
+    full_ns: impl Fn(f64) -> u64,
+    told: impl Fn(&Judged) -> Option<bool>,
+) -> Vec<(f64, LoadClass)> {
     let mut tallies: Vec<(f64, Tally)> = Vec::new();
     for trial in trials.iter().filter(|trial| trial.is_rung()) {
-        let Some(met) = trial.met else { continue };
+        let Some(met) = told(trial) else { continue };
         let at = tallies.iter().position(|(load, _)| *load == trial.load).unwrap_or_else(|| {
             tallies.push((trial.load, Tally::default()));
             tallies.len() - 1
@@ -168,8 +172,8 @@ impl Judged {
 /// Whether a trial met its objectives, also when it was too short to state their figures; `None` where it says nothing
 /// about the server.
 ///
-/// A percentile of too few samples is then judged by the share of them beyond the bound, which is what the RFC calls the
-/// loss ratio.
+/// A percentile that too few samples decide is then judged by the share of them beyond the bound, which is what the RFC calls
+/// the loss ratio. It shows a search the way; of a full-length trial it does not count (`SearchSchedule::told`).
 pub(super) fn loss_of(
     verdict: Verdict,
     signal: Option<&str>,
@@ -179,15 +183,13 @@ pub(super) fn loss_of(
         Verdict::Pass => Some(true),
         Verdict::Fail => Some(false),
         Verdict::Inconclusive => {
-            let is_cause = |name: &str| signal.is_some_and(|signal| name.starts_with(signal));
-            let untold = || objectives.iter().filter(|one| one.met.is_none());
-            // Inconclusive for another reason, a disturbance for instance.
-            if !untold().any(|one| is_cause(&one.objective))
+            let untold = objectives.iter().filter(|one| one.met.is_none());
+            if !objectives.iter().any(|one| is_cause(signal, one))
                 || objectives.iter().any(|one| one.met == Some(false))
             {
                 return None;
             }
-            untold().map(|one| one.met_by_share).try_fold(true, |all, one| Some(all && one?))
+            untold.map(|one| one.met_by_share).try_fold(true, |all, one| Some(all && one?))
         }
         Verdict::GeneratorLimited | Verdict::Invalid => None,
     }
@@ -206,7 +208,8 @@ pub struct SearchSchedule {
     pub is_whole: bool,
     /// what is to be reached
     pub goal: Goal,
-    /// messages that a full-length trial needs for the figures of its objectives; 0: none
+    /// messages that decide the percentiles of the objectives where none of them is late, so the least that a trial needs;
+    /// 0: none
     pub samples: f64,
     /// messages per second and unit of load; 0: not known before
     pub rate_per_load: f64,
@@ -258,7 +261,7 @@ impl SearchSchedule {
         let each_goal = || std::iter::once(done).chain(views.iter().map(Vec::as_slice));
         for number in begun..PHASES {
             if let Some(load) = each_goal().find_map(|seen| self.load_in(self.target(number), seen)) {
-                return order(Purpose::Rung, load, self.trial_ns(number, load));
+                return order(Purpose::Rung, load, self.longer_ns(number, load, done));
             }
         }
         Next::Done(Stop::Complete)
@@ -296,6 +299,7 @@ impl SearchSchedule {
                 verdict: verdict(met),
                 signal: None,
                 met: Some(met),
+                times_as_many: 0.0,
             });
             done.push(Judged {
                 purpose: order.purpose,
@@ -312,7 +316,14 @@ impl SearchSchedule {
 
     /// The bounds that trials show for the goal itself.
     pub fn bounds(&self, done: &[Judged]) -> Bounds {
-        bounds(&classes(done, &self.goal, |load| self.full_ns(load)))
+        bounds(&classes(done, &self.goal, |load| self.full_ns(load), |trial| self.told(trial)))
+    }
+
+    /// Whether a trial met the objectives; `None` where it does not count. The share beyond a bound shows a short trial the
+    /// way; a full-length one makes a bound, so that it needs more samples.
+    pub fn told(&self, trial: &Judged) -> Option<bool> {
+        let is_short = !trial.is_as_long_as(self.full_ns(trial.load));
+        trial.met.filter(|_| is_short || trial.times_as_many <= 0.0)
     }
 
     /// How long a trial was, of a full-length one of its load: at most 1.
@@ -321,23 +332,41 @@ impl SearchSchedule {
         if trial.is_as_long_as(full_ns) { 1.0 } else { trial.held_ns as f64 / full_ns as f64 }
     }
 
-    /// How long a full-length trial of a load is, ns: long enough for the samples that its figures need.
+    /// How long a full-length trial of a load is, ns: long enough for the samples that can decide.
     pub fn full_ns(&self, load: f64) -> u64 {
-        let rate_per_s = self.rate_per_load * load;
-        if self.samples <= 0.0 || rate_per_s <= 0.0 {
-            return self.goal.final_trial_ns;
-        }
-        // Arrivals are random: four deviations more.
-        let seconds = (self.samples + 4.0 * self.samples.sqrt()) / rate_per_s;
-        self.goal.final_trial_ns.max((seconds.ceil() as u64).saturating_mul(SECOND_NS))
+        self.goal.final_trial_ns.max(self.deciding_ns(load))
+    }
+
+    /// No shorter trial of a load can decide, ns; 0 where that is not known.
+    fn deciding_ns(&self, load: f64) -> u64 {
+        hold_for_ns(self.samples, self.rate_per_load * load).unwrap_or(0)
     }
 
     fn trial_ns(&self, phase: u32, load: f64) -> u64 {
         let shorter_by = LONGER_BY.pow(PHASES - 1 - phase);
+        let full_ns = self.full_ns(load);
         match shorter_by {
-            1 => self.full_ns(load),
-            _ => (self.full_ns(load) / shorter_by / SECOND_NS * SECOND_NS).max(SHORTEST_TRIAL_NS),
+            1 => full_ns,
+            _ => {
+                let asked_ns = self.goal.final_trial_ns / shorter_by / SECOND_NS * SECOND_NS;
+                // By its length a trial is known to be of its phase, so it stays shorter than those of the next.
+                let next_ns = self.trial_ns(phase + 1, load).saturating_sub(SECOND_NS);
+                asked_ns.max(SHORTEST_TRIAL_NS).max(self.deciding_ns(load).min(next_ns))
+            }
         }
+    }
+
+    /// The same after these trials: where one of this load had too few samples to be told, long enough for those.
+    fn longer_ns(&self, phase: u32, load: f64, done: &[Judged]) -> u64 {
+        let most_ns = self.longest_ns(load);
+        let of_load = done.iter().filter(|trial| trial.is_rung() && trial.load == load);
+        let longer_ns = of_load.filter_map(|trial| trial.should_have_held_ns(most_ns)).max();
+        longer_ns.unwrap_or(0).max(self.trial_ns(phase, load))
+    }
+
+    /// A load is held no longer for want of samples, ns.
+    fn longest_ns(&self, load: f64) -> u64 {
+        self.full_ns(load).saturating_mul(LONGER_MOST)
     }
 
     /// In which phase a trial of this length belongs.
@@ -358,7 +387,7 @@ impl SearchSchedule {
     }
 
     fn classes(&self, target: Target, done: &[Judged]) -> Vec<(f64, LoadClass)> {
-        classes(done, &target.goal, |load| self.trial_ns(target.number, load))
+        classes(done, &target.goal, |load| self.trial_ns(target.number, load), |trial| self.told(trial))
     }
 
     /// The load that a phase still wants; `None` when it has reached what it must, or cannot.
@@ -371,9 +400,16 @@ impl SearchSchedule {
         };
         let trials_at =
             |load: f64| done.iter().filter(move |trial| trial.purpose == Purpose::Rung && trial.load == load);
-        let untold = |load: f64| trials_at(load).filter(|trial| trial.met.is_none()).count();
-        let told = |load: f64| trials_at(load).filter(|trial| trial.met.is_some()).count();
-        let is_left = |load: f64| untold(load) >= TRIES + told(load);
+        let untold = |load: f64| trials_at(load).filter(|trial| self.told(trial).is_none()).count();
+        let told = |load: f64| trials_at(load).filter(|trial| self.told(trial).is_some()).count();
+        // The longest trial that had too few samples is not held again, for it would have too few again.
+        let is_too_near = |load: f64| {
+            let mut untold = trials_at(load).filter(|trial| self.told(trial).is_none());
+            untold.any(|trial| {
+                trial.times_as_many > 0.0 && trial.held_ns + SLACK_NS >= self.longest_ns(trial.load)
+            })
+        };
+        let is_left = |load: f64| untold(load) >= TRIES + told(load) || is_too_near(load);
         // What was begun is ended, the lowest first: a lower upper bound may make the others needless.
         let begun = |load: &f64| {
             is_inside(*load)
@@ -387,7 +423,7 @@ impl SearchSchedule {
         }
         // A load of which no trial could be judged yet has no class.
         if let Some(trial) = done.iter().rev().find(|trial| trial.purpose == Purpose::Rung)
-            && trial.met.is_none()
+            && self.told(trial).is_none()
             && is_inside(trial.load)
             && self.phase_of(trial) == target.number
             && !is_left(trial.load)

@@ -1,9 +1,9 @@
 //! The books of one trial's deliveries, settled.
 //!
-//! `owed_min ≤ delivered − unowed + lost ≤ owed_max`, for every receiver and in sum. Where no member came or went while
+//! `owed_min ≤ delivered − unowed + lost + unread ≤ owed_max`, for every receiver and in sum. Where no member came or went while
 //! others spoke, the two bounds are one and every figure is exact.
 //! `residual`: what neither side accounts for; anything but 0 means that one of the books is wrong. Where the bounds are one it
-//! is `lost − dropped − in_flight`. Where they are not, what the server dropped may have fallen into the time of which
+//! is `lost + unread − max(dropped + in_flight, unread)`: what was not read in time may be what the server dropped meanwhile. Where they are not, what the server dropped may have fallen into the time of which
 //! it is not known whether it was owed: then it is the least that no reading of the bounds explains away.
 
 use serde::{Deserialize, Serialize};
@@ -22,8 +22,13 @@ pub struct SumOfBooks {
     pub delivered: u64,
     /// of the delivered: after the plan's patience
     pub late: u64,
-    /// surely owed, and never came
+    /// surely owed, and never came, although the receiver was read in time
     pub lost: u64,
+    /// surely owed, and not read: the bots had no time to read the receiver, so the server dropped it or it was still to be read at
+    /// the end
+    #[serde(default, skip_serializing_if = "is_none")]
+    #[ts(optional, as = "Option<u64>")]
+    pub unread: u64,
     /// came again
     pub duplicated: u64,
     /// came after a newer one of the same sender
@@ -114,6 +119,11 @@ pub struct Books {
     pub worst: Vec<PairBooks>,
 }
 
+/// Of a count that older readers do not know.
+fn is_none(count: &u64) -> bool {
+    *count == 0
+}
+
 impl SumOfBooks {
     /// Adds another sum.
     pub fn add(&mut self, other: &SumOfBooks) {
@@ -123,6 +133,7 @@ impl SumOfBooks {
         self.delivered += other.delivered;
         self.late += other.late;
         self.lost += other.lost;
+        self.unread += other.unread;
         self.duplicated += other.duplicated;
         self.reordered += other.reordered;
         self.dropped += other.dropped;
@@ -132,16 +143,21 @@ impl SumOfBooks {
         self.not_caught_up += other.not_caught_up;
     }
 
-    /// What was owed, as it turned out: delivered, lost, and nothing that was not owed.
+    /// What was owed, as it turned out: delivered, lost or not read, and nothing that was not owed.
     pub fn owed(&self) -> u64 {
-        self.delivered.saturating_sub(self.unowed) + self.lost
+        self.delivered.saturating_sub(self.unowed) + self.missing()
+    }
+
+    /// What never came, whoever is to blame.
+    pub fn missing(&self) -> u64 {
+        self.lost + self.unread
     }
 
     /// What `residual` must be for a single receiver, from the other figures.
     pub(super) fn unaccounted(&self) -> i64 {
-        let accounted = self.dropped as i64 + self.in_flight as i64;
+        let accounted = (self.dropped as i64 + self.in_flight as i64).max(self.unread as i64);
         let lost_at_most = self.owed_max as i64 - self.delivered.saturating_sub(self.unowed) as i64;
-        (self.lost as i64 - accounted).max(0) + (lost_at_most - accounted).min(0)
+        (self.missing() as i64 - accounted).max(0) + (lost_at_most - accounted).min(0)
     }
 
     /// The law that one receiver's row breaks, if it breaks one.
@@ -154,7 +170,7 @@ impl SumOfBooks {
             ),
             (
                 (self.owed_min..=self.owed_max).contains(&self.owed()),
-                "delivered − unowed + lost is not between owed_min and owed_max",
+                "delivered − unowed + lost + unread is not between owed_min and owed_max",
             ),
             (self.residual == self.unaccounted(), "the residual is not what the other figures leave"),
         ];

@@ -77,6 +77,8 @@ pub fn close(parts: &[LedgerPart]) -> Books {
                 matches!(reaches[..], [Reach { sure: (from, to), .. }] if from <= first_ns && to >= last_ns);
             let receiver = part.global(local as u32);
             let mut sum = SumOfBooks { receivers: 1, ..SumOfBooks::default() };
+            // Behind the newest that came of each sender, where the bot was still behind with reading at the end.
+            let (reads_on, mut to_read) = (row.is_behind && !row.is_caught_up, 0);
             for (sender, sent) in sent.iter().enumerate() {
                 let (owed_min, owed_max) = if sender as u32 == receiver && !part.shape.echoes {
                     (0, 0)
@@ -95,6 +97,9 @@ pub fn close(parts: &[LedgerPart]) -> Books {
                 sum.owed_max += owed_max;
                 sum.delivered += delivered;
                 sum.lost += lost;
+                if reads_on {
+                    to_read += lost.min(u64::from(sent.numbers.saturating_sub(cell::next(cell))));
+                }
                 sum.unowed += unowed;
                 if lost + unowed > 0 {
                     let pair =
@@ -103,6 +108,8 @@ pub fn close(parts: &[LedgerPart]) -> Books {
                 }
             }
             let stayed = row.spans.last().is_some_and(|span| span.leaving_ns >= last_ns);
+            sum.unread = row.missed_unread.max(to_read).min(sum.lost);
+            sum.lost -= sum.unread;
             sum.not_caught_up = u64::from(stayed && !row.is_caught_up);
             receivers.push(receiver_books(receiver, row, sum));
         }

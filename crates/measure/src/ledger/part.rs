@@ -11,6 +11,13 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// differ by far less than this.
 pub(super) const AHEAD_MOST_NS: u64 = 100_000;
 
+/// A worker that keeps up reads within a few milliseconds. One that reads so much later has no time left, and a server whose
+/// lines fill the socket meanwhile has to drop them.
+pub(super) const READ_LATE_NS: u64 = 250_000_000;
+
+/// A server says what it dropped when it can write again, which is when it was read; so much later at most that is read.
+pub(super) const NOTICE_WITHIN_NS: u64 = 1_000_000_000;
+
 /// How large a ledger is, and whose part this one is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LedgerShape {
@@ -74,7 +81,15 @@ pub(super) struct Row {
     pub(super) latency_max_ns: u64,
     /// lines that the server said this client missed, in notices
     pub(super) missed: u64,
-    /// of these, in memberships before the present one, which the server's own books do not cover
+    /// of these, told after it was read late: the server dropped them while the bots had no time to read
+    pub(super) missed_unread: u64,
+    /// its last read was late
+    pub(super) is_behind: bool,
+    /// until then a notice may speak of what was dropped while nobody read
+    pub(super) behind_until_ns: u64,
+    /// its last read was not later than that
+    pub(super) was_behind: bool,
+    /// of what it missed, in memberships before the present one, which the server's own books do not cover
     pub(super) missed_before: u64,
     /// the server's own books, where it tells them
     pub(super) told: Option<Told>,
@@ -157,6 +172,7 @@ impl LedgerPart {
         let row = &mut self.rows[local as usize];
         row.spans.push(span);
         row.missed_before = row.missed;
+        (row.is_behind, row.was_behind, row.behind_until_ns) = (false, false, 0);
         row.told = None;
     }
 
@@ -200,8 +216,21 @@ impl LedgerPart {
         let is_believed = missed.checked_add(count).is_some_and(|sum| sum <= most);
         if is_believed {
             *missed += count;
+            let row = &mut self.rows[local as usize];
+            row.missed_unread += if row.was_behind { count } else { 0 };
         }
         is_believed
+    }
+
+    /// A bot reads at `at_ns`, so long after its worker learnt that there is something to read: what the server has just dropped
+    /// for it, it may have dropped because nobody read.
+    pub fn read_after(&mut self, local: u32, at_ns: u64, lag_ns: u64) {
+        let row = &mut self.rows[local as usize];
+        row.is_behind = lag_ns > READ_LATE_NS;
+        if row.is_behind {
+            row.behind_until_ns = at_ns.saturating_add(NOTICE_WITHIN_NS);
+        }
+        row.was_behind = at_ns <= row.behind_until_ns;
     }
 
     /// The server told its own books of this bot's present connection.

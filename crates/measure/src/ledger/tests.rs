@@ -231,3 +231,71 @@ fn a_change_that_is_told_too_late_parts_the_bounds_and_accuses_nobody() {
     assert!(one.owed_min < 1_262 && one.owed_max > 1_262, "{one:?}");
     assert_eq!((one.delivered, one.lost, one.unowed, one.residual), (1_262, 0, 0, 0), "{one:?}");
 }
+
+/// One sender with ten lines to a receiver that reads the first `reads` of them, each `lag_ns` after it was there; then `missed`
+/// are said to be dropped, and it catches up or not.
+fn read_late(reads: u32, lag_ns: u64, missed: u64, catches_up: bool) -> SumOfBooks {
+    let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, echoes: false, ..LedgerShape::alone(1, 2) };
+    let mut part = LedgerPart::new(shape, MembershipChanges::default());
+    for bot in 0..2 {
+        part.asked(bot, 0);
+        part.joined(bot, 10);
+    }
+    for seq in 0..10 {
+        part.next_seq(0);
+        part.departed(0, seq, 1_000_000);
+    }
+    let (mut in_hold, mut otherwise) = latencies();
+    let at_ns = 2_000_000 + lag_ns;
+    part.read_after(1, at_ns, lag_ns);
+    let mut book = part.deliveries(1, at_ns, (0, 1), (&mut in_hold, &mut otherwise));
+    // Not the first: it was lost, whoever read.
+    (1..=reads).for_each(|seq| book.received(0, seq, 0));
+    drop_book(book);
+    part.missed(1, missed);
+    if catches_up {
+        part.caught_up(1);
+    }
+    let books = close(&[part]);
+    books.balance().unwrap();
+    let sum = books.receivers[1].sum;
+    assert_eq!(sum.owed(), 10);
+    sum
+}
+
+#[test]
+fn what_the_bots_had_no_time_to_read_is_not_lost_and_what_was_read_in_time_is() {
+    const SECOND_NS: u64 = 1_000_000_000;
+    let check = |sum: SumOfBooks, expected: (u64, u64, i64)| {
+        assert_eq!((sum.lost, sum.unread, sum.residual), expected, "{sum:?}");
+    };
+    // Still to be read at the end: beyond the newest; the one before it is lost.
+    check(read_late(4, SECOND_NS, 0, false), (1, 5, 1));
+    // The same from a bot that reads in time: the server has not sent it.
+    check(read_late(4, 1_000, 0, false), (6, 0, 6));
+    // A bot that has read to the end has nothing unread.
+    check(read_late(4, SECOND_NS, 0, true), (6, 0, 6));
+    // Dropped while nobody read; the one that the server does not tell of is lost.
+    check(read_late(4, SECOND_NS, 5, true), (1, 5, 1));
+    check(read_late(4, 1_000, 5, true), (6, 0, 1));
+    // A server that invents drops does not make more unread than is missing.
+    check(read_late(9, SECOND_NS, 7, true), (0, 1, -6));
+}
+
+#[test]
+fn a_drop_long_after_a_late_read_is_the_servers() {
+    let shape = LedgerShape::alone(1, 1);
+    let lost = |later_ns: u64| {
+        let mut part = LedgerPart::new(shape, MembershipChanges::default());
+        part.asked(0, 0);
+        part.joined(0, 0);
+        part.next_seq(0);
+        part.departed(0, 0, 1_000_000);
+        part.read_after(0, 2_000_000_000, 1_000_000_000);
+        part.read_after(0, 2_000_000_000 + later_ns, 0);
+        part.missed(0, 1);
+        part.caught_up(0);
+        close(&[part]).judged.lost
+    };
+    assert_eq!((lost(500_000_000), lost(1_500_000_000)), (0, 1));
+}

@@ -19,6 +19,8 @@ pub struct HostSecond {
     pub quota_throttle_events: Option<f64>,
     /// CPU that programs other than this one and the subject used, cores
     pub others_cores: Option<f64>,
+    /// other runs of Stepladder that went on
+    pub other_runs: Option<f64>,
     /// the largest of these programs by name, cores
     pub programs: Vec<(String, f64)>,
     /// the busiest worker thread's time on a core
@@ -41,6 +43,7 @@ impl HostSecond {
             Reading::Machine(OfMachine::ThrottleEvents) => self.throttle_events = value,
             Reading::Machine(OfMachine::QuotaThrottleEvents) => self.quota_throttle_events = value,
             Reading::Machine(OfMachine::OthersCores) => self.others_cores = value,
+            Reading::Machine(OfMachine::OtherRuns) => self.other_runs = value,
             Reading::Program(name) => self.programs.push((name.clone(), sample.value)),
             Reading::Worker(OfProcess::CpuShareMax) => self.worker_cpu_share = value,
             Reading::Worker(OfProcess::WaitingShareMax) => self.worker_waiting_share = value,

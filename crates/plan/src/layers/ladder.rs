@@ -1,8 +1,9 @@
 //! Which loads, how the bots arrive, and how long each load is held.
 
-use ladder::Repeats;
+use ladder::{LONGER_MOST, Objective, Repeats};
 
 use crate::built_in::{BuiltIn, SETTLE_AND_HOLD_NS};
+use crate::decidable;
 use crate::layers::bots::refuse_if_strange;
 use crate::layers::cells;
 use crate::layers::reader::{RawValue, Reader};
@@ -28,7 +29,7 @@ static RUNGS: Setting = Setting::of("What", &[])
     .key("ladder.rungs", Shape::List(&Shape::Number), "[500, 1000, 2000]")
     .about("The loads to climb, in games, clients, requesters or operations in flight.")
     .flag("--rungs", "LIST")
-    .help("Loads to hold, e.g. 500,1000,2000")
+    .help("Loads to hold, e.g. 500,1000,2k")
     .kind(Kind::Hyphenated)
     .flag_example("500,1000,2000");
 static RATE: Setting = Setting::of("What", &["http", "leaderboard", "protobuf", "grid"])
@@ -184,7 +185,22 @@ pub(super) fn read(
         repeat: Repeats::default(),
         overload: Vec::new(),
         recovery_ns: None,
+        lengthened: Vec::new(),
+        lengthens: false,
         search: None,
+    }
+}
+
+/// Where nobody fixed the hold, the loads that it is too short for are held as long as their percentiles need, up to a few
+/// times the usual hold. A search has lengths of its own, and a subject that is told to end ends its hold.
+pub(super) fn lengthen(reader: &Reader, ladder: &mut Ladder, bots: &BotSettings, objectives: &[Objective]) {
+    let HoldLength::Time(hold_ns) = ladder.hold else { return };
+    ladder.lengthens = !hold_is_said(reader) && ladder.search.is_none() && ladder.stop.is_none();
+    if ladder.lengthens {
+        let most_ns = hold_ns.saturating_mul(LONGER_MOST);
+        let needs = decidable::needs(ladder, bots, objectives).into_iter();
+        ladder.lengthened =
+            needs.filter(|one| one.hold_ns <= most_ns).map(|one| (one.load, one.hold_ns)).collect();
     }
 }
 

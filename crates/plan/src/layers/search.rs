@@ -104,7 +104,7 @@ static BUDGET: Setting = HOW
 const HOLD_LEAST_NS: u64 = 30_000_000_000;
 /// Without a range a search starts at the smallest default load and doubles this often at most.
 const DOUBLINGS: f64 = 10.0;
-/// … and goes neither where a full-length trial takes longer than this for the samples of its percentiles, s,
+/// … and goes neither where a full-length trial takes longer than this for the samples that its percentiles need, s,
 const TRIAL_MOST_S: f64 = 600.0;
 /// … nor where the clients take longer than this to arrive.
 const RAMP_MOST_NS: u64 = 300_000_000_000;
@@ -327,7 +327,7 @@ pub fn search_sentence(plan: &Plan) -> Option<String> {
     );
     if full_ns > search.goal.final_trial_ns {
         sentence += &format!(
-            "; {} replies state the percentiles, which takes {} at {} {}",
+            "; the percentiles need about {} replies to be met, which takes {} at {} {}",
             show_number(search.samples),
             show_length(full_ns),
             show_number(search.start),

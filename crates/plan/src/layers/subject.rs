@@ -181,7 +181,7 @@ pub(super) fn may_load(reader: &mut Reader) -> Vec<String> {
         let is_name = host.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'.' | b'_'));
         match host {
             "" => Err(ConfigError::from(UnitError::Empty)),
-            _ if host.contains('@') => Err(TargetError::Credentials.into()),
+            _ if host.contains('@') => Err(TargetError::CREDENTIALS.into()),
             _ if is_name || host.parse::<IpAddr>().is_ok() => Ok(host.to_owned()),
             _ => Err(ConfigError::NotAHost(host.into())),
         }
@@ -257,7 +257,14 @@ fn no_subject(reader: &mut Reader) {
 fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
     let text = said.text.trim();
     if text.contains("://") || text.contains('@') {
-        return reader.read(said, str::parse::<Target>).map(Named::Foreign);
+        return match text.parse::<Target>() {
+            // It says what to write, and an example would be another server's.
+            Err(wrong @ TargetError::Credentials { .. }) => {
+                reader.refuse_plainly(said.place.clone(), wrong);
+                None
+            }
+            read => reader.read(said, |_| read).map(Named::Foreign),
+        };
     }
     if known::SUBJECTS.contains(&text) {
         return Some(Named::BuiltIn(text.into()));
@@ -267,17 +274,21 @@ fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
         return None;
     }
     let nearest = known::nearest(text, known::SUBJECTS.iter().copied()).map(str::to_owned);
-    // `127.0.0.1:42069` is a server without its scheme; some ports tell which.
-    let with_scheme = || {
-        let target = format!("ws://{text}").parse::<Target>().ok().filter(|_| text.contains(':'))?;
-        // From the last: of those that share a port HTTP is the usual one, and the one without TLS.
-        let on_port = Scheme::ALL.iter().rev().filter(|scheme| scheme.protocol().default_port == target.port);
-        let named = on_port.min_by_key(|scheme| scheme.is_tls());
-        Some(Target { scheme: named.copied().unwrap_or(target.scheme), ..target })
-    };
-    let nearest = nearest.or_else(|| with_scheme().map(|target| target.to_string()));
+    if let Some(guess) = without_scheme(text).filter(|_| nearest.is_none()) {
+        let (written, guess) = (text.to_owned(), Box::new(guess));
+        reader.refuse_plainly(said.place.clone(), ConfigError::NoProtocol { written, guess, seen: None });
+        return None;
+    }
     reader.refuse_with(said, ConfigError::UnknownSubject(text.into()), nearest);
     None
+}
+
+/// `127.0.0.1:42069/path`, a server without its scheme, as a target of the likeliest one.
+fn without_scheme(text: &str) -> Option<Target> {
+    let target: Target = format!("http://{text}").parse().ok()?;
+    let authority = text.split(['/', '?']).next().unwrap_or_default();
+    let is_address = target.literal_address().is_some() || target.host == "localhost";
+    (is_address || authority.contains(':')).then_some(target)
 }
 
 fn no_server_for(bots: &'static str) -> ConfigError {

@@ -8,7 +8,9 @@ use crate::workloads::{ArenaBots, EchoBots, Pairing};
 
 mod cells;
 mod chat;
+mod credentials;
 mod grid;
+mod handshake;
 mod http;
 mod leaderboard;
 mod protobuf;
@@ -204,13 +206,15 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     check("", &["climb: it does not say which server to climb (for example: climb arena)"]);
     check("areena", &[&format!("{}; did you mean arena? (for example: climb arena)", unknown("areena"))]);
     check("zebra", &[&format!("{} (for example: climb arena)", unknown("zebra"))]);
-    check(
-        "127.0.0.1:42069",
-        &[&format!(
-            "{}; did you mean ws://127.0.0.1:42069? (for example: climb arena)",
-            unknown("127.0.0.1:42069")
-        )],
-    );
+    for (written, urls) in [
+        ("127.0.0.1:42069", "http://127.0.0.1:42069 or ws://127.0.0.1:42069"),
+        ("localhost:8080/a?b", "http://localhost:8080/a?b or ws://localhost:8080/a?b"),
+        ("localhost", "http://localhost or ws://localhost"),
+        ("example:6379", "redis://example:6379, http://example:6379 or ws://example:6379"),
+        ("[::1]:1", "http://[::1]:1 or ws://[::1]:1"),
+    ] {
+        check(written, &[&format!("climb: \"{written}\" does not say which protocol: {urls}?")]);
+    }
     check(
         "echo",
         &[
@@ -227,8 +231,10 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     );
     check(
         "ws://me:hunter2@h",
-        &["climb: the URL holds a user name or password; plans are stored and printed, so leave it out \
-           (for example: climb arena)"],
+        &[
+            "climb: the URL holds a user name or password; plans are stored and printed: write ws://h; ws:// has none, and a \
+             server that asks for them reads them from a header: --header 'Authorization: Bearer ${VARIABLE}'",
+        ],
     );
 }
 

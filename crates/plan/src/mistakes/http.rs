@@ -53,9 +53,7 @@ pub enum RequestConfigError {
     )]
     Method(String),
     /// a path that would break the request line
-    #[error(
-        "\"{0}\" is not a path: it begins with /, other signs than ASCII letters, digits and marks are written %XX, and nothing ends in #…"
-    )]
+    #[error("\"{0}\" is not a path: it begins with /, holds no control character, and nothing ends in #…")]
     Path(String),
     /// no colon, or nothing in front of it
     #[error("a header is written as Name: value")]
@@ -74,6 +72,14 @@ pub enum RequestConfigError {
         /// what decides it
         why: &'static str,
     },
+    /// a name that the handshake of a WebSocket cannot offer
+    #[error("\"{0}\" is not the name of a subprotocol: letters, digits, and signs without blanks and commas")]
+    Subprotocol(String),
+    /// headers or subprotocols of a handshake, for bots that open no WebSocket
+    #[error(
+        "this is for the handshake of a WebSocket, and these bots open none to this server; leave it out"
+    )]
+    OfHandshake,
     /// a secret in plain text
     #[error(
         "{name} holds a secret, and plans are stored and printed; put it into an environment variable and write \
@@ -110,7 +116,9 @@ pub enum RequestConfigError {
         known: String,
     },
     /// a choice that would break the path in which it is used
-    #[error("\"{text}\" of variable {name} does not fit into a path; write blanks and the like as %20")]
+    #[error(
+        "\"{text}\" of variable {name} does not fit into a path, because of its # or a control character; write # as %23"
+    )]
     NotForPath {
         /// of the variable
         name: String,

@@ -18,6 +18,7 @@ pub(crate) fn plan(
             tick_rate_hz,
         },
         bots,
+        handshake: Handshake::default(),
         ladder: Ladder {
             rungs: rungs.to_vec(),
             load_unit,
@@ -32,6 +33,8 @@ pub(crate) fn plan(
             repeat: Repeats::default(),
             overload: Vec::new(),
             recovery_ns: None,
+            lengthened: Vec::new(),
+            lengthens: false,
             search: None,
         },
         objectives: Vec::new(),

@@ -145,3 +145,62 @@ fn only_known_names_in_braces_are_filled_in() {
     let filled = filled(&json, &|name| (name == "n").then(|| "7".to_owned()));
     assert_eq!(filled, json!({"a": "7 of {m}{", "b": ["7", 5], "{n}": true}));
 }
+
+#[test]
+fn a_call_that_streams_is_refused_and_those_that_do_not_are_named() {
+    let text = "syntax = \"proto3\"; package t; message M { int32 n = 1; }
+        service Some { rpc One(M) returns (M); rpc Down(M) returns (stream M); rpc Up(stream M) returns (M);
+                       rpc Both(stream M) returns (stream M); }
+        service Only { rpc Down(M) returns (stream M); }";
+    let schema = Schema::of_text("t.proto", text).unwrap();
+    assert_eq!(schema.method("/t.Some/One").unwrap().name(), "One");
+    let why = "Stepladder calls methods that take one message and give one reply";
+    for (name, streams, others) in [
+        (
+            "t.Some/Down",
+            "replies with a stream of messages",
+            "of its service these can be called: t.Some/One",
+        ),
+        ("t.Some/Up", "takes a stream of messages", "of its service these can be called: t.Some/One"),
+        (
+            "t.Some/Both",
+            "takes a stream of messages and replies with another",
+            "of its service these can be called: t.Some/One",
+        ),
+        ("t.Only/Down", "replies with a stream of messages", "its service has no such method"),
+    ] {
+        let told = schema.method(name).unwrap_err().to_string();
+        assert_eq!(told, format!("{name} {streams}, and {why}; {others}"));
+    }
+}
+
+#[test]
+fn a_message_must_have_what_proto2_requires_at_any_depth() {
+    let text = "syntax = \"proto2\"; package t;
+        message Id { required string region = 1; optional int32 n = 2; required Key key = 3; }
+        message Key { required int64 id = 1; required string text = 2; }
+        message Ask { required string name = 1; optional Id id = 2; repeated Id ids = 3; map<string, Id> by = 4; }";
+    let schema = Schema::of_text("t.proto", text).unwrap();
+    let check = |json: Value, put_later: Option<&str>, lacks: Option<&str>| {
+        let message = message_of(&schema.message("t.Ask").unwrap(), &json).unwrap();
+        let lacks = lacks.map(|field| SchemaError::Required { field: field.to_owned() });
+        assert_eq!(refuse_missing(&message, put_later).err(), lacks, "{json} {put_later:?}");
+    };
+    let whole = json!({ "region": "", "key": { "id": 0, "text": "" } });
+    check(json!({ "name": "" }), None, None);
+    check(json!({ "name": "a", "id": whole, "ids": [whole], "by": { "x": whole } }), None, None);
+    check(json!({}), None, Some("t.Ask.name"));
+    check(json!({ "name": "a", "id": {} }), None, Some("t.Id.region"));
+    check(json!({ "name": "a", "id": { "region": "x" } }), None, Some("t.Id.key"));
+    check(
+        json!({ "name": "a", "ids": [whole, { "region": "x", "key": { "id": 1 } }] }),
+        None,
+        Some("t.Key.text"),
+    );
+    check(json!({ "name": "a", "by": { "x": { "region": "x" } } }), None, Some("t.Id.key"));
+    // The number of a request is put into its message when it is sent, and what is around it is not.
+    check(json!({}), Some("name"), None);
+    check(json!({ "name": "a" }), Some("id.n"), Some("t.Id.region"));
+    check(json!({ "name": "a", "id": { "region": "x", "key": { "text": "y" } } }), Some("id.key.id"), None);
+    check(json!({ "name": "a", "id": { "region": "x", "key": {} } }), Some("id.key.id"), Some("t.Key.text"));
+}

@@ -5,7 +5,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{RUNG_MAX, UnitError, refuse_non_numbers, rung_load, whole_within, word_of};
+use super::{RUNG_MAX, UnitError, count_within, refuse_non_numbers, rung_load, whole_within, word_of};
 use crate::mistakes::RequestConfigError;
 use crate::workloads::HttpVersion;
 
@@ -41,7 +41,7 @@ pub fn method(text: &str) -> Result<String, RequestConfigError> {
     if is_method && method != "CONNECT" { Ok(method) } else { Err(RequestConfigError::Method(text.into())) }
 }
 
-/// Path and query, as they stand in the request line.
+/// Path and query, as their user writes them; what may not stand in a request line is encoded when it is sent.
 pub fn path(text: &str) -> Result<String, RequestConfigError> {
     let text = text.trim();
     if text.starts_with('/') && fits_in_path(text) {
@@ -51,9 +51,9 @@ pub fn path(text: &str) -> Result<String, RequestConfigError> {
     }
 }
 
-/// Whether a text may stand in a path and leave it one.
+/// Whether a text may stand in a path and be sent whole.
 pub fn fits_in_path(text: &str) -> bool {
-    text.bytes().all(|b| b.is_ascii_graphic() && b != b'#')
+    !text.contains(|c: char| c.is_control() || c == '#')
 }
 
 /// `Name: value`, as it stands in a request.
@@ -68,7 +68,6 @@ pub fn named_header(name: &str, value: &str) -> Result<(String, String), Request
     if name.is_empty() {
         return Err(RequestConfigError::NotAHeader);
     }
-    let is_token = |b: u8| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b);
     if !name.bytes().all(is_token) {
         return Err(RequestConfigError::HeaderName(name.into()));
     }
@@ -92,6 +91,40 @@ pub fn named_header(name: &str, value: &str) -> Result<(String, String), Request
         return Err(RequestConfigError::Secret { name: name.into() });
     }
     Ok((name.to_owned(), value.to_owned()))
+}
+
+/// `Name: value`, as it stands in the handshake of a WebSocket.
+pub fn handshake_header(text: &str) -> Result<(String, String), RequestConfigError> {
+    let (name, value) = text.split_once(':').ok_or(RequestConfigError::NotAHeader)?;
+    named_handshake_header(name, value)
+}
+
+/// Name and value of a header of a WebSocket handshake, which has some of its own.
+pub fn named_handshake_header(name: &str, value: &str) -> Result<(String, String), RequestConfigError> {
+    let name = name.trim();
+    let lower = name.to_ascii_lowercase();
+    if lower == "sec-websocket-protocol" {
+        let why = "the subprotocols (--subprotocol NAME)";
+        return Err(RequestConfigError::HeaderOfOurs { name: name.into(), why });
+    }
+    if ["upgrade", "connection"].contains(&lower.as_str()) || lower.starts_with("sec-websocket-") {
+        return Err(RequestConfigError::HeaderOfOurs { name: name.into(), why: "the WebSocket handshake" });
+    }
+    named_header(name, value)
+}
+
+/// The name of a subprotocol. Source: RFC 6455, section 4.1: a token of HTTP.
+pub fn subprotocol(text: &str) -> Result<String, RequestConfigError> {
+    let name = text.trim();
+    if !name.is_empty() && name.bytes().all(is_token) {
+        Ok(name.to_owned())
+    } else {
+        Err(RequestConfigError::Subprotocol(name.into()))
+    }
+}
+
+fn is_token(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&byte)
 }
 
 /// The environment variables that the value of a header names as `${NAME}`. `name` is the header's, for the refusal.
@@ -130,7 +163,7 @@ pub fn with_environment(value: &str, value_of: impl Fn(&str) -> Option<String>) 
     Ok(out)
 }
 
-/// Whether a text can be the name of a variable of the environment.
+/// Whether a text can be the name of an environment variable.
 pub fn is_environment_name(name: &str) -> bool {
     name.starts_with(|c: char| c.is_ascii_alphabetic() || c == '_')
         && name.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'_')
@@ -235,7 +268,7 @@ pub struct Counts {
 /// `5`, `1..20`, or `1..` with an open end.
 pub fn counts(text: &str) -> Result<Counts, RequestConfigError> {
     let text = text.trim();
-    let one = |text: &str| whole_within(text, 1, RUNG_MAX as u64).map_err(RequestConfigError::from);
+    let one = |text: &str| count_within(text, 1, RUNG_MAX as u64).map_err(RequestConfigError::from);
     let Some((first, last)) = text.split_once("..") else {
         let only = one(text)?;
         return Ok(Counts { first: only, last: only, is_open: false });

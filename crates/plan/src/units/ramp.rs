@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use super::{Duration, UnitError, duration_ns, refuse_non_numbers};
+use super::{Duration, UnitError, duration_ns, number_and_multiple, refuse_non_numbers};
 use crate::plan::{Ramp, RampRule};
 
 const UNITS: &str = "ns, us, ms, s, m, h, /s";
@@ -47,9 +47,11 @@ fn of_each(text: &str) -> Result<RampRule, UnitError> {
 }
 
 fn per_second(text: &str, rate: &str) -> Result<Ramp, UnitError> {
-    refuse_non_numbers(text, rate)?;
+    let (number, multiple) = number_and_multiple(rate);
+    refuse_non_numbers(text, number)?;
     // Finite by the line above; a rate beyond a thousand million is "all at once" and should say so.
-    let rate_per_s: f64 = rate.parse().map_err(|_| UnitError::NotANumber(text.into()))?;
+    let number: f64 = number.parse().map_err(|_| UnitError::NotANumber(text.into()))?;
+    let rate_per_s = number * multiple as f64;
     match rate_per_s {
         0.0 => Err(UnitError::Zero { text: text.into(), why: "nothing would ever arrive" }),
         _ if (0.001..=1e9).contains(&rate_per_s) => Ok(Ramp::PerSecond(rate_per_s)),

@@ -133,6 +133,35 @@ fn each_mistake_in_a_rung_has_its_own_message() {
 }
 
 #[test]
+fn loads_and_rates_may_be_thousands_or_millions() {
+    for (text, expected) in
+        [("2k", 2_000.0), ("1.5k", 1_500.0), ("2K", 2_000.0), ("0.5M", 500_000.0), ("10 k", 10_000.0)]
+    {
+        assert_eq!((rung_load(text), http::rate(text)), (Ok(expected), Ok(expected)), "{text}");
+        assert_eq!(amount_within(text, 0.0, 1e6), Ok(expected), "{text}");
+        assert_eq!(count_within(text, 1, 1_000_000), Ok(expected as u64), "{text}");
+        let counts = http::counts(text).map(|counts| (counts.first, counts.last, counts.is_open));
+        assert_eq!(counts, Ok((expected as u64, expected as u64, false)), "{text}");
+    }
+    assert_eq!(http::rate("2k/s"), Ok(2_000.0));
+    for text in ["2kk", "2Mk", "k", "M", "2m", "2g", "2kx", "k2", "2k5", "", " ", "-2k", "infk", "nank"] {
+        let refused = (rung_load(text).is_err(), amount_within(text, 0.0, 1e9).is_err());
+        assert_eq!(refused, (true, true), "{text}");
+        assert!(count_within(text, 1, 9_000).is_err(), "{text}");
+    }
+    for (text, wrong) in [
+        ("2kk", "\"2kk\" is not a number"),
+        ("1.5001k", "\"1.5001k\" is not a whole number"),
+        ("10k", "must be between 1 and 9000, got 10k"),
+        ("0k", "must be between 1 and 9000, got 0k"),
+    ] {
+        assert_eq!(message(count_within(text, 1, 9_000)), wrong, "{text}");
+    }
+    assert_eq!(message(rung_load("11M")), "must be between 1 and 10000000, got 11M");
+    assert_eq!(message(rung_load("-2k")), "\"-2k\" is negative");
+}
+
+#[test]
 fn shares_are_percent_or_fraction() {
     for (text, expected) in [("5%", 0.05), ("0.05", 0.05), ("0", 0.0), ("100%", 1.0), ("1", 1.0)] {
         assert_eq!(share(text), Ok(expected), "{text}");
@@ -213,6 +242,7 @@ proptest! {
             let _ = (text.parse::<HoldLength>(), text.parse::<RampRule>(), text.parse::<TickSource>(), text.parse::<Arrivals>());
             let _ = (rung_load(&text), share(&text), boolean(&text), duration_ns(&text));
             let _ = (whole_within(&text, 1, 9), number_within(&text, 1.0, 9.0));
+            let _ = (count_within(&text, 1, 9), amount_within(&text, 1.0, 9.0));
         }
     }
 }

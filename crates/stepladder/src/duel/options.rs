@@ -17,6 +17,7 @@ use crate::commands::planned;
 use crate::comparing;
 use crate::consent::Consent;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS, hold_ns};
+use crate::other_runs::Wait;
 use crate::outputs::{Followed, ResultFiles};
 
 /// Options of `duel`.
@@ -42,6 +43,8 @@ pub struct DuelArgs {
     b: String,
     #[command(flatten)]
     settings: Settings<false>,
+    #[command(flatten, next_help_heading = "Duel")]
+    pub(crate) wait: Wait,
     /// A change from A to B that must be kept, e.g. 'response.p99 <= +5%'; several times for several
     #[arg(long, value_name = "GATE", help_heading = "Duel")]
     gate: Vec<String>,

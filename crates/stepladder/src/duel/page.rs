@@ -244,7 +244,7 @@ pub(crate) fn table(load: &LoadStanding, at: &str, delta: f64) -> String {
         ]
     });
     if !load.findings.is_empty() {
-        text += &show::columns(["figure", "A", "B", "B against A (95 %)", "with B"], rows);
+        text += &show::columns_of_table(["figure", "A", "B", "B against A (95 %)", "with B"], rows);
     }
     for gate in &load.gates {
         let word = gate.state.in_words();

@@ -111,6 +111,8 @@ impl LineWriter {
         let all = format!("stepladder export {run} --ndjson FILE writes them all");
         match end {
             End::Whole => None,
+            // `| head` has seen enough.
+            End::Closed if name == "--ndjson -" => None,
             End::Closed => Some(format!("{name}: its reader left after {written} lines")),
             End::Stalled { left } => {
                 Some(format!("{name}: its reader took {written} lines, and {left} were not written; {all}"))

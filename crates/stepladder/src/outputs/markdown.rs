@@ -41,6 +41,9 @@ pub fn page(climb: &Climb) -> String {
             let _ = writeln!(page, "\n… {more} more rows; `stepladder show` has them all.");
         }
     }
+    for mark in &closing.marks {
+        page += &format!("\n{}\n", escaped(mark));
+    }
     list(&mut page, &closing.books);
     list(&mut page, &closing.notes);
     for (heading, words) in &closing.conclusions {

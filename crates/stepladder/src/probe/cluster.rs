@@ -9,6 +9,7 @@ use hazelcast::reactor::{Reactor, Tls};
 use plan::Target;
 
 use crate::say;
+use crate::secrets;
 use crate::trial::tls;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(5);
@@ -30,8 +31,11 @@ pub fn members(
 ) -> anyhow::Result<Vec<SocketAddr>> {
     let (_, cluster) = drivers::hazelcast::map_and_cluster(&target.path);
     let tls = tls(target)?.map(|settings| Tls { config: settings.config, host: Some(target.host.clone()) });
+    let login = secrets::of_address(secrets::login(target)?.as_ref());
     let config = Config {
         cluster_name: cluster.to_owned(),
+        username: login.as_ref().and_then(|login| login.user.clone()),
+        password: login.map(|login| login.password),
         client_name: "stepladder".to_owned(),
         connect_timeout: CONNECT_WITHIN,
         may_connect: |_| false,

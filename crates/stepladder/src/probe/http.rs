@@ -8,13 +8,14 @@ use std::future::poll_fn;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use bots::http::is_redirect;
 use bots::http::templates::{CapturedVars, RequestTemplates};
-use drivers::http::{Answer, Fault, Http, Outgoing, Received};
-use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer};
-use plan::{HttpBots, HttpVersion, Target, VariableLaw, WorkerPlan, WorkloadSettings as _};
+use drivers::http::{Answer, Fault, Http, Media, Outgoing, Received};
+use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer, Upgrade, shown};
+use plan::{HttpBots, HttpRequest, HttpVersion, Target, VariableLaw, WorkerPlan, WorkloadSettings as _};
 use tokio::time::{sleep, timeout};
 
-use super::{HANDSHAKE_WITHIN, PAUSE, TRIES, shown};
+use super::{HANDSHAKE_WITHIN, PAUSE, TRIES};
 use crate::trial::tls;
 
 /// Long enough for a server that computes its first answer, short enough to wait for.
@@ -25,6 +26,8 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 pub enum First {
     /// a right answer
     Right,
+    /// a right answer that is perhaps not the one that was meant, in words
+    Doubtful(String),
     /// an answer that is not right, in words; the rungs will count such
     Wrong(String),
 }
@@ -33,6 +36,8 @@ pub enum First {
 enum Outcome {
     NotOpened(OpenError),
     NoAnswer,
+    /// an answer whose head came and whose end did not
+    NeverEnded(Media),
     /// the connection ended before the answer's first byte
     Ended,
     /// an answer that breaks the protocol, with its bytes
@@ -41,6 +46,8 @@ enum Outcome {
     Answered {
         status: u16,
         wrong: Option<String>,
+        location: Option<String>,
+        media: Media,
     },
 }
 
@@ -58,9 +65,11 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
     let address = Address {
         socket: worker.address,
         host: target.authority(),
-        path: target.path.clone(),
+        login: None,
+        path: plan::percent::encoded(&target.path).into_owned(),
         tls: tls(target)?,
         reply_bytes_max: worker.bots.reply_bytes_max(),
+        upgrade: Upgrade::default(),
     };
     let mut templates = RequestTemplates::of::<D>(worker, http);
     let index = harmless(http);
@@ -84,7 +93,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
     });
     let request = &http.requests[index];
     let asked = format!("{} {}", request.method, request.path);
-    told(target, &asked, within, outcome, http)
+    told(target, &asked, within, outcome, http, request)
 }
 
 /// The request that is tried: one that changes nothing and needs nothing of earlier answers, as far as there is one.
@@ -129,7 +138,10 @@ async fn attempt<D: Http>(
             while let Some(received) = socket.next(&mut buffer) {
                 match received {
                     Ok(Received::Began { .. } | Received::Unpaired { .. }) => {}
-                    Ok(Received::Answer(answer)) => return answered(templates, index, &answer),
+                    Ok(Received::Answer(answer)) => {
+                        let media = socket.media().unwrap_or(Media::Other);
+                        return answered(templates, index, &answer, media);
+                    }
                     Err(broken) => return Outcome::Broken(broken, Vec::new()),
                 }
             }
@@ -147,6 +159,7 @@ async fn attempt<D: Http>(
     };
     let outcome = timeout(within, answer).await.unwrap_or(Outcome::NoAnswer);
     match outcome {
+        Outcome::NoAnswer => socket.media().map_or(Outcome::NoAnswer, Outcome::NeverEnded),
         Outcome::Broken(broken, _) => Outcome::Broken(broken, buffer.rest().to_vec()),
         outcome => outcome,
     }
@@ -156,9 +169,47 @@ fn answered<P: Clone + std::fmt::Debug + 'static>(
     templates: &RequestTemplates<P>,
     index: usize,
     answer: &Answer<'_>,
+    media: Media,
 ) -> Outcome {
     let wrong = templates.check_response(index, answer).err().map(|wrong| wrong.to_string());
-    Outcome::Answered { status: answer.status, wrong }
+    let location = answer.location.map(|location| shown(location.as_bytes()));
+    Outcome::Answered { status: answer.status, wrong, location, media }
+}
+
+/// What makes a right answer doubtful: it leads elsewhere, or is a page for people where a program asks. A login page answers
+/// fast, and what was to be measured does not answer at all.
+fn doubt(
+    asked: &str,
+    request: &HttpRequest,
+    status: u16,
+    location: Option<&str>,
+    media: Media,
+) -> Option<String> {
+    if is_redirect(status) && request.check.status.is_empty() {
+        let to = location.map_or(String::new(), |location| format!(" to {location}"));
+        return Some(format!(
+            "{asked} is answered with a redirect ({status}{to}), which counts as right and is not followed; --redirects 5 \
+             follows it, --expect-status 200 refuses it, and a login may be missing (--header)"
+        ));
+    }
+    let says_json = |value: &str| value.to_ascii_lowercase().contains("json");
+    let accepts = request.headers.iter().find(|(name, _)| name.eq_ignore_ascii_case("accept"));
+    let expects_json = match accepts {
+        Some((_, value)) if value.to_ascii_lowercase().contains("html") => None,
+        Some((_, value)) if says_json(value) => Some("the request accepts JSON"),
+        _ if !request.check.json.is_empty() => Some("JSON is expected"),
+        _ if is_json(&request.body) => Some("the request sends JSON"),
+        _ => None,
+    };
+    let why = expects_json.filter(|_| media == Media::Html)?;
+    Some(format!(
+        "{asked} is answered with a page (text/html) where {why}; such an answer counts as right unless a check says what \
+         is (--expect-text, or check in a scenario)"
+    ))
+}
+
+fn is_json(body: &str) -> bool {
+    body.trim_start().starts_with(['{', '['])
 }
 
 fn told(
@@ -167,6 +218,7 @@ fn told(
     within: Duration,
     outcome: Outcome,
     http: &HttpBots,
+    request: &HttpRequest,
 ) -> anyhow::Result<First> {
     let is_tls = target.scheme.is_tls();
     let other = |scheme: &str| {
@@ -175,14 +227,17 @@ fn told(
         format!("{scheme}://{rest}")
     };
     match outcome {
-        Outcome::Answered { wrong: None, .. } => Ok(First::Right),
         Outcome::Answered { status: 300..=399, .. } if http.redirects_max > 0 => Ok(First::Right),
+        Outcome::Answered { wrong: None, status, location, media } => {
+            let doubt = doubt(asked, request, status, location.as_deref(), media);
+            Ok(doubt.map_or(First::Right, First::Doubtful))
+        }
         // Web servers tell whoever comes without TLS so.
-        Outcome::Answered { status: 400, wrong: Some(_) } if !is_tls => bail!(
+        Outcome::Answered { status: 400, wrong: Some(_), .. } if !is_tls => bail!(
             "{target} answers the first request, {asked}, with status 400 (bad request), and so it would answer all others; \
              check path and headers, and whether it wants https://"
         ),
-        Outcome::Answered { status: status @ (400..=428 | 430..=499), wrong: Some(_) } => bail!(
+        Outcome::Answered { status: status @ (400..=428 | 430..=499), wrong: Some(_), .. } => bail!(
             "{target} answers the first request, {asked}, with status {status}, and so it would answer all others; check \
              path, method and headers, or say that it is right (--expect-status {status})"
         ),
@@ -203,6 +258,15 @@ fn told(
         Outcome::Broken(broken, bytes) => {
             Ok(First::Wrong(format!("{asked}: {broken} in \"{}\"", shown(&bytes))))
         }
+        Outcome::NeverEnded(Media::EventStream) => bail!(
+            "{target} answers {asked} with a stream of events (text/event-stream), which did not end within {} s; Stepladder \
+             measures answers that end, so name a path that gives one",
+            within.as_secs_f64()
+        ),
+        Outcome::NeverEnded(_) => bail!(
+            "{target} began to answer {asked}, but the answer never ended within {} s; check whether it hangs",
+            within.as_secs_f64()
+        ),
         Outcome::NoAnswer => bail!(
             "{target} accepts connections but did not answer {asked} within {} s; check its port, and whether it hangs",
             within.as_secs_f64()
@@ -291,7 +355,89 @@ mod tests {
         };
         assert_eq!(first("http", "", asked).unwrap(), First::Right);
         let moved = says("HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n");
-        assert_eq!(first("http", "", moved).unwrap(), First::Right, "as any other answer");
+        let First::Doubtful(words) = first("http", "", moved).unwrap() else { panic!("a word") };
+        let begins =
+            "GET /a?b=1 is answered with a redirect (302 to /b), which counts as right and is not followed;";
+        assert!(words.starts_with(begins), "{words}");
+    }
+
+    #[test]
+    fn a_page_for_people_is_doubtful_where_json_is_meant_and_nowhere_else() {
+        let answer = |content_type: &str| {
+            says(format!(
+                "HTTP/1.1 200 OK\r\nContent-Type: {content_type}\r\nContent-Length: 5\r\n\r\n<a/>\n"
+            ))
+        };
+        let page = "text/html; charset=utf-8";
+        for (options, content_type, doubt) in [
+            ("--header 'Accept: application/json'", page, Some("where the request accepts JSON")),
+            ("--method POST --body '{}'", page, Some("where the request sends JSON")),
+            ("--header 'Accept: application/json'", "application/json", None),
+            ("--header 'Accept: text/html, application/json'", page, None),
+            ("", page, None),
+            ("--expect-status 302", page, None),
+            ("--header 'Accept: application/json'", "text/htmlx", None),
+        ] {
+            match (first("http", options, answer(content_type)), doubt) {
+                (Ok(First::Doubtful(words)), Some(doubt)) => assert!(words.contains(doubt), "{words}"),
+                (Ok(First::Right), None) => {}
+                (Ok(First::Wrong(_)), None) if options.contains("302") => {}
+                (found, _) => panic!("{options} {content_type}: {found:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_redirect_that_is_expected_or_followed_is_not_doubtful() {
+        for options in ["--expect-status 302", "--redirects 5"] {
+            let moved = says("HTTP/1.1 302 Found\r\nLocation: /b\r\nContent-Length: 0\r\n\r\n");
+            assert_eq!(first("http", options, moved).unwrap(), First::Right, "{options}");
+        }
+    }
+
+    #[test]
+    fn an_answer_that_never_ends_is_told_apart_from_none_and_a_stream_of_events_is_named() {
+        let stays_open = |head: &'static str| {
+            move |mut stream: TcpStream| {
+                let mut request = [0; 4096];
+                let _ = stream.read(&mut request);
+                let _ = stream.write_all(head.as_bytes());
+                std::mem::forget(stream);
+            }
+        };
+        let events = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\n";
+        let chunked = "HTTP/1.1 200 OK\r\ncontent-type: Text/Event-Stream; charset=utf-8\r\n\
+                       Transfer-Encoding: chunked\r\n\r\n9\r\ndata: 1\n\n\r\n";
+        for head in [events, chunked] {
+            check_refused(
+                first("http", "--timeout 300ms", stays_open(head)),
+                &[
+                    "answers GET /a?b=1 with a stream of events (text/event-stream), which did not end within 0.3 s",
+                ],
+            );
+        }
+        for head in [
+            "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n\r\n",
+            "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\nhello",
+        ] {
+            check_refused(
+                first("http", "--timeout 300ms", stays_open(head)),
+                &[
+                    "began to answer GET /a?b=1, but the answer never ended within 0.3 s; check whether it hangs",
+                ],
+            );
+        }
+        // A head that is not whole is no answer yet.
+        check_refused(
+            first(
+                "http",
+                "--timeout 300ms",
+                stays_open("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n"),
+            ),
+            &["did not answer GET /a?b=1 within 0.3 s"],
+        );
+        let ends = says("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\n\r\ndata: 1\n\n");
+        assert_eq!(first("http", "", ends).unwrap(), First::Right, "events that end are an answer");
     }
 
     #[test]
@@ -307,7 +453,7 @@ mod tests {
         ] {
             match first("http", http, says(answer)).unwrap() {
                 First::Wrong(found) => assert!(found.contains(words), "{found}"),
-                First::Right => panic!("{answer}"),
+                found => panic!("{answer}: {found:?}"),
             }
         }
     }

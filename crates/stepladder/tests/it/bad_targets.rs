@@ -32,6 +32,7 @@ fn a_target_that_is_not_reachable_is_named_with_a_command_that_starts_one() {
         "ws://127.0.0.1:1",
         &[
             "cannot reach ws://127.0.0.1:1 (connection refused, tried 3 times",
+            "is a server listening there?",
             "stepladder serve arena --listen 127.0.0.1:1",
         ],
     );

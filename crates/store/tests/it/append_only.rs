@@ -150,15 +150,16 @@ fn the_conservation_laws_are_checks_of_the_file() {
 #[test]
 fn the_laws_of_the_books_are_checks_of_the_file() {
     let (_given, shell) = with_two_runs();
-    let check = |values: &str, expected: &str| {
+    let check_unread = |unread: u64, values: &str, expected: &str| {
         let sql = format!(
-            "INSERT INTO books (run, trial, receiver, is_excluded, owed_min, owed_max, delivered, late, lost, duplicated, \
-             reordered, dropped, in_flight, residual, unowed, not_caught_up, crc) SELECT 'master-1', 0, 7, 0, {values}, 0, 0"
+            "INSERT INTO books (run, trial, receiver, is_excluded, unread, owed_min, owed_max, delivered, late, lost, duplicated, \
+             reordered, dropped, in_flight, residual, unowed, not_caught_up, crc) SELECT 'master-1', 0, 7, 0, {unread}, {values}, 0, 0"
         );
         let message =
             shell.execute(&sql, []).map(|_| "accepted".to_owned()).unwrap_or_else(|error| error.to_string());
-        assert!(message.contains(expected), "{values}: {message}");
+        assert!(message.contains(expected), "{unread}, {values}: {message}");
     };
+    let check = |values: &str, expected: &str| check_unread(0, values, expected);
     // owed_min, owed_max, delivered, late, lost, duplicated, reordered, dropped, in_flight, residual, unowed
     check("10, 10, 8, 0, 1, 0, 0, 0, 0, 1, 0", "what_was_owed_came_or_was_lost");
     check("10, 9, 9, 0, 1, 0, 0, 0, 0, 1, 0", "what_was_owed_came_or_was_lost");
@@ -166,4 +167,7 @@ fn the_laws_of_the_books_are_checks_of_the_file() {
     check("10, 10, 8, 0, 2, 0, 0, 1, 0, 0, 0", "the_residual_is_what_nobody_accounts_for");
     check("10, 12, 8, 0, 2, 0, 0, 5, 0, 0, 0", "the_residual_is_what_nobody_accounts_for");
     check("10, 12, 8, 0, 2, 0, 0, 5, 0, -1, 0", "accepted");
+    // What was not read in time is neither lost nor beyond what the server says that it dropped.
+    check_unread(2, "10, 10, 7, 0, 2, 0, 0, 2, 0, 0, 0", "what_was_owed_came_or_was_lost");
+    check_unread(2, "11, 11, 7, 0, 2, 0, 0, 2, 0, 1, 0", "the_residual_is_what_nobody_accounts_for");
 }

@@ -269,7 +269,7 @@ fn any_tick_second() -> impl Strategy<Value = TickSecond> {
 }
 
 fn any_receiver() -> impl Strategy<Value = ReceiverBooks> {
-    let counts = proptest::collection::vec(COUNT, 9);
+    let counts = proptest::collection::vec(COUNT, 10);
     let told = proptest::option::of(COUNT);
     (any::<bool>(), counts, 0u64..2, proptest::option::of(0.0f64..1e12), told.clone(), told.clone(), told)
         .prop_map(
@@ -282,15 +282,16 @@ fn any_receiver() -> impl Strategy<Value = ReceiverBooks> {
                 told_owed,
                 told_delivered,
             )| {
-                let [came, lost, unowed, width, early, duplicated, dropped, in_flight, late] = counts[..]
+                let [came, lost, unowed, width, early, duplicated, dropped, in_flight, late, unread] =
+                    counts[..]
                 else {
-                    unreachable!("nine were asked for")
+                    unreachable!("ten were asked for")
                 };
-                let owed = came + lost;
+                let owed = came + lost + unread;
                 let (owed_min, owed_max) = (owed - early.min(owed), owed + width);
-                let accounted = (dropped + in_flight) as i64;
-                let residual =
-                    (lost as i64 - accounted).max(0) + ((owed_max - came) as i64 - accounted).min(0);
+                let accounted = (dropped + in_flight).max(unread) as i64;
+                let residual = ((lost + unread) as i64 - accounted).max(0)
+                    + ((owed_max - came) as i64 - accounted).min(0);
                 let sum = SumOfBooks {
                     receivers: 1,
                     owed_min,
@@ -298,6 +299,7 @@ fn any_receiver() -> impl Strategy<Value = ReceiverBooks> {
                     delivered: came + unowed,
                     late: late.min(came + unowed),
                     lost,
+                    unread,
                     duplicated,
                     reordered: early,
                     dropped,

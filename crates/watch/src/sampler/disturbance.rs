@@ -8,6 +8,7 @@ use std::time::SystemTime;
 use measure::{OfMachine, OfProcess, Reading};
 
 use crate::machine::Machine;
+use crate::other_runs;
 use crate::others::{OtherPrograms, Totals};
 use crate::threads::Threads;
 use crate::watched::Watched;
@@ -65,6 +66,7 @@ impl Disturbances {
             (OfMachine::Load1, reading.load1),
             (OfMachine::Frequency, reading.frequency_hz),
             (OfMachine::Temperature, reading.temperature_c),
+            (OfMachine::OtherRuns, other_runs::count().map(|count| count as f64)),
             (OfMachine::OthersCores, others.as_ref().map(|others| others.cores)),
         ] {
             put(Reading::Machine(name), value);

@@ -8,7 +8,7 @@ use std::rc::Rc;
 use super::chunks::Chunks;
 use super::head::{self, Body, Head};
 use super::request::Request;
-use crate::http::{Answer, Fault, Received};
+use crate::http::{Answer, Fault, Media, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::{FREE_BYTES, Reservation};
 
@@ -28,6 +28,8 @@ pub struct Exchange {
     /// for `store`
     reserved: Reservation,
     location_bytes: u16,
+    /// of the last head
+    media: Option<Media>,
     status: u16,
     tag: u32,
     /// of the body so far
@@ -78,6 +80,11 @@ impl Exchange {
         self.tag = tag;
         self.stage = Stage::Head { has_begun: false };
         true
+    }
+
+    /// What the body is of the last answer whose head has come.
+    pub fn media(&self) -> Option<Media> {
+        self.media
     }
 
     /// What the kernel has not taken yet of the request.
@@ -170,6 +177,7 @@ impl Exchange {
             }
         };
         self.status = head.status;
+        self.media = Some(head.media);
         self.closes |= head.closes;
         let behind = &buffer.rest()[head.bytes..];
         let cap = request.body_cap;

@@ -7,7 +7,7 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use crate::http::{Fault, HEAD_BYTES_MAX};
+use crate::http::{Fault, HEAD_BYTES_MAX, Media};
 
 /// More lines than this are too much header.
 const HEADERS_MAX: usize = 128;
@@ -24,6 +24,8 @@ pub struct Head {
     pub status: u16,
     /// what follows
     pub body: Body,
+    /// what that is
+    pub media: Media,
     /// no further request can be sent
     pub closes: bool,
     /// where the `Location` of a redirect stands
@@ -108,6 +110,7 @@ pub fn read(bytes: &[u8], is_answer_to_head: bool) -> Result<Option<Head>, Fault
         bytes: head_bytes,
         status,
         body,
+        media: Media::of(said.content_type),
         closes: said.close || !keeps || ends_with_it,
         location: location.map(within),
         date: said.date.map_or(0..0, within),
@@ -144,6 +147,7 @@ struct Said<'b> {
     close: bool,
     keep_alive: bool,
     location: Option<&'b [u8]>,
+    content_type: Option<&'b [u8]>,
     date: Option<&'b [u8]>,
 }
 
@@ -171,6 +175,7 @@ impl<'b> Said<'b> {
                         said.keep_alive |= word.eq_ignore_ascii_case(b"keep-alive");
                     }
                 }
+                12 if line.name.eq_ignore_ascii_case("content-type") => said.content_type = Some(line.value),
                 14 if line.name.eq_ignore_ascii_case("content-length") => said.add_length(line.value)?,
                 17 if line.name.eq_ignore_ascii_case("transfer-encoding") => {
                     for word in words(line.value).filter(|word| !word.is_empty()) {

@@ -17,7 +17,7 @@ use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
 
 use super::pipe::{Pipe, PipeEnd};
 use super::request::Request;
-use crate::http::{Answer, Fault, HEAD_BYTES_MAX, Received};
+use crate::http::{Answer, Fault, HEAD_BYTES_MAX, Media, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::Reservation;
 
@@ -38,6 +38,8 @@ pub struct Talk {
     waker: Waker,
     asked: Vec<Asked>,
     told: VecDeque<Told>,
+    /// of the last head
+    media: Option<Media>,
     /// the first thing that went wrong, and what HTTP/2 says of it; heard behind all that came whole
     fault: Option<(Fault, String)>,
     /// why the connection ended, until that is told
@@ -52,6 +54,8 @@ struct Asked {
     request: Rc<Request>,
     stage: Stage,
     status: u16,
+    /// once its head has come
+    media: Option<Media>,
     /// the location, and behind it what has come of a body that is kept
     store: Vec<u8>,
     /// for `store`
@@ -131,6 +135,7 @@ impl Talk {
             woken,
             asked: Vec::new(),
             told: VecDeque::new(),
+            media: None,
             fault: None,
             end: None,
             closes: false,
@@ -161,6 +166,7 @@ impl Talk {
             request: request.clone(),
             stage: Stage::Head(answer),
             status: 0,
+            media: None,
             store: Vec::new(),
             reserved: Reservation::default(),
             location_bytes: 0,
@@ -172,6 +178,11 @@ impl Talk {
         self.closes |= request.closes;
         self.turn();
         true
+    }
+
+    /// What the body is of the last answer whose head has come.
+    pub fn media(&self) -> Option<Media> {
+        self.media
     }
 
     /// What is between it and the socket. Who lays bytes in calls `turn`.
@@ -216,7 +227,9 @@ impl Talk {
         }
         let mut index = 0;
         while let Some(asked) = self.asked.get_mut(index) {
-            match asked.poll(&mut cx) {
+            let progress = asked.poll(&mut cx);
+            self.media = asked.media.or(self.media);
+            match progress {
                 Progress::Waits => {
                     if !asked.has_begun && matches!(asked.stage, Stage::Body(_) | Stage::Trailers(_)) {
                         asked.has_begun = true;
@@ -395,6 +408,7 @@ impl Asked {
             self.location_bytes = self.store.len();
         }
         let content_type = head.headers.get("content-type").map(|value| value.as_bytes());
+        self.media = Some(Media::of(content_type));
         self.is_grpc = self.request.is_grpc && content_type.is_some_and(crate::grpc::is_content_type);
         // An answer without messages has its status here.
         self.learn_status(Some(&head.headers));
@@ -413,7 +427,8 @@ impl Asked {
         if code != 0 {
             self.store.truncate(self.location_bytes);
             let text = fields.and_then(|fields| fields.get("grpc-message"));
-            self.store.extend_from_slice(text.map_or(&[][..], |text| text.as_bytes()));
+            self.store
+                .extend(text.map(|text| crate::grpc::message_text(text.as_bytes())).unwrap_or_default());
         }
     }
 }

@@ -132,6 +132,32 @@ fn lines_of_nobody_and_a_server_that_is_not_done_fail_the_rung() {
 }
 
 #[test]
+fn what_the_bots_had_no_time_to_read_condemns_no_server_and_lets_none_pass() {
+    let unread = |lost: u64, has_more: bool| {
+        Scene::chat(100).receivers(move |one| {
+            if one.receiver == 5 {
+                lose(one, 9 + lost, 9, 0);
+                (one.sum.unread, one.sum.lost) = (9, lost);
+            }
+            if has_more && one.receiver == 6 {
+                one.sum.not_caught_up = 1;
+            }
+        })
+    };
+    let says = ["9 of 594000 deliveries were not read"];
+    check(&unread(0, false), &chat_terms(), Verdict::GeneratorLimited, "deliveries.unread", &says);
+    check(&unread(0, true), &chat_terms(), Verdict::GeneratorLimited, "deliveries.unread", &says);
+    // A server that forgets without a word contradicts itself, whatever the bots had time for.
+    check(
+        &unread(1, false),
+        &chat_terms(),
+        Verdict::Invalid,
+        "deliveries.residual",
+        &["account for 1 deliveries"],
+    );
+}
+
+#[test]
 fn lost_deliveries_are_infinite_and_not_absent() {
     // 100 × 99 × 60 deliveries, of which more than a hundredth never came: p99 is one of those.
     let scene = Scene::chat(100).receivers(|one| lose(one, 70, 70, 0));

@@ -35,6 +35,26 @@ pub(super) fn steal(scene: Scene, share: f64) -> Scene {
     Scene { steal_share: Box::new(move |_| share), ..scene }
 }
 
+/// Another run of Stepladder goes on in all seconds.
+fn beside_another_run(scene: Scene) -> Scene {
+    let mut scene = scene;
+    scene.samples.push(Box::new(|_| vec![sample(Reading::Machine(OfMachine::OtherRuns), 1.0)]));
+    scene
+}
+
+#[test]
+fn beside_another_run_nothing_fails_that_it_may_explain_what_is_met_is_met_and_a_dead_server_never_passes() {
+    let says = &["another Stepladder run"];
+    let late = || Scene::arena(500.0).late(0.4);
+    check(&beside_another_run(late()), &arena_terms(), Verdict::Inconclusive, "disturbed", says);
+    check(&late(), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
+    check(&beside_another_run(Scene::arena(500.0)), &arena_terms(), Verdict::Pass, "", &[]);
+    let remark = beside_another_run(Scene::arena(500.0)).judged(&arena_terms()).1.remark.unwrap();
+    assert!(remark.contains("another Stepladder run went on for 60 s"), "{remark}");
+    let dead = beside_another_run(Scene::arena(500.0).event(9, kind::SUBJECT_EXITED, "signal 9"));
+    check(&dead, &arena_terms(), Verdict::Fail, "server exited", &[]);
+}
+
 /// Late by this share in these seconds, 2 % in all others.
 fn late_in(seconds: std::ops::Range<u32>, share: f64) -> Scene {
     let mut scene = Scene::arena(500.0);

@@ -361,3 +361,45 @@ fn nothing_is_held_downwards_on_a_dead_server_and_cells_and_open_ends_come_down_
     let cells: Vec<_> = orders.iter().filter_map(|order| order.cell).collect();
     assert_eq!(cells, [[0; 5], [1; 5], [2; 5]].concat());
 }
+
+/// The holds of a list of which a second gives `per_load` samples at each unit of load, and 300 decide; s, 10 where the plan
+/// says.
+fn holds_s(list: ListSchedule, per_load: f64, needed: f64) -> Vec<u64> {
+    let schedule = Schedule { calibrations: Vec::new(), loads: Loads::List(list) };
+    let held_s = |order: &NextTrial| order.hold_ns.map_or(10, |ns| ns / 1_000_000_000);
+    let (orders, _) = follow(&schedule, |order| {
+        let times = needed / (held_s(order) as f64 * per_load * order.load);
+        let is_open = times > 1.0;
+        Judged {
+            purpose: order.purpose,
+            load: order.load,
+            verdict: Some(if is_open { Verdict::Inconclusive } else { Verdict::Pass }),
+            times_as_many: if is_open { times } else { 0.0 },
+            held_ns: held_s(order) * 1_000_000_000,
+            ..Judged::default()
+        }
+    });
+    orders.iter().map(held_s).collect()
+}
+
+#[test]
+fn a_load_is_held_as_long_as_its_samples_need_where_nobody_fixed_the_hold() {
+    let list =
+        |repeats: Repeats| ListSchedule { rungs: vec![1.0, 2.0, 50.0], repeats, ..ListSchedule::default() };
+    let once = || list(Repeats::Times(1));
+    let learns = |list: ListSchedule| ListSchedule { learns_from_ns: 10_000_000_000, ..list };
+    // Fixed: each as the plan says, also where it does not suffice.
+    assert_eq!(holds_s(once(), 10.0, 300.0), [10, 10, 10]);
+    // Known before: planned.
+    let planned = ListSchedule { lengthened: vec![(1.0, 37_000_000_000)], ..learns(once()) };
+    assert_eq!(holds_s(planned, 10.0, 300.0), [37, 10, 10]);
+    // A closed loop: the first trial shows it, and the next load is held longer, up to four times.
+    let closed = |list: ListSchedule| ListSchedule { learns_from_lower: true, ..learns(list) };
+    assert_eq!(holds_s(closed(once()), 10.0, 300.0), [10, 30, 10]);
+    assert_eq!(holds_s(closed(once()), 1.0, 300.0), [10, 40, 40]);
+    // At a known rate a lower load says nothing about a higher one; the same load again is held longer.
+    assert_eq!(holds_s(learns(once()), 10.0, 300.0), [10, 10, 10]);
+    let mut twice = holds_s(learns(list(Repeats::Times(2))), 10.0, 300.0);
+    twice[3..].sort_unstable();
+    assert_eq!(twice, [10, 10, 10, 10, 15, 30]);
+}

@@ -217,7 +217,7 @@ fn a_goal_that_no_trial_can_tell_ends_and_has_no_bounds() {
     let mut done: Vec<Judged> = Vec::new();
     while let Next::Trial(order) = search.next(&done) {
         let met = Some(order.load <= 300.0);
-        let untold = Met { verdict: Verdict::Inconclusive, signal: None, met: None };
+        let untold = Met { verdict: Verdict::Inconclusive, signal: None, met: None, times_as_many: 0.0 };
         done.push(Judged {
             purpose: order.purpose,
             load: order.load,
@@ -264,4 +264,66 @@ fn a_load_that_can_be_judged_every_other_time_is_judged_and_the_search_stays_nea
     let long = done.iter().filter(|trial| trial.held_ns == FINAL_TRIAL_NS);
     let far = long.filter(|trial| (trial.load / 1_367.0).ln().abs() > 0.3).count();
     assert_eq!(far, 0, "no full-length trial far from the edge");
+}
+
+/// A search whose objective needs at least 59 samples, at one sample per second and unit of load.
+fn of_percentile() -> SearchSchedule {
+    SearchSchedule {
+        start: 20.0,
+        least: 20.0,
+        most: 200.0,
+        samples: 59.0,
+        rate_per_load: 1.0,
+        ..search(1, 0.1)
+    }
+}
+
+#[test]
+fn no_trial_is_too_short_to_decide_and_each_phase_keeps_its_length() {
+    let search = of_percentile();
+    assert_eq!([0, 1, 2].map(|phase| search.trial_ns(phase, 20.0) / SECOND_NS), [5, 10, 30]);
+    assert_eq!([0, 1, 2].map(|phase| search.trial_ns(phase, 200.0) / SECOND_NS), [3, 10, 30]);
+    // 59 samples and four deviations take 45 s at two per second.
+    assert_eq!([0, 1, 2].map(|phase| search.trial_ns(phase, 2.0) / SECOND_NS), [43, 44, 45]);
+    let trial = |held_s: u64| Judged { load: 2.0, held_ns: held_s * SECOND_NS, ..Judged::default() };
+    assert_eq!([43, 44, 45].map(|held_s| search.phase_of(&trial(held_s))), [0, 1, 2]);
+}
+
+#[test]
+fn a_trial_that_too_few_samples_left_open_is_followed_by_a_longer_one_or_the_load_is_left() {
+    // So many samples decide the loads around 80; everything else any trial decides.
+    for (needed_s, is_told) in [(70.0, true), (100.0, true), (1_000.0, false)] {
+        let search = of_percentile();
+        let mut done: Vec<Judged> = Vec::new();
+        while let Next::Trial(order) = search.next(&done) {
+            let held_ns = order.hold_ns.unwrap();
+            let open = done.iter().filter(|trial| trial.load == order.load && trial.times_as_many > 0.0);
+            let is_longer = open.clone().all(|trial| trial.held_ns < held_ns);
+            assert!(is_longer, "{} was held for {held_ns} ns again", order.load);
+            let times = needed_s * SECOND_NS as f64 / held_ns as f64;
+            let is_open = order.purpose == Purpose::Rung && (75.0..85.0).contains(&order.load) && times > 1.0;
+            let met = order.load <= 80.0;
+            let verdict = match (is_open, met) {
+                (true, _) => Verdict::Inconclusive,
+                (_, true) => Verdict::Pass,
+                (_, false) => Verdict::Fail,
+            };
+            done.push(Judged {
+                purpose: order.purpose,
+                load: order.load,
+                verdict: Some(verdict),
+                met: Some(met),
+                times_as_many: if is_open { times } else { 0.0 },
+                held_ns,
+                ..Judged::default()
+            });
+        }
+        let found = search.bounds(&done);
+        let (lower, upper) = (found.lower.unwrap(), found.upper.unwrap());
+        assert!(lower <= 80.0 && 80.0 < upper, "{found:?}");
+        let is_bound_open = [lower, upper].iter().any(|load| (75.0..85.0).contains(load));
+        assert!(is_told || !is_bound_open, "a load that no trial decided is no bound: {found:?}");
+        let longest_s = done.iter().map(|trial| trial.held_ns / SECOND_NS).max().unwrap();
+        assert!(longest_s <= 30 * LONGER_MOST && done.len() < 25, "{} trials, {longest_s} s", done.len());
+    }
 }

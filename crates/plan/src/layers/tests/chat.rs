@@ -263,7 +263,7 @@ fn a_misspelt_word_does_not_bring_forth_further_complaints() {
     let bots = said("chat --gap 1s --bots chta");
     assert!(bots.lines().count() == 1 && bots.contains("did you mean chat?"), "{bots}");
     let port = said("127.0.0.1:6667");
-    assert!(port.contains("did you mean irc://127.0.0.1:6667?"), "{port}");
+    assert!(port.contains("does not say which protocol: irc://127.0.0.1:6667, http://"), "{port}");
 }
 
 #[test]

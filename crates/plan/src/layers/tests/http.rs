@@ -297,7 +297,7 @@ const LAW: &str =
 const ONCE: &str = "a request says what it asks for once: get: /path (or post, put, patch, delete, head), or method and path";
 const POINTER: &str =
     "is not a JSON pointer: it begins with / and names the way from the top, such as /items/0/id";
-const NO_VARIABLE: &str = "is no variable here; known: blank, lonely, ok. Where no variable is meant, blanks inside the braces say so";
+const NO_VARIABLE: &str = "is no variable here; known: hash, lonely, ok. Where no variable is meant, blanks inside the braces say so";
 
 #[test]
 fn every_mistake_of_a_list_of_requests_is_told_with_its_line() {
@@ -311,7 +311,7 @@ bots:
     word: { one_of: [] }
     mixed: { from: 1, to: 2, one_of: [x] }
     odd: random
-    blank: { one_of: [\"a b\"] }
+    hash: { one_of: [\"a b\", \"a#b\"] }
     lonely: { before: 1 }
     ok: counter
   requests:
@@ -320,7 +320,7 @@ bots:
     - { name: b }
     - { name: redirect, get: x }
     - { name: c, post: /c, body: x, json: { a: 1 }, capture: { ok: /id, bad: id } }
-    - { name: d, get: \"/d/{blank}/{nobody}\", headers: { X: \"{no}\", Y: \"${TOKEN}\" } }
+    - { name: d, get: \"/d/{hash}/{nobody}\", headers: { X: \"{no}\", Y: \"${TOKEN}\" } }
     - { name: e, post: /e, json: { secret: \"${TOKEN}\" }, check: { status: 700, bytes: 5..1, json: { ok: true } } }
     - { name: f, gte: /f }
 ",
@@ -337,15 +337,16 @@ bots:
             &format!("15: bots.requests: {ONCE}"),
             "15: bots.requests: two requests are called \"a\"; name them apart",
             &format!("16: bots.requests: {ONCE}"),
-            "17: bots.requests.get: \"x\" is not a path: it begins with /, other signs than ASCII letters, digits and marks \
-             are written %XX, and nothing ends in #… (for example: get: /todos/{id})",
+            "17: bots.requests.get: \"x\" is not a path: it begins with /, holds no control character, and nothing \
+             ends in #… (for example: get: /todos/{id})",
             "17: bots.requests: \"redirect\" is a line of the table that is taken; take another name",
             "18: bots.requests.body: a request has one body: text (body) or JSON (json)",
             &format!("18: bots.requests.capture: \"id\" {POINTER} (for example: capture: {{ id: /id }})"),
             "18: bots.requests: ok is drawn anew for each request, so nothing can be captured into it; take another name",
             &format!("19: bots.requests: {{nobody}} {NO_VARIABLE}"),
             &format!("19: bots.requests: {{no}} {NO_VARIABLE}"),
-            "19: bots.requests: \"a b\" of variable blank does not fit into a path; write blanks and the like as %20",
+            "19: bots.requests: \"a#b\" of variable hash does not fit into a path, because of its # or a control character; \
+             write # as %23",
             "20: bots.requests.check.status: \"700\" is not a status or a range of them: 100 to 599, such as 200 or 200..299 \
              (for example: status: 200..299)",
             &format!("20: bots.requests.check.json: \"ok\" {POINTER} (for example: json: {{ /ok: true }})"),
@@ -400,7 +401,10 @@ fn bots_and_schemes_of_http_belong_together() {
     );
     plan_of_flags("poll-loop --bots http");
     let port = refusal("127.0.0.1:443").to_string();
-    assert!(port.contains("did you mean https://127.0.0.1:443?"), "{port}");
+    assert!(
+        port.contains("does not say which protocol: https://127.0.0.1:443, wss://127.0.0.1:443, http://"),
+        "{port}"
+    );
 }
 
 #[test]

@@ -12,9 +12,16 @@ message Request { uint64 id = 1; Move move = 2; }
 enum Mode { MODE_NONE = 0; MODE_WALK = 1; }
 service Game { rpc Go(Move) returns (Moved); rpc Stop(Move) returns (Moved); }";
 
+const OLD_PROTO: &str = "syntax = \"proto2\"; package old;
+message Key { required string of = 1; }
+message Ask { required uint64 id = 1; optional Key key = 2; }
+message Told { optional uint64 id = 1; }
+service Game { rpc Ask(Ask) returns (Told); rpc Watch(Ask) returns (stream Told); }";
+
 fn resolved(line: &str, text: Option<&str>) -> Result<Plan, Mistakes> {
     let read = |path: &Path| match path.to_str() {
         Some("dir/game.proto") => Ok(PROTO.to_owned()),
+        Some("dir/old.proto") => Ok(OLD_PROTO.to_owned()),
         _ => Err(io::Error::other("no such file")),
     };
     resolve_with(&Flags::of(line), text.and_then(scenario), 7, &read)
@@ -158,4 +165,45 @@ fn calls_are_not_for_http_nor_paths_for_calls() {
     let text = "subject: { target: 'http://127.0.0.1:1' }\nbots: { kind: http, requests: [{ get: /a, call: a.B/C }] }\n";
     refused("scenarios/x.yaml", Some(text), &["call is for protobuf bots"]);
     refused("http://127.0.0.1:1 --proto dir/game.proto", None, &["--proto: proto is for protobuf bots"]);
+}
+
+#[test]
+fn a_call_that_streams_is_refused_before_any_load() {
+    refused(
+        "grpc://127.0.0.1:1/old.Game/Watch --proto dir/old.proto --body '{\"id\": 1}'",
+        None,
+        &[
+            "old.Game/Watch replies with a stream of messages, and Stepladder calls methods that take one message and give \
+           one reply; of its service these can be called: old.Game/Ask",
+        ],
+    );
+}
+
+#[test]
+fn a_message_without_what_its_schema_requires_is_refused_before_any_load() {
+    let over_grpc = |body: &str| {
+        format!("grpc://127.0.0.1:1/old.Game/Ask --proto dir/old.proto --rate 10 --body '{body}'")
+    };
+    refused(&over_grpc("{}"), None, &["--body: the message lacks old.Ask.id, which the schema requires"]);
+    refused(&over_grpc(r#"{"id": 1, "key": {}}"#), None, &["the message lacks old.Key.of"]);
+    resolved(&over_grpc(r#"{"id": 1, "key": {"of": ""}}"#), None).unwrap();
+    let scenario = |json: &str| {
+        format!(
+            "subject: {{ target: 'grpc://127.0.0.1:1' }}
+bots:
+  kind: protobuf
+  proto: dir/old.proto
+  variables: {{ n: {{ from: 1, to: 9 }} }}
+  requests: [{{ call: old.Game/Ask, json: {json} }}]
+ladder: {{ rate: [100], hold: 1s }}
+"
+        )
+    };
+    resolved("x.yaml", Some(&scenario("{ id: '{n}' }"))).unwrap();
+    let lacks = "x.yaml:6: bots.requests.json: the message lacks old.Key.of, which the schema requires";
+    refused("x.yaml", Some(&scenario("{ id: '{n}', key: {} }")), &[lacks]);
+    // Over WebSocket the number of a request is put into its field when it is sent.
+    let frames = "ws://127.0.0.1:1 --bots protobuf --proto dir/old.proto --request-message old.Ask --reply-message old.Told --rate 10";
+    refused(frames, None, &["the message lacks old.Ask.id"]);
+    resolved(&format!("{frames} --id-field id"), None).unwrap();
 }

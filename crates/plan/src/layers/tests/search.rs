@@ -30,7 +30,10 @@ fn a_search_alone_is_the_standard_one_from_the_first_usual_load() {
 #[test]
 fn a_search_of_a_rate_goes_no_lower_than_ten_minutes_give_the_samples_of_its_percentiles() {
     let search = plan_of_flags("leaderboard --search").ladder.search.unwrap();
-    assert_eq!((search.start, search.least, search.samples), (1000.0, 17.0, 10_000.0));
+    assert_eq!((search.start, search.least, search.samples), (1000.0, 1.0, 299.0));
+    let rare = "leaderboard --search --objective 'response.p999 < 1s'";
+    let search = plan_of_flags(rare).ladder.search.unwrap();
+    assert_eq!((search.least, search.samples), (5.0, 2_995.0));
     let search = plan_of_flags("leaderboard --search --rate 2,8").ladder.search.unwrap();
     assert_eq!((search.least, search.most), (2.0, 8.0), "a range that was given is searched");
 }
@@ -49,10 +52,10 @@ fn loads_bound_the_search_and_options_set_its_goal() {
 #[test]
 fn a_percentile_says_how_long_its_trials_must_be() {
     let plan =
-        plan_of_flags("poll-loop --rate 100,400 --search --hold 9s --objective 'response.p99 <= 50ms'");
+        plan_of_flags("poll-loop --rate 100,400 --search --hold 2s --objective 'response.p99 <= 50ms'");
     let search = plan.ladder.search.as_ref().unwrap();
-    assert_eq!(search.samples, 10_000.0);
-    assert_eq!(search.full_ns(200.0) / SECOND_NS, 52);
+    assert_eq!(search.samples, 299.0);
+    assert_eq!([100.0, 200.0, 400.0].map(|load| search.full_ns(load) / SECOND_NS), [4, 2, 2]);
     assert_eq!(
         (search.cell, plan.ladder.cells.len()),
         (Some(0), 1),
@@ -61,7 +64,7 @@ fn a_percentile_says_how_long_its_trials_must_be() {
     let told = search_sentence(&plan).unwrap();
     assert!(told.contains("between 100 and 400 req/s"), "{told}");
     assert!(
-        told.contains("10,000 replies") || told.contains("10000 replies") || told.contains("10 k replies"),
+        told.ends_with("; the percentiles need about 299 replies to be met, which takes 4 s at 100 req/s"),
         "{told}"
     );
 }
@@ -100,7 +103,7 @@ fn further_goals_of_a_search_are_objectives_of_their_own() {
     let texts = |goal: &Vec<::ladder::Objective>| goal.iter().map(ToString::to_string).collect::<Vec<_>>();
     let goals: Vec<Vec<String>> = search.goals.iter().map(texts).collect();
     assert_eq!(goals, [vec!["response.p90 <= 20ms", "failed == 0"], vec!["response.p99 <= 200ms"]]);
-    assert_eq!(search.samples, 10_000.0, "the goal that needs most samples says how many");
+    assert_eq!(search.samples, 299.0, "the goal that needs most samples says how many");
     assert!(search_sentence(&plan).unwrap().contains("apart for each of 3 goals"));
     check_refused("arena --goal 'ticks.late_share < 1%'", "add --search");
     check_refused("arena --search --goal 'ticks.late_share'", "compares nothing");

@@ -71,7 +71,7 @@ fn read(reader: &mut Reader, server: &Server<'_>) -> ChatBots {
     let dialect = ChatDialect::ALL.iter().copied().find(of_scheme).unwrap_or(ChatDialect::Lines);
     let (gap_min_ns, gap_max_ns) = reader.value_or_default(&GAP, chat::gap_ns);
     let (line_min_bytes, line_max_bytes) = reader.value_or_default(&LINE, chat::line_bytes);
-    let talkers = reader.value(&TALKERS, |text| units::whole_within(text, 1, units::RUNG_MAX as u64));
+    let talkers = reader.value(&TALKERS, |text| units::count_within(text, 1, units::RUNG_MAX as u64));
     let room = reader.value_or_default(&ROOM, chat::room);
     if let (Some(said), Some(most)) = (reader.said(&LINE), dialect.line_bytes_most(&room))
         && line_max_bytes > most

@@ -30,7 +30,7 @@ static PAYLOAD: Setting = ECHO
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024;
 
 fn read(reader: &mut Reader) -> EchoBots {
-    let rate_per_s = reader.value_or_default(&RATE, |text| units::number_within(text, 0.0, 1e6));
+    let rate_per_s = reader.value_or_default(&RATE, |text| units::amount_within(text, 0.0, 1e6));
     let payload = reader.value_or_default(&PAYLOAD, |text| units::whole_within(text, 1, PAYLOAD_BYTES_MAX));
     // At most 64 KiB by the line above.
     EchoBots { rate_per_s, payload_bytes: payload as usize }

@@ -87,7 +87,7 @@ fn read(reader: &mut Reader, scheme: Option<Scheme>, loads: Option<&Loads>) -> L
         name if is_plain(name) => Ok(name.to_owned()),
         name => Err(RequestConfigError::BoardName(name.to_owned())),
     });
-    let members = reader.value_or_default(&MEMBERS, |text| units::whole_within(text, 1, MEMBERS_MOST));
+    let members = reader.value_or_default(&MEMBERS, |text| units::count_within(text, 1, MEMBERS_MOST));
     let bulk = axes::bulk(reader);
     let counts_updates = loads.is_some_and(Loads::is_updates);
     let reads = reader.value_or_default(&READS, units::share);
@@ -154,7 +154,7 @@ fn in_flight(reader: &mut Reader, http: &mut HttpBots, protocol: LeaderboardProt
 
 /// The same where nothing else could be said.
 pub(crate) fn messages_in_flight(reader: &mut Reader, http: &mut HttpBots) {
-    let count = |text: &str| units::whole_within(text, 1, IN_FLIGHT_MOST);
+    let count = |text: &str| units::count_within(text, 1, IN_FLIGHT_MOST);
     let in_flight = reader.value_or_default(&IN_FLIGHT, count);
     // A requester waits for its response, and a connection of one request ends with it.
     if http.keep_alive && matches!(http.model, HttpModel::Open { .. }) {

@@ -187,7 +187,11 @@ fn one(reader: &mut Reader, path: &str, over: &ProtobufOver) -> Written {
     if *over == ProtobufOver::Grpc && path == "/" {
         reader.refuse_plainly(call.place.clone(), RequestConfigError::NoCall);
     }
-    let request = requests::of_flags(reader, usual(path, over), status_of(over));
+    let mut request = requests::of_flags(reader, usual(path, over), status_of(over));
+    if *over != ProtobufOver::Grpc {
+        // They belong to the handshake.
+        request.headers.clear();
+    }
     let message = reader.in_flag(&BODY, &request.body);
     let place = call.place.clone();
     Written { request, place, call, message, checks: Vec::new(), captures: Vec::new() }
@@ -264,7 +268,11 @@ fn fits(
             }
         };
         let Some((asked, told)) = types else { continue };
-        message_fits(reader, one, &asked, variables);
+        let put_later = match over {
+            ProtobufOver::Grpc => None,
+            ProtobufOver::WebSocket(frames) => frames.id.as_ref().map(|(request, _)| request.as_str()),
+        };
+        message_fits(reader, one, &asked, put_later, variables);
         let mut places = one.checks.iter();
         for (pointer, wanted) in &mut one.request.check.json {
             let said = places.next().unwrap_or(&one.call).clone();
@@ -312,8 +320,15 @@ fn types_of(
     Some((request, reply))
 }
 
-/// Whether a message is one of its type with every text that its variables may stand for.
-fn message_fits(reader: &mut Reader, one: &mut Written, asked: &MessageDescriptor, variables: &[Variable]) {
+/// Whether a message is one of its type with every text that its variables may stand for. `put_later`: the field with the
+/// number of a request, which each gets when it is sent.
+fn message_fits(
+    reader: &mut Reader,
+    one: &mut Written,
+    asked: &MessageDescriptor,
+    put_later: Option<&str>,
+    variables: &[Variable],
+) {
     if one.request.body.trim().is_empty() {
         one.request.body = "{}".to_owned();
     }
@@ -327,7 +342,9 @@ fn message_fits(reader: &mut Reader, one: &mut Written, asked: &MessageDescripto
             let filled = schema::filled(&json, &|name| {
                 variables.iter().position(|variable| variable.name == name).map(|at| values[at].to_owned())
             });
-            schema::message_of(asked, &filled).map(|_| ()).map_err(RequestConfigError::Schema)
+            let message = schema::message_of(asked, &filled);
+            let fits = message.and_then(|message| schema::refuse_missing(&message, put_later));
+            fits.map_err(RequestConfigError::Schema)
         };
         fits(&firsts)?;
         for (at, texts) in texts.iter().enumerate() {

@@ -39,7 +39,7 @@ pub struct Options {
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
     pub(super) total: u64,
     /// Operations in flight, one number after the other; "unlimited" starts all at once, without back-pressure
-    #[arg(long, value_name = "N,…", default_value = "100", value_delimiter = ',')]
+    #[arg(long, value_name = "N,…", default_value = "100", value_delimiter = ',', value_parser = number_in_flight)]
     pub(super) in_flight: Vec<String>,
     /// Vary these one at a time, at six numbers or more (those of --value and --in-flight where they name so many), and
     /// say what follows: the best number in flight, how time grows with the value, how long a run must be
@@ -269,6 +269,12 @@ impl Options {
         }
         Ok(clients)
     }
+}
+
+/// A number as clients are told it: digits; `2k` is 2000. Other words are the clients' to refuse.
+fn number_in_flight(text: &str) -> Result<String, std::convert::Infallible> {
+    let count = plan::units::count_within(text, 1, u64::from(u32::MAX));
+    Ok(count.map_or_else(|_| text.to_owned(), |count| count.to_string()))
 }
 
 /// The places of an axis: what the user names, where that is enough, else ours for one or none.

@@ -353,7 +353,7 @@ fn words_of_its_own() -> Vec<Row> {
             greets(|| frame(TEXT, b"\xff\xfe")),
         ),
         long("says a type that there is not", Fails, WORDS, greets(|| text(r#"{"type":"weather"}"#))),
-        long("closes within a game", Fails, "pairing out of step|connection lost", |peer| {
+        long("closes within a game", Unmeasured, "ends the connection of the first client", |peer| {
             open(peer)?;
             if peer.is_probe() {
                 return peer.hold();

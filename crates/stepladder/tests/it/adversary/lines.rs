@@ -91,19 +91,34 @@ fn chats() -> Vec<Row> {
             "",
             relays(|text, _| [b"* psst\n", &line(text)[..]].concat()),
         ),
-        long("accepts and says nothing", Fails, "had not let in", Peer::hold),
+        long("accepts and says nothing", Unmeasured, "has not let it in", Peer::hold),
         row("closes at once", Unmeasured, "closes connections at once", |_| Ok(())),
         long("resets at once", Unmeasured, "closes connections at once", Peer::reset),
         row("says that it is full and closes", Unmeasured, "turns us away", |peer| {
             peer.say("* too many of you\n")
         }),
-        long("lets nobody join", Fails, "had not let in", |peer| {
+        long("lets nobody join", Unmeasured, "has not let it in", |peer| {
             peer.say("* welcome\n")?;
             peer.hold()
         }),
-        long("closes when somebody has joined", Fails, "connection lost", joined(|_| Ok(()))),
-        long("resets when somebody has joined", Fails, "connection reset", joined(Peer::reset)),
-        long("ends its side when somebody has joined", Fails, "connection lost", joined(Peer::half_close)),
+        long(
+            "closes when somebody has joined",
+            Unmeasured,
+            "ends the connection of the first client",
+            joined(|_| Ok(())),
+        ),
+        long(
+            "resets when somebody has joined",
+            Unmeasured,
+            "ends the connection of the first client",
+            joined(Peer::reset),
+        ),
+        long(
+            "ends its side when somebody has joined",
+            Unmeasured,
+            "ends the connection of the first client",
+            joined(Peer::half_close),
+        ),
         row("relays nothing", Fails, "lost", chat(BOOKS, |_, _, _| Ok(()))),
         long("relays nothing and never says that all has come", Fails, "deliveries.lost", joined(Peer::hold)),
         long(
@@ -300,8 +315,10 @@ fn echoing() -> Vec<Row> {
                 text
             }),
         ),
-        row("closes when a line comes", Fails, "connection lost", |peer| peer.line().map(|_| ())),
-        long("resets when a line comes", Fails, "connection reset", |peer| {
+        row("closes when a line comes", Unmeasured, "ends the connection of the first client", |peer| {
+            peer.line().map(|_| ())
+        }),
+        long("resets when a line comes", Unmeasured, "ends the connection of the first client", |peer| {
             peer.line()?;
             peer.reset()
         }),

@@ -52,7 +52,7 @@ objectives: [ errors == 0 ]
 
 /// Climbs it with the secret in a header, and looks wherever something is written.
 #[track_caller]
-fn check(words: &[&str], files: &[(&str, String)], port: u16, is_quoted: bool) {
+fn check(words: &[&str], files: &[(&str, String)], port: u16) {
     let place = Place::new();
     files.iter().for_each(|(name, text)| drop(place.write(name, text)));
     let outputs =
@@ -78,7 +78,7 @@ fn check(words: &[&str], files: &[(&str, String)], port: u16, is_quoted: bool) {
         }
     }
     // That something was there to mask.
-    assert!(masked || !is_quoted, "{ran:#?}");
+    assert!(masked, "{ran:#?}");
 }
 
 #[test]
@@ -99,7 +99,7 @@ fn hostile_servers_over_grpc_and_websocket_say_no_secret_back_to_anyone_else() {
         "--header",
         "X-Key: ${PLANTED}",
     ];
-    check(&words, &schema, port, true);
+    check(&words, &schema, port);
 
     // Hears a message, and says the secret as the reason why it closes, or in a reply with the number of the request.
     let closes = |peer: &mut Peer, _: &[u8], form: &str| {
@@ -110,8 +110,7 @@ fn hostile_servers_over_grpc_and_websocket_say_no_secret_back_to_anyone_else() {
         peer.say(websocket::frame(0x82, &[&[0x0a, form.len() as u8], form.as_bytes(), number].concat()))
     };
     type Says = fn(&mut Peer, &[u8], &str) -> io::Result<()>;
-    // Why a connection was closed is not quoted.
-    for (says, is_quoted) in [(closes as Says, false), (replies, true)] {
+    for says in [closes as Says, replies] {
         let port = serve(Arc::new(move |peer: &mut Peer| {
             websocket::open(peer)?;
             let request = websocket::message(peer)?;
@@ -119,12 +118,22 @@ fn hostile_servers_over_grpc_and_websocket_say_no_secret_back_to_anyone_else() {
             peer.hold()
         }));
         let files = [("game.proto", SCHEMA.to_owned()), ("game.yaml", scenario(port))];
-        check(&["game.yaml", "--timeout", "500ms"], &files, port, is_quoted);
+        check(&["game.yaml", "--timeout", "500ms"], &files, port);
     }
     let port = serve(Arc::new(|peer: &mut Peer| {
         peer.head()?;
         peer.say(format!("HTTP/1.1 401 {SECRET}\r\nContent-Length: {}\r\n\r\n{SECRET}", SECRET.len()))
     }));
     let files = [("game.proto", SCHEMA.to_owned()), ("game.yaml", scenario(port))];
-    check(&["game.yaml"], &files, port, true);
+    check(&["game.yaml"], &files, port);
+
+    // What the handshake's header brought.
+    let port = serve(Arc::new(|peer: &mut Peer| {
+        let request = peer.head()?;
+        let is_key = |line: &&str| line.starts_with("Authorization: ");
+        let key = request.lines().find(is_key).unwrap_or("none");
+        peer.say(format!("HTTP/1.1 401 Unauthorized\r\nContent-Length: {}\r\n\r\n{key}", key.len()))
+    }));
+    let target = format!("ws://127.0.0.1:{port}");
+    check(&[&target, "--bots", "echo", "--header", "Authorization: Bearer ${PLANTED}"], &[], port);
 }

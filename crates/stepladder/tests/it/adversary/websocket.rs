@@ -192,6 +192,66 @@ fn handshakes() -> Vec<Row> {
             "it answered 200 OK",
             answers("HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n"),
         ),
+        row(
+            "answers 401 and says why",
+            Unmeasured,
+            "asks for credentials: it answered 401 Unauthorized, \"no token\"; give them with --header",
+            answers("HTTP/1.1 401 Unauthorized\r\nContent-Length: 8\r\n\r\nno token"),
+        ),
+        row(
+            "answers 404 and says why",
+            Unmeasured,
+            "404 Not Found, \"no such game\"; check its port and path",
+            answers("HTTP/1.1 404 Not Found\r\nContent-Length: 12\r\n\r\nno such game"),
+        ),
+        row("wants a header and a subprotocol, and gets them", Passes, "", |peer| {
+            let request = peer.head()?;
+            if !(request.contains("Origin: http://game\n")
+                && request.contains("Sec-WebSocket-Protocol: v2, v1\n"))
+            {
+                return peer.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+            }
+            peer.say(accepted(&request, SWITCHING, &format!("{UPGRADE}Sec-WebSocket-Protocol: v1\r\n")))?;
+            echo(peer, |payload, _| frame(TEXT, payload))
+        })
+        .with(&["--header", "Origin: http://game", "--subprotocol", "v2", "--subprotocol", "v1"]),
+        row("closes with 4001 and a reason", Unmeasured, "code 4001: \"login first\"", |peer| {
+            open(peer)?;
+            peer.say(frame(CLOSE, b"\x0f\xa1login first"))?;
+            peer.hold()
+        }),
+        row(
+            "says why it closes before it closes",
+            Unmeasured,
+            r#"\"error\":\"login first\""#,
+            then(|peer| {
+                peer.say(frame(TEXT, br#"{"error":"login first"}"#))?;
+                peer.say(frame(CLOSE, b"\x03\xf0"))?;
+                peer.hold()
+            }),
+        ),
+        row("lets one client in and closes further ones with 4002", Fails, "closed by the server", |peer| {
+            open(peer)?;
+            if !peer.is_probe() {
+                peer.say(frame(CLOSE, b"\x0f\xa2full"))?;
+                return peer.hold();
+            }
+            echo(peer, |payload, _| frame(TEXT, payload))
+        }),
+        row("answers the handshake after 300 ms, as it may", Passes, "", |peer| {
+            let request = peer.head()?;
+            thread::sleep(Duration::from_millis(300));
+            accept(peer, &request)?;
+            echo(peer, |payload, _| frame(TEXT, payload))
+        }),
+        row("is busy with something else for 1.5 s at first, as it may", Passes, "", |peer| {
+            let request = peer.head()?;
+            if peer.is_probe() {
+                thread::sleep(Duration::from_millis(1500));
+            }
+            accept(peer, &request)?;
+            echo(peer, |payload, _| frame(TEXT, payload))
+        }),
         row("answers 503", Unmeasured, "503", answers("HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n")),
         row(
             "redirects to a cloud's metadata service",
@@ -284,8 +344,8 @@ fn frames() -> Vec<Row> {
         long("closes with a reason that is not UTF-8", Fails, BROKEN, says(frame(CLOSE, b"\x03\xe8\xff"))),
         row(
             "closes with 1001, going away",
-            Fails,
-            "closed by the server",
+            Unmeasured,
+            "code 1001 (going away): \"bye\"",
             says(frame(CLOSE, b"\x03\xe9bye")),
         ),
         long("announces 2^63 bytes", Fails, BROKEN, says([0x81, 127, 0x80, 0, 0, 0, 0, 0, 0, 0])),
@@ -434,10 +494,25 @@ fn texts() -> Vec<Row> {
             },
         )
         .with(&["--patience", "100ms", "--objective", "late == 0"]),
-        long("closes after the handshake", Fails, "connection lost", open),
-        long("closes when a message comes", Fails, "connection lost", then(|_| Ok(()))),
-        long("resets when a message comes", Fails, "connection reset", then(Peer::reset)),
-        long("ends its side when a message comes", Fails, "connection lost", then(Peer::half_close)),
+        long("closes after the handshake", Unmeasured, "ends the connection of the first client", open),
+        long(
+            "closes when a message comes",
+            Unmeasured,
+            "ends the connection of the first client",
+            then(|_| Ok(())),
+        ),
+        long(
+            "resets when a message comes",
+            Unmeasured,
+            "ends the connection of the first client",
+            then(Peer::reset),
+        ),
+        long(
+            "ends its side when a message comes",
+            Unmeasured,
+            "ends the connection of the first client",
+            then(Peer::half_close),
+        ),
         long("resets after five messages", Fails, "connection reset", |peer| {
             open(peer)?;
             for _ in 0..5 {

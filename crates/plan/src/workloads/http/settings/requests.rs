@@ -73,11 +73,16 @@ static PATH: Setting = ENTRY
 pub(crate) static CALL: Setting = ENTRY
     .key("bots.requests.call", Shape::Text, "package.Service/Method")
     .about("protobuf, over gRPC: the call that is made.");
-static HEADER: Setting = REQUEST
+/// Over WebSocket it is one of the handshake (`layers::handshake`).
+pub(crate) static HEADER: Setting = Setting::of("HTTP", &["http", "protobuf", "arena", "echo", "leaderboard"])
+    .at_most(PART_BYTES_MAX)
     .key("bots.requests.headers", Shape::Map(&Shape::NumberOrText), "{ Accept: application/json }")
     .about("Headers; a value may hold {variable}, and ${NAME} of the environment, which is never stored.")
     .flag("--header", "'NAME: VALUE'")
-    .help("A header; ${NAME} in it comes from the environment and is never stored; repeatable")
+    .help(
+        "A header of each request, or of the WebSocket handshake; ${NAME} in it comes from the environment and is never \
+         stored; repeatable",
+    )
     .kind(Kind::Repeated)
     .flag_example("Accept: application/json");
 /// The caller may have read it from a file.

@@ -1,0 +1,61 @@
+//! How many answers were redirects that were not followed, for people: to a login page they are fast, and say nothing about what
+//! was to be measured.
+
+use measure::{Role, Trial};
+
+use crate::wording::{show_many, show_share};
+
+/// Fewer are a part of what is measured, such as of requests whose answer is to be one.
+const SHARE_LEAST: f64 = 0.5;
+
+/// Their share of the right answers, where it is most of them.
+pub(super) fn remark(trial: &Trial) -> Option<String> {
+    let names = &trial.head.metric_names;
+    let mut counts = names
+        .counters(Role::Redirects)
+        .map(|index| trial.counters.get(&names.counters[index]).copied().unwrap_or_default());
+    let (answers, redirects) = (counts.next()?, counts.next()?);
+    let share = redirects as f64 / answers as f64;
+    if redirects == 0 || share < SHARE_LEAST {
+        return None;
+    }
+    let how_many = match redirects == answers {
+        true => format!("all {} answers", show_many(answers)),
+        false => format!("{} of {} answers", show_share(share), show_many(answers)),
+    };
+    Some(format!(
+        "{how_many} were redirects, which count as right; --redirects 5 follows them, and --expect-status 200 \
+         refuses them"
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::terms;
+    use crate::judge::Verdict;
+    use crate::scene::Scene;
+
+    #[test]
+    fn a_rung_whose_answers_were_mostly_redirects_says_how_many() {
+        let judged = |answers: u64, redirects: u64| {
+            let scene = Scene::asking(200.0).edit(move |at, interval| {
+                if at == 7 {
+                    let at = interval.counters.len() - 2;
+                    interval.counters[at..].copy_from_slice(&[answers, redirects]);
+                }
+            });
+            let judgement = scene.judged(&terms(&["errors == 0"])).1;
+            assert_eq!(judgement.verdict, Verdict::Pass, "it is only said");
+            judgement.remark
+        };
+        let begins = |answers, redirects, words: &str| {
+            let remark = judged(answers, redirects).expect("a remark");
+            assert!(remark.starts_with(words), "{remark}");
+        };
+        begins(12_000, 12_000, "all 12000 answers were redirects, which count as right; --redirects 5");
+        begins(200, 196, "98.0 % of 200 answers were redirects");
+        for (answers, redirects) in [(200, 0), (200, 99), (0, 0)] {
+            assert_eq!(judged(answers, redirects), None);
+        }
+    }
+}

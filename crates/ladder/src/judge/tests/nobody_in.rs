@@ -1,0 +1,60 @@
+//! A server that never let a client of the run in has shown nothing; one that did, and then lets none in, has failed.
+
+use measure::{Entry, Flow, Trial};
+
+use super::*;
+
+/// The same trial, but what is done to the connections of each second.
+fn with_connections(scene: &Scene, edit: impl Fn(u32, &mut measure::Connections)) -> Trial {
+    let entries = scene.entries().into_iter().map(|entry| match entry {
+        Entry::Interval(mut second) => {
+            second.flows.iter_mut().flatten().for_each(|flow| *flow = Flow::default());
+            let index = second.index;
+            edit(index, &mut second.connections);
+            Entry::Interval(second)
+        }
+        other => other,
+    });
+    Trial::from_entries(scene.build().head, &entries.collect::<Vec<_>>(), 0)
+}
+
+/// No attempt succeeded.
+fn refused(scene: &Scene) -> Trial {
+    with_connections(scene, |_, connections| {
+        (connections.failed[0], connections.opened) = (connections.asked, 0);
+        (connections.open_min, connections.open_end) = (0, 0);
+    })
+}
+
+/// All came in during the ramp, and none was left when the hold began.
+fn lost(scene: &Scene) -> Trial {
+    with_connections(scene, |_, connections| (connections.open_min, connections.open_end) = (0, 0))
+}
+
+#[test]
+fn a_server_that_never_let_a_client_in_does_not_fail_and_one_that_did_does() {
+    let mut scene = Scene::asking(20.0);
+    (scene.load_unit, scene.hold_s) = (LoadUnit::Clients, 10);
+    let nobody_let_in = Scene::chat(20).not_admitted(20, 10).build();
+    let some_let_in = Scene::chat(20).not_admitted(19, 10).build();
+    for (trial, is_first_contact, verdict, words) in [
+        (refused(&scene), true, Verdict::Inconclusive, "no client was let in"),
+        (refused(&scene), true, Verdict::Inconclusive, "20 refused"),
+        (refused(&scene), false, Verdict::Fail, "attempts failed (refused)"),
+        (
+            nobody_let_in.clone(),
+            true,
+            Verdict::Inconclusive,
+            "20 not let in; the first: had asked 10 s before",
+        ),
+        (nobody_let_in, false, Verdict::Fail, "had not let in 20 of 20 clients"),
+        (some_let_in, true, Verdict::Fail, "had not let in 19 of 20 clients"),
+        (lost(&scene), true, Verdict::Fail, "only 0 of 20 connections open"),
+        (lost(&scene), false, Verdict::Fail, "only 0 of 20 connections open"),
+    ] {
+        let judgement = judge(&trial, None, &Terms { is_first_contact, ..asking_terms() });
+        let reason = judgement.reason.unwrap_or_default();
+        assert_eq!(judgement.verdict, verdict, "{is_first_contact}: {reason}");
+        assert!(reason.contains(words), "\"{words}\" is not in: {reason}");
+    }
+}

@@ -1,0 +1,111 @@
+//! Where a target's name leads: all addresses of it, each of which must be one that may be loaded.
+//!
+//! A name is looked up once. Its addresses are tried in their order, and the first that accepts is pinned for the run.
+//! `localhost` is not looked up: it means this machine's loopback over IPv4 and IPv6 whatever a resolver says (RFC 6761,
+//! section 6.3), and a server may listen on only one of them.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
+
+use anyhow::{Context as _, bail};
+use plan::{Target, may_load, may_load_for_file};
+
+use crate::consent::Consent;
+
+/// All addresses of a target, without repeats; never empty. Nothing is sent to them.
+pub fn addresses_of(target: &Target) -> anyhow::Result<Vec<SocketAddr>> {
+    let at = |ip: IpAddr| SocketAddr::new(ip, target.port);
+    if is_localhost(&target.host) {
+        return Ok(vec![at(Ipv4Addr::LOCALHOST.into()), at(Ipv6Addr::LOCALHOST.into())]);
+    }
+    let found = (target.host.as_str(), target.port)
+        .to_socket_addrs()
+        .with_context(|| format!("cannot look up `{}`; check the name", target.host))?;
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() {
+        bail!("`{}` has no address; check the name", target.host);
+    }
+    Ok(addresses)
+}
+
+/// The same, if each of them may be loaded.
+pub fn resolve(target: &Target, allowed: &[String], consent: &Consent) -> anyhow::Result<Vec<SocketAddr>> {
+    let addresses = addresses_of(target)?;
+    for address in &addresses {
+        check_may_load(address.ip(), &target.host, allowed, consent)?;
+    }
+    Ok(addresses)
+}
+
+/// Errors: the server at `ip`, written as `host`, may not be loaded, or not by the word of a file.
+pub fn check_may_load(ip: IpAddr, host: &str, allowed: &[String], consent: &Consent) -> anyhow::Result<()> {
+    may_load(ip, host, allowed)?;
+    if let Consent::OfFile { hosts } = consent {
+        may_load_for_file(ip, host, hosts)?;
+    }
+    Ok(())
+}
+
+/// Which address was taken, where others were tried before it; `None`: the first one was.
+pub fn which_was_taken(target: &Target, addresses: &[SocketAddr], taken: SocketAddr) -> Option<String> {
+    let at = addresses.iter().position(|address| *address == taken)?;
+    let before: Vec<String> = addresses[..at].iter().map(SocketAddr::to_string).collect();
+    if before.is_empty() {
+        return None;
+    }
+    let verb = if before.len() == 1 { "does" } else { "do" };
+    Some(format!(
+        "{} is {taken} in this run: {} {verb} not accept connections",
+        target.host,
+        before.join(" and ")
+    ))
+}
+
+fn is_localhost(host: &str) -> bool {
+    let host = host.strip_suffix('.').unwrap_or(host);
+    host == "localhost" || host.ends_with(".localhost")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(url: &str) -> Target {
+        url.parse().unwrap()
+    }
+
+    #[test]
+    fn localhost_is_both_loopbacks_and_a_literal_address_is_itself() {
+        for (url, expected) in [
+            ("ws://localhost:81", &["127.0.0.1:81", "[::1]:81"][..]),
+            ("redis://LocalHost.:6379", &["127.0.0.1:6379", "[::1]:6379"]),
+            ("http://app.localhost", &["127.0.0.1:80", "[::1]:80"]),
+            ("tcp://127.0.0.2:9", &["127.0.0.2:9"]),
+            ("grpc://[::1]:9", &["[::1]:9"]),
+        ] {
+            let expected: Vec<SocketAddr> = expected.iter().map(|one| one.parse().unwrap()).collect();
+            assert_eq!(addresses_of(&target(url)).unwrap(), expected, "{url}");
+        }
+    }
+
+    #[test]
+    fn what_was_taken_is_said_where_it_was_not_the_first() {
+        let target = target("http://localhost:81");
+        let addresses = addresses_of(&target).unwrap();
+        assert_eq!(which_was_taken(&target, &addresses, addresses[0]), None);
+        assert_eq!(
+            which_was_taken(&target, &addresses, addresses[1]).as_deref(),
+            Some("localhost is [::1]:81 in this run: 127.0.0.1:81 does not accept connections")
+        );
+    }
+
+    #[test]
+    fn every_address_must_be_one_that_may_be_loaded() {
+        assert!(resolve(&target("http://8.8.8.8"), &[], &Consent::Own).is_err());
+        assert!(resolve(&target("http://localhost"), &[], &Consent::Own).is_ok());
+    }
+}
