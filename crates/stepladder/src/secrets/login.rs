@@ -185,7 +185,8 @@ mod tests {
             super::super::fill_in(&mut workers).expect("it can be read");
             let http = <HttpBots as plan::WorkloadSettings>::of(&workers[0].bots).expect("HTTP bots");
             assert_eq!(http.requests[0].headers, [("Authorization".to_owned(), expected.to_owned())]);
-            assert_eq!(masks::mask("is open sesame wrong?"), "is ••• wrong?");
+            let masked = masks::mask("is open sesame wrong?");
+            assert!(!masked.contains("sesame") && masked.ends_with(" wrong?"), "{masked}");
         }
     }
 }
