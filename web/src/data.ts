@@ -181,7 +181,7 @@ export type ConnectionFigures = {
 
 /** The books of a rung's broadcasts, over the whole trial and the well-behaved receivers. `owed_min ≤ owed ≤ owed_max`; the three are one where nobody came or went while others spoke. */
 export type DeliveryFigures = {
-  /** delivered + lost, without what was not owed */ owed: number
+  /** delivered + lost + unread, without what was not owed */ owed: number
   /** from the planned send, of messages planned in the hold; its percentiles count lost ones as infinite, which is null here */ latency_ns: Summary | null
   /** messages that left, of all senders */ sent: number
   /** to all receivers, per second of the hold */ rate_per_s: number | null

@@ -435,7 +435,7 @@ pub struct ClientTickFigures {
 /// `owed_min ≤ owed ≤ owed_max`; the three are one where nobody came or went while others spoke.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct DeliveryFigures {
-    /// delivered + lost, without what was not owed
+    /// delivered + lost + unread, without what was not owed
     pub owed: u64,
     /// as they were settled
     #[serde(flatten)]

@@ -158,7 +158,7 @@ pub const FIGURES: &[FigureDoc] = table! {
         scalar!("client_ticks.late_share", Share, "the same share as the clients see it", |trial| {
             trial.client_ticks.late_share().map_or(NO_CLIENT_TICKS, FigureValue::Value)
         });
-        scalar!("deliveries.owed", Count, "deliveries owed, as it turned out: delivered + lost", |trial| {
+        scalar!("deliveries.owed", Count, "deliveries owed, as it turned out: delivered + lost + unread", |trial| {
             judged(trial).map_or_else(|absent| absent, |books| count(books.owed()))
         });
         scalar!("deliveries.delivered", Count, "different messages that came, each counted at each receiver", |trial| {

@@ -75,7 +75,7 @@ fn csv_files_stand_one_per_table_with_percentile_tables_beside_them() {
     let distributions = read("distribution.csv");
     assert_eq!(distributions.lines().next().unwrap(), heads);
     assert!(distributions.lines().all(|line| line.split(',').count() == 14));
-    let owed = "master-1,0,1,0,20,20,18,0,2,0,0,1,0,1,0,0,4500000,9000000,20,";
+    let owed = "master-1,0,1,0,20,20,18,0,2,0,0,0,1,0,1,0,0,4500000,9000000,20,";
     assert_eq!(read("books.csv").lines().nth(2), Some(owed));
     assert!(!dir.join("verdict.csv").exists(), "a table without rows has no file");
     assert_eq!(read("artifacts/_run.json"), "{\"schema\":1}");
