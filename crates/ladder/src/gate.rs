@@ -164,7 +164,11 @@ fn of_rungs(objective: &Objective, load: f64, rungs: &[Rung]) -> (Option<bool>, 
         (Some(least), Some(most)) => {
             format!("{} to {}", objective.figure().unit.show(*least), objective.figure().unit.show(*most))
         }
-        _ => "never".to_owned(),
+        // What few samples met has no value.
+        _ => results()
+            .filter(|one| one.met == Some(true))
+            .find_map(|one| one.note.as_ref())
+            .map_or_else(|| "never".to_owned(), |note| format!("within its bound ({note})")),
     };
     let holds =
         if met + missed == 1 { String::new() } else { format!(", met by {met} of {} holds", met + missed) };
@@ -273,6 +277,14 @@ mod tests {
         check("response.p99 at 1000 < 1ns", Some(false));
         check("response.p99 at 2000 < 1s", None);
         check("deliveries.lost at 500 == 0", None);
+    }
+
+    #[test]
+    fn a_gate_that_few_samples_meet_says_how_many() {
+        let gate: Gate = "response.p99 at 20 < 1s".parse().unwrap();
+        let found = gate.result(&capacity(&[]), &[rung(20.0, &gate)]);
+        let says = "response.p99 was within its bound (0 of 1200 samples were beyond 1s, 1 % may be)";
+        assert_eq!((found.met, found.found.as_str()), (Some(true), says));
     }
 
     #[test]

@@ -239,6 +239,11 @@ impl Objective {
         (beyond.all > 0).then(|| !beyond.is_exceeded_by(beyond.late()))
     }
 
+    /// Whether a percentile may be stated, or as many samples lie beyond its bound as that takes; `true` for other figures.
+    pub(crate) fn has_many_samples(&self, trial: &Trial) -> bool {
+        self.beyond(trial, self.bound).is_none_or(|beyond| beyond.are_many())
+    }
+
     /// Whether a percentile with an upper bound lies beyond it by more than `ns`, by those messages alone whose time is known,
     /// and by the same rules.
     pub(crate) fn is_quantile_missed_by(&self, trial: &Trial, ns: f64) -> bool {

@@ -69,6 +69,8 @@ impl Second {
         match judge::look(objective, second, disturbance) {
             Seen::Met | Seen::MetInFairSeconds => Second::Met,
             Seen::NotMet { .. } => Second::NotMet,
+            // One second has few samples by its nature, and five of them in a row decide.
+            Seen::Disturbed { .. } if is_unexplained(objective, second, disturbance) => Second::NotMet,
             Seen::Disturbed { .. } => Second::Disturbed,
             // Of a percentile that too few samples state the share beyond the bound is known.
             Seen::CannotTell { .. } => match objective.is_met_by_share(second) {

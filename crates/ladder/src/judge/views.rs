@@ -132,10 +132,11 @@ impl View<'_> {
     }
 }
 
-/// Whether an objective is not met even without what disturbances explain, at most, of ticks or of messages.
+/// Whether an objective is not met even without what disturbances explain, at most, of ticks or of messages. What they explain
+/// is an estimate, so few samples do not do.
 fn is_unexplained(objective: &Objective, trial: &Trial, of_ticks: f64, of_messages: f64) -> bool {
     let explained = if objective.figure().counts_workers() { of_messages } else { of_ticks };
-    explained < 1.0 && objective.is_missed_without(trial, explained)
+    explained < 1.0 && objective.has_many_samples(trial) && objective.is_missed_without(trial, explained)
 }
 
 fn plain(outcome: Outcome, over: Over) -> Seen {

@@ -64,6 +64,11 @@ impl Beyond {
             && (count as f64 >= EXCEEDANCES || self.is_surely_more(count as f64, self.all as f64))
     }
 
+    /// As many samples, or as many of them late, as it takes to state a percentile.
+    pub fn are_many(&self) -> bool {
+        self.all >= samples_needed(self.q) || self.late() as f64 >= EXCEEDANCES
+    }
+
     /// Surely no more lies beyond than the percentile leaves.
     pub fn is_surely_kept(&self) -> bool {
         self.is_surely_less(self.late() as f64, self.all as f64)
