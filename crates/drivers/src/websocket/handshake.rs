@@ -201,7 +201,10 @@ mod tests {
             "does not fit our key",
         );
         check(&format!("{good}Sec-WebSocket-Extensions: permessage-deflate\r\n"), "chose an extension");
-        check(&format!("{good}Sec-WebSocket-Protocol: chat\r\n"), "chose a subprotocol");
+        check(
+            &format!("{good}Sec-WebSocket-Protocol: chat\r\n"),
+            "chose the subprotocol \"chat\", and none was offered",
+        );
     }
 
     #[test]

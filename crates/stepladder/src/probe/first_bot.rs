@@ -67,7 +67,7 @@ pub fn worker_of(plan: &Plan, target: &Target, address: std::net::SocketAddr) ->
 enum Outcome {
     /// it came in and stayed
     Stayed,
-    /// no connection opened
+    /// a connection that it needs did not open
     NotOpened,
     /// its connection opened, and the server ended it
     ThrownOut,
@@ -210,7 +210,7 @@ impl Client<'_> {
             let Progress { joined, open, opened, failed } = self.progress;
             let [joined, open, opened, failed] =
                 [joined, open, opened, failed].map(|count| count.load(Relaxed));
-            if opened == 0 && failed > 0 {
+            if failed > 0 && !self.has_come() {
                 return Ok(Outcome::NotOpened);
             }
             // Clients with a connection for each request have none that stands. The two counts are not read at the same moment.

@@ -7,7 +7,7 @@ use std::time::Duration;
 use super::grpc::{FIVE, SCHEMA};
 use super::peer::Peer;
 use super::websocket::{frame, message, open};
-use super::{Fails, Load, Passes, Row, check, long, row, words};
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row, words};
 
 const LOAD: Load = Load {
     protocol: "protobuf over WebSocket",
@@ -95,6 +95,11 @@ fn rows() -> Vec<Row> {
                 thread::sleep(Duration::from_millis(700));
                 peer.say(right(&request))?;
             }
+        }),
+        row("closes with 4001 before it is asked", Unmeasured, "code 4001: \"login first\"", |peer| {
+            open(peer)?;
+            peer.say(frame(0x88, b"\x0f\xa1login first"))?;
+            peer.hold()
         }),
         row("closes when it is asked", Fails, "connection lost", then(|_| Ok(()))),
         row("resets when it is asked", Fails, "connection reset", then(Peer::reset)),

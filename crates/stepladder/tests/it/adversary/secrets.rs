@@ -126,4 +126,14 @@ fn hostile_servers_over_grpc_and_websocket_say_no_secret_back_to_anyone_else() {
     }));
     let files = [("game.proto", SCHEMA.to_owned()), ("game.yaml", scenario(port))];
     check(&["game.yaml"], &files, port);
+
+    // What the handshake's header brought.
+    let port = serve(Arc::new(|peer: &mut Peer| {
+        let request = peer.head()?;
+        let is_key = |line: &&str| line.starts_with("Authorization: ");
+        let key = request.lines().find(is_key).unwrap_or("none");
+        peer.say(format!("HTTP/1.1 401 Unauthorized\r\nContent-Length: {}\r\n\r\n{key}", key.len()))
+    }));
+    let target = format!("ws://127.0.0.1:{port}");
+    check(&[&target, "--bots", "echo", "--header", "Authorization: Bearer ${PLANTED}"], &[], port);
 }

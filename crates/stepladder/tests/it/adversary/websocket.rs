@@ -204,6 +204,17 @@ fn handshakes() -> Vec<Row> {
             "404 Not Found, \"no such game\"; check its port and path",
             answers("HTTP/1.1 404 Not Found\r\nContent-Length: 12\r\n\r\nno such game"),
         ),
+        row("wants a header and a subprotocol, and gets them", Passes, "", |peer| {
+            let request = peer.head()?;
+            if !(request.contains("Origin: http://game\n")
+                && request.contains("Sec-WebSocket-Protocol: v2, v1\n"))
+            {
+                return peer.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n");
+            }
+            peer.say(accepted(&request, SWITCHING, &format!("{UPGRADE}Sec-WebSocket-Protocol: v1\r\n")))?;
+            echo(peer, |payload, _| frame(TEXT, payload))
+        })
+        .with(&["--header", "Origin: http://game", "--subprotocol", "v2", "--subprotocol", "v1"]),
         row("closes with 4001 and a reason", Unmeasured, "code 4001: \"login first\"", |peer| {
             open(peer)?;
             peer.say(frame(CLOSE, b"\x0f\xa1login first"))?;
