@@ -14,6 +14,7 @@ mod open;
 pub(crate) mod pointed;
 mod recovery;
 mod redirect;
+mod reopen;
 mod requesters;
 mod shutdown;
 pub mod source;
@@ -43,10 +44,16 @@ const PHASE_NAMES: [&str; PHASES] = [
 ];
 
 /// The counters that every source begins with, and what they are for.
-pub(crate) fn counter_roles() -> Vec<(&'static str, Role)> {
-    let phases = PHASE_NAMES.into_iter().map(|name| (name, Role::ArrivalPhase));
-    let shutdown = shutdown::COUNTERS.into_iter().map(|name| (name, Role::Shutdown));
-    phases.chain(shutdown).chain(REDIRECT_COUNTERS.into_iter().map(|name| (name, Role::Redirects))).collect()
+pub(crate) fn counter_roles<D: Http>() -> Vec<(&'static str, Option<Role>)> {
+    let phases = PHASE_NAMES.into_iter().map(|name| (name, Some(Role::ArrivalPhase)));
+    let shutdown = shutdown::COUNTERS.into_iter().map(|name| (name, Some(Role::Shutdown)));
+    let redirects = REDIRECT_COUNTERS.into_iter().map(|name| (name, Some(Role::Redirects)));
+    phases.chain(shutdown).chain(redirects).chain(reopen::counter_roles(D::REOPENS)).collect()
+}
+
+/// Those of them that have one.
+pub(crate) fn with_roles(counters: &[(&'static str, Option<Role>)]) -> Vec<(&'static str, Role)> {
+    counters.iter().filter_map(|&(name, role)| Some((name, role?))).collect()
 }
 
 /// Whether a status says that the answer is elsewhere; of 3xx, 300 and 304 do not.
@@ -59,8 +66,10 @@ const REDIRECT_COUNTERS: [&str; 2] = ["right_answers", "redirects"];
 const RIGHT_ANSWERS: usize = PHASES + shutdown::COUNTERS.len();
 const REDIRECTS: usize = RIGHT_ANSWERS + 1;
 
+/// Where the counters of connections that were opened again begin.
+const REOPEN_AT: usize = REDIRECTS + 1;
 /// Counters of a source's own, behind those of every source.
-const OWN_COUNTERS_AT: usize = RIGHT_ANSWERS + REDIRECT_COUNTERS.len();
+const OWN_COUNTERS_AT: usize = REOPEN_AT + reopen::COUNTERS.len();
 /// Where workers meet.
 const LOAD_IS_OVER: usize = 0;
 
@@ -80,35 +89,50 @@ const COME_BACK_NS: u64 = 100_000_000;
 const COME_BACK_STEPS_MAX: u64 = 10;
 
 /// A request that is open.
-struct OpenRequest {
+struct OpenRequest<P> {
     tag: u32,
     /// `None`: it is no message of the load
     id: Option<RequestId>,
     chosen: Chosen,
     hops: u32,
+    planned_ns: u64,
+    /// for the first time
     sent_ns: u64,
+    /// for so long its connection had nothing to do before
+    gap_ns: u64,
     has_begun: bool,
     at_stop: AtStop,
+    /// to send it again, where the server may close the connection
+    prepared: Option<P>,
+    /// it met a close and was sent once more
+    was_retried: bool,
+    put_off_count: u32,
 }
 
 /// A request that was planned and has no connection yet.
-#[derive(Clone, Copy)]
-struct Planned {
+struct Planned<P> {
     planned_ns: u64,
     chosen: Chosen,
+    /// it was sent before, and the server closed the connection
+    again: Option<Box<OpenRequest<P>>>,
 }
 
-#[derive(Default)]
-struct Client {
+impl<P> Planned<P> {
+    fn new(planned_ns: u64, chosen: Chosen) -> Self {
+        Planned { planned_ns, chosen, again: None }
+    }
+}
+
+struct Client<P> {
     connection: Option<ConnectionId>,
     /// the connection can be used
     is_open: bool,
     /// stands in the queue of those that are free
     is_queued: bool,
-    open_requests: Vec<OpenRequest>,
+    open_requests: Vec<OpenRequest<P>>,
     next_tag: u32,
     /// waits for the connection that is being opened for it
-    pending: Option<Planned>,
+    pending: Option<Planned<P>>,
     /// something was answered on this connection
     was_answered: bool,
     /// in a row
@@ -120,13 +144,53 @@ struct Client {
     is_between: bool,
     /// its connection stands and took no request
     is_refused: bool,
+    /// the server closed its connection between two requests; the next one opens another
+    is_lapsed: bool,
+    /// the server said goodbye: its connection takes no further request
+    is_leaving: bool,
+    /// a connection of it has stood
+    has_stood: bool,
+    /// its connection has had nothing to do since
+    idle_from_ns: u64,
     captured: CapturedVars,
+}
+
+// Derived, it would ask the same of `P`.
+impl<P> Default for Client<P> {
+    fn default() -> Self {
+        Client {
+            connection: None,
+            is_open: false,
+            is_queued: false,
+            open_requests: Vec::new(),
+            next_tag: 0,
+            pending: None,
+            was_answered: false,
+            failures: 0,
+            on_connection: 0,
+            in_visit: 0,
+            is_between: false,
+            is_refused: false,
+            is_lapsed: false,
+            is_leaving: false,
+            has_stood: false,
+            idle_from_ns: 0,
+            captured: CapturedVars::default(),
+        }
+    }
+}
+
+impl<P> Client<P> {
+    /// For how long its connection has had nothing to do.
+    fn gap_ns(&self, now_ns: u64) -> u64 {
+        if self.open_requests.is_empty() { now_ns.saturating_sub(self.idle_from_ns) } else { 0 }
+    }
 }
 
 /// All requesters, or all connections of one stream, of one worker.
 pub struct Requests<D: Http, S: Source<D> = RequestTemplates<<D as Http>::Prepared>> {
     http: HttpBots,
-    clients: Vec<Client>,
+    clients: Vec<Client<D::Prepared>>,
     driver: PhantomData<D>,
     source: S,
     /// host and port as they are requested
@@ -137,7 +201,9 @@ pub struct Requests<D: Http, S: Source<D> = RequestTemplates<<D as Http>::Prepar
     origin_ns: Option<u64>,
     /// clients with room for a request, the longest free first; some have lost it meanwhile
     free: VecDeque<u32>,
-    waiting: VecDeque<Planned>,
+    waiting: VecDeque<Planned<D::Prepared>>,
+    /// of the connection that is just ending: what is sent once more
+    retries: Vec<Planned<D::Prepared>>,
     /// clients beyond the plan's connections that were never needed so far
     spare: Vec<u32>,
     open_count: usize,
@@ -192,6 +258,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             origin_ns: None,
             free: VecDeque::with_capacity(plan.units as usize),
             waiting: VecDeque::new(),
+            retries: Vec::new(),
             // The last is taken first.
             spare: (plan.units as u32..all as u32).rev().collect(),
             open_count: 0,
@@ -219,7 +286,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             (false, Some(_)) => self.is_free(unit, ctx),
             (false, None) => {
                 let chosen = self.source.choose();
-                self.open_for(unit, Planned { planned_ns, chosen }, ctx);
+                self.open_for(unit, Planned::new(planned_ns, chosen), ctx);
             }
         }
     }
@@ -229,10 +296,16 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
         client.connection = Some(connection);
         client.is_open = true;
         client.was_answered = false;
+        client.is_leaving = false;
         client.on_connection = 0;
-        if let Some(planned) = client.pending.take() {
+        self.count_reopened(bot, ctx);
+        if let Some(planned) = self.clients[bot as usize].pending.take() {
             self.pending_count -= 1;
-            return self.send(bot, planned, SendLag::Recorded, ctx);
+            self.send(bot, planned, SendLag::Recorded, ctx);
+            if self.stream.is_some() {
+                self.is_free(bot, ctx);
+            }
+            return;
         }
         if self.stream.is_some() {
             return self.is_free(bot, ctx);
@@ -241,7 +314,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             return;
         }
         let chosen = self.source.choose();
-        self.send(bot, Planned { planned_ns: ctx.now_ns(), chosen }, SendLag::Unrecorded, ctx);
+        self.send(bot, Planned::new(ctx.now_ns(), chosen), SendLag::Unrecorded, ctx);
     }
 
     fn received(
@@ -263,6 +336,8 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                 }
             }
             Received::Answer(answer) => self.receive(connection, bot, &answer, at_ns, ctx),
+            Received::Leaving => self.leave_when_answered(bot, ctx),
+            Received::PutOff { tag } => self.put_off(bot, tag, ctx),
             Received::Unpaired { body } => answers::count_unpaired(body, ctx),
         }
     }
@@ -276,16 +351,18 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                 }
                 self.count_phase(planned_ns, ctx);
                 let chosen = self.source.choose();
-                self.dispatch(Planned { planned_ns, chosen }, ctx);
+                self.dispatch(Planned::new(planned_ns, chosen), ctx);
             }
             NEXT_REQUEST | TRY_AGAIN if self.has_left(bot, ctx) => {}
             NEXT_REQUEST => {
                 let chosen = self.source.choose();
-                let planned = Planned { planned_ns, chosen };
+                let planned = Planned::new(planned_ns, chosen);
+                let is_lapsed = self.is_lapsed(bot);
                 let client = &mut self.clients[bot as usize];
-                let is_left = std::mem::take(&mut client.is_between) && client.connection.is_none();
+                let is_left =
+                    is_lapsed | std::mem::take(&mut client.is_between) && client.connection.is_none();
                 match (self.http.keep_alive, client.is_open) {
-                    (true, true) if client.open_requests.is_empty() => {
+                    (true, true) if client.open_requests.is_empty() && !client.is_leaving => {
                         self.send(bot, planned, SendLag::Unrecorded, ctx)
                     }
                     // It asks once it is connected again, or has done so.
@@ -300,7 +377,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                 if std::mem::take(&mut client.is_refused) && client.is_open && client.open_requests.is_empty()
                 {
                     let chosen = self.source.choose();
-                    self.send(bot, Planned { planned_ns, chosen }, SendLag::Unrecorded, ctx);
+                    self.send(bot, Planned::new(planned_ns, chosen), SendLag::Unrecorded, ctx);
                 }
             }
             _ => {
@@ -311,8 +388,15 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
         }
     }
 
+    fn ending(&mut self, _: ConnectionId, bot: u32, why: &Closed, ctx: &mut BotContext<'_, D>) {
+        self.keep_those_that_met_the_close(bot, why, ctx);
+    }
+
     fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
-        let had_open = self.clients[bot as usize].open_requests.iter().any(|open| open.id.is_some());
+        let client = &self.clients[bot as usize];
+        let had_open = client.open_requests.iter().any(|open| open.id.is_some());
+        let is_refused = client.is_refused;
+        let cause = self.cause_of_end(bot, &why, ctx.now_ns());
         self.forget_connection(bot, ctx);
         if let Some(planned) = self.clients[bot as usize].pending.take() {
             self.pending_count -= 1;
@@ -322,24 +406,31 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
         match &why {
             Closed::NotOpened(_) => {
                 client.failures += 1;
-                if client.failures >= self.open_attempts && self.http.keep_alive {
+                client.is_lapsed = false;
+                let gives_up = client.failures >= self.open_attempts && self.http.keep_alive;
+                if gives_up && !(D::REOPENS && client.has_stood) {
                     return;
                 }
             }
             // A server may end a connection on which nothing is open; the next request gets a new one.
             Closed::ByPeer(_) | Closed::Failed(_) if !had_open => {
                 client.failures = if client.was_answered { 0 } else { client.failures + 1 };
+                if self.may_lapse() && !is_refused {
+                    return self.lapse(bot, ctx);
+                }
             }
             _ => {
                 client.failures += 1;
                 let bytes = errors::shown(ctx.error_excerpt());
-                ctx.error_with(errors::of_end(&why), || match &why {
+                ctx.error_with(cause, || match &why {
                     Closed::ByPeer(None) => "the server ended the connection with a request open".to_owned(),
                     Closed::Failed(error) => format!("{error}, with a request open"),
                     _ => ends::words(&why, &bytes),
                 });
             }
         }
+        let retries = std::mem::take(&mut self.retries);
+        self.send_again(retries, ctx);
         self.go_on_without_connection(bot, ctx);
     }
 
@@ -360,7 +451,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
 
     fn leave(&mut self, ctx: &mut BotContext<'_, D>) {
         let pending = self.clients.iter_mut().filter_map(|client| client.pending.take());
-        let unsent: Vec<Planned> = self.waiting.drain(..).chain(pending).collect();
+        let unsent: Vec<Planned<D::Prepared>> = self.waiting.drain(..).chain(pending).collect();
         unsent.into_iter().for_each(|planned| self.never_sent(planned, ctx));
         for open in self.clients.iter().flat_map(|client| &client.open_requests) {
             shutdown::count_lost(open, ctx);
@@ -371,14 +462,24 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
 }
 
 impl<D: Http, S: Source<D>> Requests<D, S> {
-    fn send(&mut self, bot: u32, planned: Planned, send_lag: SendLag, ctx: &mut BotContext<'_, D>) {
+    fn send(
+        &mut self,
+        bot: u32,
+        mut planned: Planned<D::Prepared>,
+        send_lag: SendLag,
+        ctx: &mut BotContext<'_, D>,
+    ) {
+        if let Some(again) = planned.again.take() {
+            return self.resend(bot, again, send_lag, ctx);
+        }
         let Some(connection) = self.clients[bot as usize].connection else {
             return ctx.not_sent(planned.chosen.op, planned.planned_ns);
         };
-        let (planned_ns, at_stop) = self.enter_at_stop(planned, ctx);
+        let (planned_ns, at_stop) = self.enter_at_stop(planned.planned_ns, ctx);
         let client = &mut self.clients[bot as usize];
         let tag = client.next_tag;
         client.next_tag = tag.wrapping_add(1);
+        let gap_ns = client.gap_ns(ctx.now_ns());
         let ready = self.source.ready(planned.chosen, &client.captured);
         let what = Outgoing { prepared: ready.as_ref(), tag };
         let sent = if S::is_recorded(planned.chosen) {
@@ -386,13 +487,28 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         } else {
             ctx.follow(connection, what).then_some(None)
         };
+        let prepared = (D::REOPENS && sent.is_some()).then(|| ready.as_ref().clone());
         let Some(id) = sent else {
             self.source.abandoned(planned.chosen);
             return self.try_again_later(bot, ctx);
         };
-        client.is_refused = false;
         let (chosen, sent_ns) = (planned.chosen, ctx.now_ns());
-        let open = OpenRequest { tag, id, chosen, hops: 0, sent_ns, has_begun: false, at_stop };
+        let open = OpenRequest {
+            tag,
+            id,
+            chosen,
+            hops: 0,
+            planned_ns,
+            sent_ns,
+            gap_ns,
+            has_begun: false,
+            at_stop,
+            prepared,
+            was_retried: false,
+            put_off_count: 0,
+        };
+        let client = &mut self.clients[bot as usize];
+        client.is_refused = false;
         client.open_requests.push(open);
         client.on_connection += 1;
         client.in_visit += 1;

@@ -30,7 +30,7 @@ use plan::{HttpBots, LeaderboardBots, LeaderboardProtocol, Scheme, WorkerPlan};
 use crate::ends;
 use crate::http::source::{Chosen, Source};
 use crate::http::templates::{CapturedVars, Ready, RequestContext, Shares};
-use crate::http::{counter_roles, errors};
+use crate::http::{counter_roles, errors, with_roles};
 use audit::Audit;
 use cheats::Cheats;
 use dialect::{Ask, Dialect, Json, Messages, Over, Written};
@@ -134,12 +134,13 @@ impl<D: Http> Source<D> for Leaderboard {
             LeaderboardProtocol::Http | LeaderboardProtocol::WebSocket => &[],
         };
         let causes = [&errors::CAUSES[..], &OWN_CAUSES, of_grpc].concat();
-        let counters = [&counter_roles()[..], &OWN_COUNTERS].concat();
+        let own = OWN_COUNTERS.map(|(name, role)| (name, Some(role)));
+        let counters = [&counter_roles::<D>()[..], &own].concat();
         let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
         let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
         ends::metric_names(&ops, &causes, &names, &[&errors::KINDS[..], &own].concat())
             .with_op_roles(&[(OPS[AUDIT], Role::Audit)])
-            .with_counter_roles(&counters)
+            .with_counter_roles(&with_roles(&counters))
     }
 
     fn new(settings: &LeaderboardBots, plan: &WorkerPlan) -> Self {

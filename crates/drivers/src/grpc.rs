@@ -110,6 +110,12 @@ pub struct Grpc(Http2);
 impl Http for Grpc {
     type Prepared = Prepared;
 
+    const REOPENS: bool = true;
+
+    fn is_idempotent(prepared: &Prepared) -> bool {
+        Http2::is_idempotent(prepared)
+    }
+
     /// The path names the call, as `/package.Service/Method`; the body is the message. Headers are sent besides those that
     /// belong to gRPC.
     fn prepare(parts: &Parts<'_>) -> Prepared {

@@ -29,14 +29,25 @@ pub trait Http: for<'a> Driver<Send<'a> = Outgoing<'a, Self::Prepared>, Received
     /// A request in the form in which it is sent.
     type Prepared: Clone + fmt::Debug + 'static;
 
+    /// The protocol allows the server to close a connection between two requests, and the next request opens another.
+    const REOPENS: bool;
+
     /// Puts a request into that form.
     fn prepare(parts: &Parts<'_>) -> Self::Prepared;
+
+    /// Whether it may be sent once more where nothing says if it was carried out: its method is idempotent.
+    fn is_idempotent(prepared: &Self::Prepared) -> bool;
 
     /// What the body of the last answer is whose head has come, although its body may still be on its way. For the first look
     /// at a server, which has one request open.
     fn media(&self) -> Option<Media> {
         None
     }
+}
+
+/// Source: RFC 9110, section 9.2.2.
+pub(crate) fn is_idempotent(method: &str) -> bool {
+    matches!(method, "GET" | "HEAD" | "PUT" | "DELETE" | "OPTIONS" | "TRACE")
 }
 
 /// What a body is, as far as the first look at a server tells it apart.
@@ -143,6 +154,13 @@ pub enum Received<'d> {
     },
     /// a whole answer
     Answer(Answer<'d>),
+    /// the server said goodbye: the connection takes no further request, and those that it has taken are answered
+    Leaving,
+    /// with its goodbye the server said that it did not look at a request: it may be sent again on another connection
+    PutOff {
+        /// of the request
+        tag: u32,
+    },
     /// a message that is no answer to any request
     Unpaired {
         /// the message

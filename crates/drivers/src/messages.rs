@@ -44,6 +44,13 @@ pub struct Messages {
 impl Http for Messages {
     type Prepared = Prepared;
 
+    /// A WebSocket stays until one side says otherwise.
+    const REOPENS: bool = false;
+
+    fn is_idempotent(_: &Prepared) -> bool {
+        false
+    }
+
     /// Of the parts only the body counts, which is the message, and the envelope, which has to be there.
     fn prepare(parts: &Parts<'_>) -> Prepared {
         let none = || Arc::new(Envelope { id: None, error: None });

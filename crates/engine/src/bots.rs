@@ -52,6 +52,17 @@ pub trait Bots: Sized + 'static {
     /// An instant asked for with `BotContext::at` has come.
     fn due(&mut self, bot: u32, what: u32, planned_ns: u64, ctx: &mut BotContext<'_, Self::Driver>);
 
+    /// A connection that stood is about to end, and the replies that are owed on it with it; those that the bots keep
+    /// (`BotContext::keep`) go on. `closed` follows.
+    fn ending(
+        &mut self,
+        _connection: ConnectionId,
+        _bot: u32,
+        _why: &Closed,
+        _ctx: &mut BotContext<'_, Self::Driver>,
+    ) {
+    }
+
     /// A connection ended that the bot did not close itself, or never opened.
     fn closed(
         &mut self,

@@ -102,6 +102,23 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.follow(connection, what)
     }
 
+    /// Takes a request off its connection: its reply stays owed until it is sent again (`resend`) or given up (`lose`).
+    /// False: the kernel never took it, nothing is owed, and it is as if it had not been sent.
+    pub fn keep(&mut self, request: RequestId) -> bool {
+        self.state.keep(request)
+    }
+
+    /// Sends a request that was kept once more, on another connection. It stays the same message, planned and sent when it
+    /// was. False: the connection takes it no longer.
+    pub fn resend(&mut self, request: RequestId, connection: ConnectionId, what: D::Send<'_>) -> bool {
+        self.state.resend(request, connection, what)
+    }
+
+    /// No reply will come to a request that was kept. After the hold it is unanswered instead.
+    pub fn lose(&mut self, request: RequestId) {
+        self.state.lose(request);
+    }
+
     /// A planned message finds all connections busy. Its send lag is recorded now: it says whether this worker noticed
     /// in time. How long the message then waits for a connection is the server's doing and is part of its response time.
     /// It is sent with `SendLag::Recorded`.

@@ -26,6 +26,7 @@ pub(crate) use self::connections::{ConnectionState, ConnectionTable};
 pub(crate) use self::recorder::Recorder;
 pub(crate) use self::requests::PendingRequests;
 pub use self::requests::RequestId;
+use self::requests::RequestList;
 pub use self::sending::SendLag;
 pub(crate) use self::sending::{Owes, Unsent};
 use crate::context::MEETING_POINTS;
@@ -64,6 +65,8 @@ pub struct Shared {
 pub(crate) struct WorkerState<D: Driver> {
     pub(crate) connections: ConnectionTable<D>,
     pub(crate) requests: PendingRequests,
+    /// replies that are owed by no connection, until their requests are sent again
+    kept: RequestList,
     pub(crate) recorder: Recorder,
     pub(crate) pacer: Pacer,
     /// connections with something to flush at the end of this turn
@@ -95,6 +98,7 @@ impl<D: Driver> WorkerState<D> {
         let room = plan.units as usize * 2 + 64;
         WorkerState {
             connections: ConnectionTable::with_capacity(room),
+            kept: RequestList::default(),
             requests: PendingRequests::new(interval.metric_names.ops.len()),
             recorder: Recorder::new(interval, plan),
             pacer: Pacer::with_capacity(room * 2),

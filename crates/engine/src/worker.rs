@@ -406,6 +406,9 @@ impl<B: Bots> Worker<B> {
     }
 
     fn end(&mut self, id: ConnectionId, why: Closed) {
+        if let Some(bot) = self.state.bot_of_open(id) {
+            self.bots.ending(id, bot, &why, &mut BotContext { state: &mut self.state });
+        }
         if let Some(bot) = self.state.connection_ended(id, &why) {
             self.bots.closed(id, bot, why, &mut BotContext { state: &mut self.state });
         }

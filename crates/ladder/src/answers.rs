@@ -10,7 +10,7 @@ mod goals;
 mod overload;
 mod shots;
 
-use measure::{Distribution, Measure, Quantile, Summary, Trial};
+use measure::{Distribution, Measure, Quantile, Role, Summary, Trial};
 use serde_json::{Map, Value, json};
 
 use crate::capacity::{Capacity, capacity, is_majority};
@@ -138,6 +138,7 @@ pub fn run_verdict(rungs: impl IntoIterator<Item = Verdict>) -> Verdict {
 pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
     let flow = trial.flow();
     let summary = |measure| trial.distribution(measure).summary();
+    let mut reopened = trial.counts(Role::Reopened);
     let hold_s = trial.hold.as_ref().map_or(0.0, |hold| hold.seconds());
     let ended_by = trial.hold.as_ref().map_or("the hold never began", |hold| hold.ended_by.as_str());
     let intended = judgement.evidence.intended.filter(|intended| *intended > 0.0);
@@ -173,6 +174,8 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         bytes_per_s: trial.bytes_per_s,
         connections: ConnectionFigures {
             counts: trial.connections.clone(),
+            reopened: reopened.next().filter(|count| *count > 0),
+            retried: reopened.next().filter(|count| *count > 0),
             handshake_ns: summary(Measure::Handshake),
         },
         response_ns: with_never(trial.distribution(Measure::Response), figures::never_answered(trial)),

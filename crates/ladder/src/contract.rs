@@ -390,6 +390,15 @@ pub struct ConnectionFigures {
     /// as they were counted
     #[serde(flatten)]
     pub counts: TrialConnections,
+    /// that the server closed between two requests and that were opened again when they were needed, in the hold; absent
+    /// where there were none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub reopened: Option<u64>,
+    /// requests that met such a close and were sent once more; absent where there were none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub retried: Option<u64>,
     /// to a usable connection
     pub handshake_ns: Option<Summary>,
 }

@@ -17,6 +17,7 @@ mod generator;
 mod lookups;
 mod own_lag;
 mod redirects;
+mod reopened;
 mod requests;
 mod rules;
 mod shutdown;
@@ -456,16 +457,22 @@ pub(crate) fn look(objective: &Objective, trial: &Trial, disturbance: &Disturban
     View { trial, fair: None, least: None, disturbance }.look(objective)
 }
 
-/// How the server ended, where it was told to; what it refused; what reads found; how many answers were redirects; how much of the hold was disturbed, by what, and which objectives were judged
+/// How the server ended, where it was told to; what it refused; what reads found; how many answers were redirects; which connections it closed; how much of the hold was disturbed, by what, and which objectives were judged
 /// without it.
 fn remark(case: &Case<'_>) -> Option<String> {
-    let parts: Vec<String> =
-        [shutdown::remark, cheats::remark, lookups::remark, redirects::remark, games::remark]
-            .iter()
-            .map(|remark| remark(case.trial))
-            .chain([disturbance_remark(case)])
-            .flatten()
-            .collect();
+    let parts: Vec<String> = [
+        shutdown::remark,
+        cheats::remark,
+        lookups::remark,
+        redirects::remark,
+        games::remark,
+        reopened::remark,
+    ]
+    .iter()
+    .map(|remark| remark(case.trial))
+    .chain([disturbance_remark(case)])
+    .flatten()
+    .collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

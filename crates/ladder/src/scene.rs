@@ -54,6 +54,8 @@ pub struct Scene {
     pub load_unit: LoadUnit,
     pub cell: BTreeMap<String, String>,
     pub connections: u64,
+    /// the server may close connections between two requests
+    pub reopens: bool,
     pub hold_s: u32,
     pub tick_period_ns: u64,
     /// late share of the server's ticks in second n of the hold; `None`: the server tells no ticks
@@ -93,6 +95,7 @@ impl Scene {
             load_unit: LoadUnit::Games,
             cell: BTreeMap::new(),
             connections: load as u64 * 2,
+            reopens: false,
             hold_s: 60,
             tick_period_ns: TICK_NS,
             late_share: Some(Box::new(|_| 0.03)),
@@ -248,7 +251,7 @@ impl Scene {
             connections: self.connections,
             tick_period_ns: self.tick_period_ns,
             cell: self.cell.clone(),
-            metric_names: names(),
+            metric_names: if self.reopens { names().with_counter_roles(&REOPENED) } else { names() },
         }
     }
 
@@ -391,6 +394,10 @@ pub fn event(at_s: u32, kind: &str, text: &str) -> Event {
     Event { at_ns: u64::from(at_s) * SECOND_NS, kind: kind.to_owned(), text: text.to_owned() }
 }
 
+/// What these counters are for only where `reopens` says so.
+const REOPENED: [(&str, Role); 3] =
+    [("reopened", Role::Reopened), ("retried", Role::Reopened), ("closing", Role::Reopened)];
+
 fn names() -> Arc<MetricNames> {
     let phases: Vec<String> = (0..16).map(|bin| format!("phase_{bin:02}")).collect();
     let counters = ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str));
@@ -401,7 +408,8 @@ fn names() -> Arc<MetricNames> {
     let redirects = ["right_answers", "redirects"].map(|name| (name, Role::Redirects));
     let further: Vec<(&str, Role)> =
         shutdown.into_iter().chain(cheats).chain(lookups).chain(games).chain(redirects).collect();
-    let counters: Vec<&str> = counters.chain(further.iter().map(|(name, _)| *name)).collect();
+    let counters: Vec<&str> =
+        counters.chain(further.iter().map(|(name, _)| *name)).chain(REOPENED.map(|(name, _)| name)).collect();
     MetricNames::new(
         &["shot", "ask", "keep"],
         &[

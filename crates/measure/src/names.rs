@@ -70,6 +70,10 @@ pub enum Role {
     /// two counters of answers over HTTP that were right, in this order: all of them, and those of them that were redirects
     /// that were not followed
     Redirects,
+    /// three counters of a protocol whose connections a server may close between two requests, in this order: those that were
+    /// opened again when they were needed, requests that were sent once more because they met the close, and answers with
+    /// which the server ended its connection
+    Reopened,
 }
 
 /// The names behind the indices of an interval, fixed for one kind of bots and stored with each trial.

@@ -69,7 +69,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         self.go_on(connection, bot, answer.closes, !is_right, at_ns, ctx);
     }
 
-    fn take_open(&mut self, bot: u32, at: usize) -> OpenRequest {
+    pub(super) fn take_open(&mut self, bot: u32, at: usize) -> OpenRequest<D::Prepared> {
         self.open_count -= 1;
         self.clients[bot as usize].open_requests.swap_remove(at)
     }
@@ -118,9 +118,19 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     ) {
         let client = &mut self.clients[bot as usize];
         client.was_answered = true;
+        client.idle_from_ns = at_ns;
         client.failures = if has_failed { client.failures + 1 } else { 0 };
         let failures = client.failures;
         let is_left = self.leaves(bot);
+        let lapses = closes && self.may_lapse() && !is_left;
+        if lapses {
+            self.count_closing(ctx);
+        }
+        if lapses && !self.clients[bot as usize].open_requests.is_empty() {
+            // What the server has taken is answered.
+            self.clients[bot as usize].is_leaving = true;
+            return;
+        }
         let is_over = closes || !self.http.keep_alive || is_left;
         if is_over {
             // Other requests that were open on it are lost with it, and recorded as lost when it is closed.
@@ -128,6 +138,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
             ctx.close(connection);
         }
         match self.http.model {
+            HttpModel::Open { .. } if lapses => self.lapse(bot, ctx),
             HttpModel::Open { .. } => {
                 if is_over && self.http.keep_alive {
                     self.come_back_later(bot, 0, ctx);
@@ -136,12 +147,15 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
                 }
             }
             HttpModel::Closed { think_ns } => {
+                if lapses {
+                    self.lapse(bot, ctx);
+                }
                 if ctx.drains() || self.has_left(bot, ctx) {
                     return;
                 }
                 // Who was rejected does not come back at once; that would be a storm of its own making.
                 let pause_ns = think_ns + COME_BACK_NS * failures.min(COME_BACK_STEPS_MAX);
-                if is_over && self.http.keep_alive && !is_left {
+                if is_over && self.http.keep_alive && !is_left && !lapses {
                     return self.come_back_later(bot, failures, ctx);
                 }
                 if pause_ns > 0 {
@@ -149,8 +163,8 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
                     return ctx.at(at_ns + pause_ns, bot, NEXT_REQUEST);
                 }
                 let chosen = self.source.choose();
-                let planned = Planned { planned_ns: at_ns, chosen };
-                if self.http.keep_alive && !is_left {
+                let planned = Planned::new(at_ns, chosen);
+                if self.http.keep_alive && !is_left && !lapses {
                     self.send(bot, planned, SendLag::Unrecorded, ctx);
                 } else {
                     self.open_for(bot, planned, ctx);
@@ -167,7 +181,8 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         let now_ns = ctx.now_ns();
         for bot in 0..self.clients.len() {
             let client = &mut self.clients[bot];
-            let is_late = |open: &OpenRequest| now_ns.saturating_sub(open.sent_ns) > self.http.timeout_ns;
+            let is_late =
+                |open: &OpenRequest<D::Prepared>| now_ns.saturating_sub(open.sent_ns) > self.http.timeout_ns;
             let Some(late) = client.open_requests.iter().find(|open| is_late(open)) else { continue };
             let is_recorded = late.id.is_some();
             let cause = if late.has_begun { errors::NEVER_ENDED } else { errors::NO_ANSWER };

@@ -35,13 +35,13 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         let mut opening = self.pending_count;
         for bot in 0..self.clients.len() as u32 {
             let client = &self.clients[bot as usize];
-            let is_idle = client.is_open && client.open_requests.is_empty();
+            let is_idle = client.is_open && !client.is_leaving && client.open_requests.is_empty();
             let can_open = client.connection.is_none() && client.pending.is_none() && opening < OPENED_MOST;
             if !is_idle && !can_open {
                 continue;
             }
             let Some(chosen) = self.source.audit() else { break };
-            let planned = Planned { planned_ns: ctx.now_ns(), chosen };
+            let planned = Planned::new(ctx.now_ns(), chosen);
             if is_idle {
                 self.send(bot, planned, SendLag::Unrecorded, ctx);
             } else {

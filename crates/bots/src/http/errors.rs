@@ -8,7 +8,7 @@ use crate::ends;
 pub use crate::ends::shown;
 
 /// The causes, in the order of their indices.
-pub const CAUSES: [&str; 24] = [
+pub const CAUSES: [&str; 25] = [
     "rejected (429, 503)",
     "status 4xx",
     "status 5xx",
@@ -22,6 +22,7 @@ pub const CAUSES: [&str; 24] = [
     "redirect loop",
     "redirect elsewhere",
     "unpaired reply",
+    "closed by the server as the request was sent: its idle timeout is shorter than the gap between requests",
     "not http",
     "broken status line",
     "broken header",
@@ -58,7 +59,9 @@ pub const REDIRECT_LOOP: usize = 10;
 pub const REDIRECT_ELSEWHERE: usize = 11;
 /// to no request, or to one that was answered
 pub const UNPAIRED: usize = 12;
-const FIRST_FAULT: usize = 13;
+/// a request that may not be repeated met the close of an idle connection
+pub const CLOSED_AS_SENT: usize = 13;
+const FIRST_FAULT: usize = 14;
 
 /// The cause behind a status that is not right.
 pub fn of_status(status: u16) -> usize {

@@ -25,14 +25,9 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     }
 
     /// Gives a planned request to a free client, or lets it wait for one.
-    pub(super) fn dispatch(&mut self, planned: Planned, ctx: &mut BotContext<'_, D>) {
-        while let Some(bot) = self.free.pop_front() {
-            let client = &mut self.clients[bot as usize];
-            client.is_queued = false;
-            if !self.has_room(bot) {
-                continue;
-            }
-            if !self.http.keep_alive {
+    pub(super) fn dispatch(&mut self, planned: Planned<D::Prepared>, ctx: &mut BotContext<'_, D>) {
+        if let Some(bot) = self.next_free() {
+            if !self.http.keep_alive || self.is_lapsed(bot) {
                 return self.open_for(bot, planned, ctx);
             }
             self.send(bot, planned, SendLag::Unrecorded, ctx);
@@ -52,11 +47,24 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         }
     }
 
+    /// The client that has been free for longest.
+    pub(super) fn next_free(&mut self) -> Option<u32> {
+        while let Some(bot) = self.free.pop_front() {
+            self.clients[bot as usize].is_queued = false;
+            if self.has_room(bot) {
+                return Some(bot);
+            }
+        }
+        None
+    }
+
     fn has_room(&self, bot: u32) -> bool {
         let client = &self.clients[bot as usize];
-        if self.http.keep_alive {
+        if self.is_lapsed(bot) {
+            true
+        } else if self.http.keep_alive {
             let has_stream = client.open_requests.len() < self.http.streams as usize;
-            client.is_open && has_stream && !self.is_spent(client)
+            client.is_open && !client.is_leaving && has_stream && !self.is_spent(client)
         } else {
             client.connection.is_none() && client.pending.is_none()
         }
@@ -73,7 +81,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     pub(super) fn is_free(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         while self.has_room(bot) {
             let Some(planned) = self.waiting.pop_front() else { break };
-            if self.http.keep_alive {
+            if self.http.keep_alive && !self.is_lapsed(bot) {
                 self.send(bot, planned, SendLag::Recorded, ctx);
             } else {
                 self.connect_for(bot, planned, ctx);

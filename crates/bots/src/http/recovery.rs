@@ -68,8 +68,9 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         if ctx.now_ns() < recover_ns.saturating_add(WAITS_MOST_NS) {
             return;
         }
-        while let Some(&planned) = self.waiting.front().filter(|planned| planned.planned_ns < recover_ns) {
-            self.waiting.pop_front();
+        while self.waiting.front().is_some_and(|planned| planned.planned_ns < recover_ns)
+            && let Some(planned) = self.waiting.pop_front()
+        {
             self.never_sent(planned, ctx);
         }
     }

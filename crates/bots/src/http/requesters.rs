@@ -14,12 +14,17 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     }
 
     /// A connection for one request. Its send lag ends here: how long the connection takes is the server's doing.
-    pub(super) fn open_for(&mut self, bot: u32, planned: Planned, ctx: &mut BotContext<'_, D>) {
+    pub(super) fn open_for(&mut self, bot: u32, planned: Planned<D::Prepared>, ctx: &mut BotContext<'_, D>) {
         ctx.waits(planned.planned_ns);
         self.connect_for(bot, planned, ctx);
     }
 
-    pub(super) fn connect_for(&mut self, bot: u32, planned: Planned, ctx: &mut BotContext<'_, D>) {
+    pub(super) fn connect_for(
+        &mut self,
+        bot: u32,
+        planned: Planned<D::Prepared>,
+        ctx: &mut BotContext<'_, D>,
+    ) {
         self.clients[bot as usize].pending = Some(planned);
         self.pending_count += 1;
         self.open(bot, ctx);
@@ -39,7 +44,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     }
 
     /// True when a client sends nothing more on its connection: its visit is over, or it is to open another.
-    pub(super) fn is_spent(&self, client: &Client) -> bool {
+    pub(super) fn is_spent(&self, client: &Client<D::Prepared>) -> bool {
         let plan::Visit { requests, reconnect_after } = self.http.visit;
         let is_over = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
         // What reads back afterwards is no visit.
@@ -77,6 +82,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         }
         client.is_open = false;
         client.is_refused = false;
+        client.is_leaving = false;
         client.connection.take()
     }
 
@@ -104,11 +110,14 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         if self.clients[bot as usize].connection.is_some() || self.has_left(bot, ctx) {
             return;
         }
-        if self.http.keep_alive {
+        // A requester that cannot be connected again goes on asking, or a server that has gone would pass for one that is
+        // asked nothing.
+        let asks_again = D::REOPENS && self.stream.is_none() && self.clients[bot as usize].has_stood;
+        if self.http.keep_alive && !asks_again {
             self.open(bot, ctx);
         } else {
             let chosen = self.source.choose();
-            self.open_for(bot, Planned { planned_ns: ctx.now_ns(), chosen }, ctx);
+            self.open_for(bot, Planned::new(ctx.now_ns(), chosen), ctx);
         }
     }
 }

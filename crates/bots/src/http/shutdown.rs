@@ -49,24 +49,32 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
 
     /// A request is sent now. Returns from when it counts as planned: what waited for a connection when the subject was told
     /// to end has not reached it, and says nothing about the load before.
-    pub(super) fn enter_at_stop(&self, planned: Planned, ctx: &mut BotContext<'_, D>) -> (u64, AtStop) {
+    pub(super) fn enter_at_stop(&self, planned_ns: u64, ctx: &mut BotContext<'_, D>) -> (u64, AtStop) {
         let stops_ns = ctx.subject_stops_ns();
         // What reads back is no load.
         if ctx.now_ns() < stops_ns || self.has_met {
-            return (planned.planned_ns, AtStop::Untouched);
+            return (planned_ns, AtStop::Untouched);
         }
         let at_stop = if self.has_noted_stop { AtStop::Later } else { AtStop::Untouched };
         ctx.count(LATER, u64::from(self.has_noted_stop));
-        (planned.planned_ns.max(stops_ns), at_stop)
+        (planned_ns.max(stops_ns), at_stop)
     }
 
     /// A request that was planned never left.
-    pub(super) fn never_sent(&mut self, planned: Planned, ctx: &mut BotContext<'_, D>) {
-        let (planned_ns, at_stop) = self.enter_at_stop(planned, ctx);
+    pub(super) fn never_sent(&mut self, planned: Planned<D::Prepared>, ctx: &mut BotContext<'_, D>) {
+        if let Some((open, id)) = planned.again.as_ref().and_then(|open| Some((open, open.id?))) {
+            // It left once, and its reply is owed.
+            count_lost(open, ctx);
+            ctx.lose(id);
+            return self.source.abandoned(planned.chosen);
+        }
+        let (planned_ns, at_stop) = self.enter_at_stop(planned.planned_ns, ctx);
         if at_stop == AtStop::Later {
             ctx.count(LATER_REFUSED, 1);
         }
-        ctx.not_sent(planned.chosen.op, planned_ns);
+        if S::is_recorded(planned.chosen) {
+            ctx.not_sent(planned.chosen.op, planned_ns);
+        }
         self.source.abandoned(planned.chosen);
     }
 
@@ -81,14 +89,18 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
 }
 
 /// A whole response has come.
-pub(super) fn count_answer<D: Http>(open: &OpenRequest, status: u16, ctx: &mut BotContext<'_, D>) {
+pub(super) fn count_answer<D: Http>(
+    open: &OpenRequest<D::Prepared>,
+    status: u16,
+    ctx: &mut BotContext<'_, D>,
+) {
     if status == UNAVAILABLE {
         count_lost(open, ctx);
     }
 }
 
 /// None will come.
-pub(super) fn count_lost<D: Http>(open: &OpenRequest, ctx: &mut BotContext<'_, D>) {
+pub(super) fn count_lost<D: Http>(open: &OpenRequest<D::Prepared>, ctx: &mut BotContext<'_, D>) {
     match open.at_stop {
         AtStop::Untouched => {}
         AtStop::UnderWay => ctx.count(DROPPED, 1),

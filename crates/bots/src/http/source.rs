@@ -8,7 +8,7 @@ use measure::MetricNames;
 use plan::{HttpBots, WorkerPlan, WorkloadSettings};
 
 use super::templates::{CapturedVars, Ready, RequestTemplates};
-use super::{counter_roles, errors};
+use super::{counter_roles, errors, with_roles};
 use crate::ends;
 
 /// A request that was chosen: its operation, and what its source knows it by.
@@ -101,9 +101,10 @@ impl<D: Http> Source<D> for RequestTemplates<D::Prepared> {
 
     fn metric_names(http: &HttpBots) -> Arc<MetricNames> {
         let ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
-        let counters = counter_roles();
+        let counters = counter_roles::<D>();
         let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
-        ends::metric_names(&ops, &errors::CAUSES, &names, &errors::KINDS).with_counter_roles(&counters)
+        ends::metric_names(&ops, &errors::CAUSES, &names, &errors::KINDS)
+            .with_counter_roles(&with_roles(&counters))
     }
 
     fn new(http: &HttpBots, plan: &WorkerPlan) -> Self {

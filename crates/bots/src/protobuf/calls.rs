@@ -24,7 +24,7 @@ use crate::http::source::{Chosen, Source};
 use crate::http::templates::{
     CapturedTexts, CapturedVars, Ready, RequestContext, Shares, Texts, Why, check_bytes, check_json,
 };
-use crate::http::{counter_roles, errors};
+use crate::http::{counter_roles, errors, with_roles};
 
 /// Behind the causes of HTTP.
 const WRONG_FIELD: usize = errors::CAUSES.len();
@@ -119,11 +119,11 @@ impl<D: Http> Source<D> for Calls<D> {
             ProtobufOver::WebSocket(_) => &[],
         };
         let causes = [&errors::CAUSES[..], &OWN_CAUSES, of_grpc].concat();
-        let counters = counter_roles();
+        let counters = counter_roles::<D>();
         let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
         let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
         ends::metric_names(&ops, &causes, &names, &[&errors::KINDS[..], &own].concat())
-            .with_counter_roles(&counters)
+            .with_counter_roles(&with_roles(&counters))
     }
 
     fn new(settings: &ProtobufBots, plan: &WorkerPlan) -> Self {

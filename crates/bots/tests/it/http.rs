@@ -1,5 +1,6 @@
 //! Requests against planted servers in virtual time. Servers with exactly known percentiles are in `crates/truth`.
 
+mod reopen;
 mod visits;
 
 use bots::http::Requests;

@@ -45,12 +45,18 @@ pub struct Http1 {
 impl Http for Http1 {
     type Prepared = Prepared;
 
+    const REOPENS: bool = true;
+
     fn prepare(parts: &Parts<'_>) -> Prepared {
         Prepared(Rc::new(Request::new(parts)))
     }
 
     fn media(&self) -> Option<Media> {
         self.exchange.media()
+    }
+
+    fn is_idempotent(prepared: &Prepared) -> bool {
+        prepared.0.is_idempotent
     }
 }
 

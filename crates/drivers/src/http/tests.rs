@@ -96,7 +96,10 @@ impl<D: Http> Client<D> {
                         self.ended = Some(Closed::Broken(broken));
                         return Ok(told);
                     }
-                    Ok(Received::Unpaired { .. }) => unreachable!("answers have requests"),
+                    Ok(Received::Leaving) => {}
+                    Ok(Received::Unpaired { .. } | Received::PutOff { .. }) => {
+                        unreachable!("answers have requests")
+                    }
                     Ok(Received::Began { tag }) => {
                         assert!(!began.contains(&tag), "an answer begins once");
                         began.push(tag);

@@ -2,7 +2,7 @@
 //!
 //! Answers come in any order and carry the tags of their requests. Not the hot path: the `h2` crate does the protocol,
 //! and allocates for each request. A stream that the server resets ends the connection for its bots, with what the
-//! protocol says of it as last words; a request that it puts off with its goodbye ends with the connection.
+//! protocol says of it as last words. A goodbye without an error is told, and so is each request that it puts off.
 //! Not here: pushes (refused in our settings), priorities, trailers (read and dropped).
 
 pub mod request;
@@ -52,12 +52,18 @@ pub struct Http2 {
 impl Http for Http2 {
     type Prepared = Prepared;
 
+    const REOPENS: bool = true;
+
     fn prepare(parts: &Parts<'_>) -> Prepared {
         Prepared(Rc::new(Request::new(parts)))
     }
 
     fn media(&self) -> Option<Media> {
         self.talk.media()
+    }
+
+    fn is_idempotent(prepared: &Prepared) -> bool {
+        prepared.0.is_idempotent
     }
 }
 

@@ -31,7 +31,9 @@ fn told(received: Result<Received<'_>, Broken>) -> Told {
     match received {
         Ok(Received::Answer(answer)) => Told::Answer(answer.tag, answer.status),
         Ok(Received::Unpaired { .. }) => Told::Unpaired,
-        Ok(Received::Began { .. }) => panic!("nothing is said of replies that begin"),
+        Ok(Received::Began { .. } | Received::Leaving | Received::PutOff { .. }) => {
+            panic!("nothing is said of replies that begin")
+        }
         Err(broken) => Told::Broken(broken),
     }
 }

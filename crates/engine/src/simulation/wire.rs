@@ -82,6 +82,26 @@ impl Exchanges {
         (u32::from_le_bytes(tag.try_into().unwrap_or_default()), path)
     }
 
+    /// An answer with which the server ends the connection.
+    pub fn last_answer(tag: u32, status: u16, body: &[u8]) -> Vec<u8> {
+        Exchanges::answer(tag, status | CLOSES, body)
+    }
+
+    /// The first byte of an answer to the request with that tag.
+    pub fn began(tag: u32) -> Vec<u8> {
+        Exchanges::answer(tag, BEGAN, b"")
+    }
+
+    /// The server's goodbye.
+    pub fn leaving() -> Vec<u8> {
+        Exchanges::answer(0, LEAVING, b"")
+    }
+
+    /// With its goodbye the server says that it did not look at the request with that tag.
+    pub fn put_off(tag: u32) -> Vec<u8> {
+        Exchanges::answer(tag, PUT_OFF, b"")
+    }
+
     /// An answer to the request with that tag.
     pub fn answer(tag: u32, status: u16, body: &[u8]) -> Vec<u8> {
         [&tag.to_le_bytes()[..], &status.to_le_bytes(), body].concat()
@@ -90,6 +110,11 @@ impl Exchanges {
 
 const TAG_BYTES: usize = size_of::<u32>();
 const STATUS_BYTES: usize = size_of::<u16>();
+/// In place of a status, or beside it.
+const CLOSES: u16 = 0x8000;
+const BEGAN: u16 = 1;
+const LEAVING: u16 = 2;
+const PUT_OFF: u16 = 3;
 
 impl Freight for Exchanges {
     type Send<'a> = Outgoing<'a, String>;
@@ -102,13 +127,20 @@ impl Freight for Exchanges {
     fn received(bytes: &[u8]) -> http::Received<'_> {
         let (tag, rest) = Exchanges::request(bytes);
         let (status, body) = rest.split_at(STATUS_BYTES);
+        let status = u16::from_le_bytes(status.try_into().unwrap_or_default());
+        match status {
+            BEGAN => return http::Received::Began { tag },
+            LEAVING => return http::Received::Leaving,
+            PUT_OFF => return http::Received::PutOff { tag },
+            _ => {}
+        }
         http::Received::Answer(Answer {
             tag,
-            status: u16::from_le_bytes(status.try_into().unwrap_or_default()),
+            status: status & !CLOSES,
             body,
             body_bytes: body.len() as u64,
             location: None,
-            closes: false,
+            closes: status & CLOSES != 0,
             grpc: None,
         })
     }
@@ -117,8 +149,15 @@ impl Freight for Exchanges {
 impl Http for Wire<Exchanges> {
     type Prepared = String;
 
+    const REOPENS: bool = true;
+
     fn prepare(parts: &Parts<'_>) -> String {
         parts.path.to_owned()
+    }
+
+    /// The bytes of a request have no method; a path says that it stands for one that may not be repeated.
+    fn is_idempotent(path: &String) -> bool {
+        !path.starts_with("/once")
     }
 }
 

@@ -48,6 +48,12 @@ impl<D: Driver> WorkerState<D> {
         Some(bot)
     }
 
+    /// The bot of a connection that stands and that it did not close.
+    pub(crate) fn bot_of_open(&mut self, id: ConnectionId) -> Option<u32> {
+        let connection = self.connections.get_mut(id)?;
+        matches!(connection.state, ConnectionState::Open(_)).then_some(connection.bot)
+    }
+
     /// Removes a connection that has ended. Returns its bot when the bot does not know yet.
     pub(crate) fn connection_ended(&mut self, id: ConnectionId, why: &Closed) -> Option<u32> {
         let bot = self.connections.get_mut(id)?.bot;

@@ -123,6 +123,22 @@ impl PendingRequests {
         self.open[usize::from(request.op)][request.phase as usize] += 1;
     }
 
+    /// Moves a request from the list of one connection to that of another.
+    pub(super) fn move_to(&mut self, from: &mut RequestList, to: &mut RequestList, id: RequestId) {
+        self.unlink(from, id);
+        let request = &mut self.slots[id.index as usize];
+        (request.earlier, request.later) = (to.latest, NO_REQUEST);
+        if let Some(before) = self.slots.get_mut(to.latest as usize) {
+            before.later = id.index;
+        }
+        to.latest = id.index;
+    }
+
+    /// Says on which connection its reply is owed now.
+    pub(super) fn set_connection(&mut self, id: RequestId, connection: ConnectionId) {
+        self.slots[id.index as usize].connection = connection;
+    }
+
     /// Removes a request that was sent and is answered, failed or lost.
     #[inline]
     pub(super) fn finish(&mut self, list: &mut RequestList, id: RequestId) -> PendingRequest {
@@ -143,9 +159,17 @@ impl PendingRequests {
 
     #[inline]
     fn remove(&mut self, list: &mut RequestList, id: RequestId) -> PendingRequest {
+        self.unlink(list, id);
         let request = &mut self.slots[id.index as usize];
         request.is_free = true;
         let request = *request;
+        self.free.push(id.index);
+        request
+    }
+
+    #[inline]
+    fn unlink(&mut self, list: &mut RequestList, id: RequestId) {
+        let request = self.slots[id.index as usize];
         // A connection has no slot of the number `NO_REQUEST`: there are never so many.
         if let Some(before) = self.slots.get_mut(request.earlier as usize) {
             before.later = request.later;
@@ -154,8 +178,6 @@ impl PendingRequests {
             Some(after) => after.earlier = request.earlier,
             None => list.latest = request.earlier,
         }
-        self.free.push(id.index);
-        request
     }
 }
 

@@ -135,6 +135,47 @@ impl<D: Driver> WorkerState<D> {
         true
     }
 
+    /// Takes a request off its connection. False: it never left, and is forgotten.
+    pub(crate) fn keep(&mut self, id: RequestId) -> bool {
+        let Some(&PendingRequest { connection, sent_ns, .. }) = self.requests.get(id) else { return false };
+        let Some(connection) = self.connections.get_mut(connection) else { return false };
+        if sent_ns.is_none() {
+            if let Some(at) = connection.unsent.iter().position(|message| message.owes == Owes::Reply(id)) {
+                connection.unsent.remove(at);
+                connection.tried = connection.tried.saturating_sub(usize::from(at < connection.tried));
+            }
+            self.requests.cancel(&mut connection.requests, id);
+            return false;
+        }
+        self.requests.move_to(&mut connection.requests, &mut self.kept, id);
+        true
+    }
+
+    /// Sends a kept request on another connection, which owes its reply from now on.
+    pub(crate) fn resend(&mut self, id: RequestId, to: ConnectionId, what: D::Send<'_>) -> bool {
+        if self.requests.get(id).is_none() || !self.follow(to, what) {
+            return false;
+        }
+        let Some(connection) = self.connections.get_mut(to) else { return false };
+        self.requests.move_to(&mut self.kept, &mut connection.requests, id);
+        self.requests.set_connection(id, to);
+        true
+    }
+
+    /// Gives a kept request its outcome.
+    pub(crate) fn lose(&mut self, id: RequestId) {
+        if self.requests.get(id).is_none() {
+            return;
+        }
+        if self.drains() {
+            let request = self.requests.leave_open(&mut self.kept, id);
+            self.recorder.unanswered(&request, self.now_ns);
+        } else {
+            let request = self.requests.finish(&mut self.kept, id);
+            self.recorder.lost(&request);
+        }
+    }
+
     /// Enters a reply that is owed by a connection although nothing was sent for it; it counts as sent at `sent_ns`.
     /// `None`: the connection has ended.
     pub(crate) fn expect(

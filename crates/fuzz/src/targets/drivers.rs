@@ -226,7 +226,9 @@ fn http1_talk(parts: &Parts<'_>, pieces: &[&[u8]], buffer: &mut ReadBuffer) -> (
                 Ok(None) => break,
                 // When an answer begins depends on the reads; that and how it is ended does not.
                 Ok(Some(http::Received::Began { .. })) => {}
-                Ok(Some(http::Received::Unpaired { .. })) => panic!("an answer of HTTP/1.1 has its request"),
+                Ok(Some(
+                    http::Received::Unpaired { .. } | http::Received::Leaving | http::Received::PutOff { .. },
+                )) => panic!("an answer of HTTP/1.1 has its request"),
                 Ok(Some(http::Received::Answer(answer))) => {
                     assert!(answer.body.is_empty() || answer.body.len() as u64 == answer.body_bytes);
                     told.push(format!("{answer:?}"));

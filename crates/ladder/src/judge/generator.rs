@@ -4,7 +4,7 @@ use measure::{ErrorKind, Measure, Quantile, Trial};
 
 use super::own_lag::{self, AllTheSame};
 use super::rules::{OFFERED_SHARE_LEAST, most, open_throughout};
-use super::{Case, Intended, Ruling, Terms, Verdict, tightest};
+use super::{Case, Intended, Ruling, Terms, Verdict, reopened, tightest};
 use crate::figures;
 use crate::wording::{show_bytes, show_ns, show_number, show_share};
 
@@ -96,7 +96,15 @@ pub(super) fn no_room(case: &Case<'_>) -> Option<Ruling> {
 /// Messages that the plan meant to offer over the connections that stood: those of a bot that the server rejected
 /// are missing because of the server.
 pub(super) fn intended(case: &Case<'_>) -> Option<f64> {
-    let open_share = figures::open_share(case.trial).unwrap_or(1.0).min(1.0);
+    let connections = &case.trial.connections;
+    let open_share = match figures::open_share(case.trial) {
+        // A request opens the connection that it needs.
+        Some(_) if reopened::is_allowed(case.trial) => {
+            connections.opened_in_ramp as f64 / connections.asked as f64
+        }
+        share => share.unwrap_or(1.0),
+    };
+    let open_share = open_share.min(1.0);
     let seconds = figures::counted_seconds(case.trial)?;
     Some(match case.terms.intended? {
         Intended::PerSecond(rate) => open_share * rate * seconds,

@@ -8,7 +8,7 @@ use measure::trial::kind;
 use measure::{Books, ErrorKind, HostSecond, Role, Trial};
 
 use super::views::{Over, Seen};
-use super::{Asked, Case, Ruling, Verdict, generator};
+use super::{Asked, Case, Ruling, Verdict, generator, reopened};
 use crate::figures;
 use crate::objective::Objective;
 use crate::steady::Steadiness;
@@ -154,6 +154,13 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
     let asked = connections.asked;
     let open = open_throughout(trial);
     if open as f64 >= OPEN_SHARE_LEAST * asked as f64 {
+        return None;
+    }
+    // A server of HTTP may close a connection between two requests; it is to blame for those that cannot be opened.
+    let failed: u64 = connections.failed.values().sum();
+    let cannot_open = failed as f64 > (1.0 - OPEN_SHARE_LEAST) * connections.attempts as f64
+        || (open_in_ramp(trial) as f64) < OPEN_SHARE_LEAST * asked as f64;
+    if reopened::is_allowed(trial) && !cannot_open {
         return None;
     }
     let told = [

@@ -107,13 +107,14 @@ pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let hold = trial.hold.as_ref()?;
     let is_owed = trial.hold_seconds().any(|second| second.flow.answered > 0 || second.flow.open_before > 0);
-    if !is_owed || trial.hold_seconds().all(|second| second.flow.open_before == 0) {
+    let asked = |second: &Second| second.flow.open_before + second.flow.not_sent > 0;
+    if !is_owed || !trial.hold_seconds().any(asked) {
         return None;
     }
-    // Answered, failed: it replied. Seconds in which it owed nothing are no silence.
+    // Answered, failed: it replied. Seconds in which it owed nothing and could be asked are no silence.
     let replied = |second: &Second| {
         second.flow.answered + second.flow.failed > 0
-            || (second.flow.open_before == 0 && second.flow.open_after == 0)
+            || second.flow.open_before + second.flow.open_after + second.flow.not_sent == 0
     };
     let last = trial.hold_seconds().last()?;
     let from = stopped(trial, replied)?;

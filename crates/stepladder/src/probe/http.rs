@@ -137,7 +137,12 @@ async fn attempt<D: Http>(
         loop {
             while let Some(received) = socket.next(&mut buffer) {
                 match received {
-                    Ok(Received::Began { .. } | Received::Unpaired { .. }) => {}
+                    Ok(
+                        Received::Began { .. }
+                        | Received::Leaving
+                        | Received::Unpaired { .. }
+                        | Received::PutOff { .. },
+                    ) => {}
                     Ok(Received::Answer(answer)) => {
                         let media = socket.media().unwrap_or(Media::Other);
                         return answered(templates, index, &answer, media);

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::io::Write;
 
 use super::head::Memo;
-use crate::http::{Parts, harmless};
+use crate::http::{Parts, harmless, is_idempotent};
 
 /// A request, encoded.
 #[derive(Debug)]
@@ -21,6 +21,8 @@ pub struct Request {
     pub(super) free_bytes: usize,
     /// it is the last on its connection
     pub closes: bool,
+    /// it may be sent once more where nothing says if it was carried out
+    pub is_idempotent: bool,
     /// the head of the last answer to it, on whichever connection
     pub(super) memo: RefCell<Memo>,
 }
@@ -56,6 +58,7 @@ impl Request {
             body_cap: parts.body_cap(),
             free_bytes: parts.body_bytes_free(),
             closes: parts.closes(),
+            is_idempotent: is_idempotent(parts.method),
             memo: RefCell::default(),
         }
     }

@@ -51,7 +51,7 @@ fn hear(talk: &mut Talk, buffer: &mut ReadBuffer, told: &mut Vec<Told>) {
             Ok(Some(Received::Answer(answer))) => {
                 told.push(Ok((answer.tag, answer.status, answer.body.to_vec(), answer.grpc)));
             }
-            Ok(Some(Received::Began { .. } | Received::Unpaired { .. })) => {}
+            Ok(Some(_)) => {}
             Err(fault) => told.push(Err(format!("{fault:?}"))),
         }
     }

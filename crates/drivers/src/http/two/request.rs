@@ -5,7 +5,7 @@ use http::header::{HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Uri};
 
-use crate::http::{Parts, harmless};
+use crate::http::{Parts, harmless, is_idempotent};
 
 /// Headers that belong to a connection, which HTTP/2 forbids; `Host` became `:authority`.
 const LEFT_OUT: [&str; 7] = [
@@ -35,6 +35,8 @@ pub struct Request {
     pub free_bytes: usize,
     /// it is the last on its connection
     pub closes: bool,
+    /// it may be sent once more where nothing says if it was carried out
+    pub is_idempotent: bool,
     /// of gRPC: the answer has a status of its own, mostly in its trailers
     pub is_grpc: bool,
 }
@@ -49,6 +51,7 @@ impl Request {
             body_cap: parts.body_cap(),
             free_bytes: parts.body_bytes_free(),
             closes: parts.closes(),
+            is_idempotent: is_idempotent(parts.method),
             is_grpc: parts.header("content-type").is_some_and(|value| value.starts_with("application/grpc")),
         }
     }

@@ -46,6 +46,8 @@ pub struct Talk {
     end: Option<End>,
     /// no further request is taken
     closes: bool,
+    /// its goodbye was heard
+    has_left: bool,
 }
 
 /// An open request.
@@ -73,12 +75,14 @@ enum Stage {
     Body(RecvStream),
     /// behind the body, of gRPC
     Trailers(RecvStream),
-    /// nothing of it is to come: it is whole, or the server has put it off to another connection
+    /// nothing of it is to come: it is whole, put off, or ends with the connection
     Over,
 }
 
 /// What is known and not yet heard.
 enum Told {
+    Leaving,
+    PutOff { tag: u32 },
     Began { tag: u32 },
     Answer(Asked),
 }
@@ -96,7 +100,10 @@ pub enum End {
 enum Progress {
     Waits,
     Whole,
-    Rejected,
+    /// the server's goodbye says that it did not look at it
+    Rejected {
+        is_fault: bool,
+    },
     Failed(Fault, String),
 }
 
@@ -139,6 +146,7 @@ impl Talk {
             fault: None,
             end: None,
             closes: false,
+            has_left: false,
         };
         talk.turn();
         Ok(talk)
@@ -223,7 +231,11 @@ impl Talk {
         let mut cx = Context::from_waker(&self.waker);
         if let Some(requests) = &mut self.requests {
             // The only way to hear that the server said goodbye while answers are still to come.
-            self.closes |= matches!(requests.poll_ready(&mut cx), Poll::Ready(Err(_)));
+            let leaves = matches!(requests.poll_ready(&mut cx), Poll::Ready(Err(_)));
+            self.closes |= leaves;
+            if leaves && !std::mem::replace(&mut self.has_left, true) {
+                self.told.push_back(Told::Leaving);
+            }
         }
         let mut index = 0;
         while let Some(asked) = self.asked.get_mut(index) {
@@ -242,9 +254,14 @@ impl Talk {
                     asked.stage = Stage::Over;
                     self.told.push_back(Told::Answer(self.asked.remove(index)));
                 }
-                Progress::Rejected => {
+                // Of a goodbye with an error `finish` says why.
+                Progress::Rejected { is_fault: true } => {
                     asked.stage = Stage::Over;
                     index += 1;
+                }
+                Progress::Rejected { is_fault: false } => {
+                    self.told.push_back(Told::PutOff { tag: asked.tag });
+                    self.asked.remove(index);
                 }
                 // Where the whole connection ended, `finish` says why.
                 Progress::Failed(..) if self.connection.is_none() => index += 1,
@@ -287,6 +304,8 @@ impl Talk {
                     Err(fault)
                 }
             },
+            Some(Told::Leaving) => Ok(Some(Received::Leaving)),
+            Some(Told::PutOff { tag }) => Ok(Some(Received::PutOff { tag })),
             Some(Told::Began { tag }) => Ok(Some(Received::Began { tag })),
             Some(Told::Answer(asked)) => {
                 buffer.joined = asked.store;
@@ -320,7 +339,9 @@ impl Asked {
                 Stage::Over => return Progress::Waits,
                 Stage::Head(answer) => match Pin::new(answer).poll(cx) {
                     Poll::Pending => return Progress::Waits,
-                    Poll::Ready(Err(error)) if error.is_go_away() => return Progress::Rejected,
+                    Poll::Ready(Err(error)) if error.is_go_away() => {
+                        return Progress::Rejected { is_fault: !is_goodbye(&error) };
+                    }
                     Poll::Ready(Err(error)) => return Progress::Failed(Fault::Two, error.to_string()),
                     Poll::Ready(Ok(answer)) => {
                         if !self.begin(answer) {

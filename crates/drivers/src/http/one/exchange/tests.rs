@@ -54,7 +54,9 @@ fn receive(exchange: &mut Exchange, buffer: &mut ReadBuffer, told: &mut Vec<Told
     while let Some(received) = exchange.next(buffer)? {
         told.push(match received {
             Received::Began { tag } => Told::Began(tag),
-            Received::Unpaired { .. } => unreachable!("answers have requests"),
+            Received::Unpaired { .. } | Received::Leaving | Received::PutOff { .. } => {
+                unreachable!("answers have requests")
+            }
             Received::Answer(Answer { tag, status, body, body_bytes, location, closes, grpc: _ }) => {
                 Told::Answer {
                     tag,
