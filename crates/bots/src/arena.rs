@@ -10,6 +10,7 @@
 
 mod in_step;
 pub mod message;
+mod pause;
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;
@@ -24,6 +25,7 @@ use plan::{ArenaBots, Pairing, WorkerPlan};
 use crate::ends;
 use in_step::Probe;
 use message::{FIRE, Message, Stop};
+use pause::Pause;
 
 const START: usize = 0;
 const SHOT: usize = 1;
@@ -149,6 +151,7 @@ struct Player {
     /// when the last snapshot of this game came, and its number where it can be true
     last_tick_ns: Option<u64>,
     last_number: Option<u64>,
+    pause: Pause,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -195,6 +198,8 @@ pub struct Arena<D = WebSocket> {
     longest_game_ns: u64,
     open_attempts: u32,
     tick_period_ns: u64,
+    /// the server does not say how fast it ticks
+    guesses_period: bool,
     /// pairs of which one was in and the other was not when the hold ended; they are completed before all leave
     unfinished: Vec<u32>,
     drain_began_ns: u64,
@@ -241,6 +246,7 @@ where
             longest_game_ns: arena.longest_game_ns,
             open_attempts: plan.open_attempts,
             tick_period_ns: if plan.tick_period_ns > 0 { plan.tick_period_ns } else { TICK_PERIOD_NS },
+            guesses_period: plan.tick_period_ns == 0,
             unfinished: Vec::new(),
             drain_began_ns: 0,
         }
@@ -506,7 +512,7 @@ where
     /// Records a snapshot. The first one has no interval yet.
     ///
     /// Number and stamp are the server's word, up to 2⁶⁴ − 1. What cannot be true is counted as not understood, and
-    /// nothing is reckoned from it. When a snapshot came is no such word: a number that begins again hides no pause.
+    /// nothing is reckoned from it. When a snapshot came is no such word: a number that begins again, or goes on, hides no pause.
     fn see_tick(&mut self, bot: u32, number: u64, stamp_us: u64, at_ns: u64, ctx: &mut BotContext<'_, D>) {
         let player = &mut self.pairs[bot as usize / 2].players[bot as usize % 2];
         let now_ns = ctx.realtime_ns(at_ns);
@@ -535,8 +541,16 @@ where
         }
         let Some(last_ns) = last_ns else { return };
         let interval_ms = at_ns / 1_000_000 - last_ns / 1_000_000;
+        let ticks = match (last_number, missed) {
+            (Some(last), Some(_)) => number.saturating_sub(last),
+            _ => 1,
+        };
+        let left_out = match self.guesses_period {
+            false => player.pause.see(at_ns, at_ns - last_ns, ticks, self.tick_period_ns),
+            true => 0,
+        };
         let age_ns = now_ns.checked_sub(stamp_ns);
-        ctx.tick(at_ns, at_ns - last_ns, interval_ms, missed.unwrap_or(0), age_ns);
+        ctx.tick(at_ns, at_ns - last_ns, interval_ms, missed.unwrap_or(0).saturating_add(left_out), age_ns);
     }
 
     fn next_game(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {

@@ -36,6 +36,7 @@ const SAY: usize = 0;
 const KEEP: usize = 1;
 const OPS: [&str; 2] = ["say", "keep"];
 const REFUSED: usize = ends::CAUSES.len();
+const REFUSED_BY_THE_SERVER: &str = "refused by the server";
 const WRONG: usize = REFUSED + 1;
 const WRONG_LINE: &str = "wrong line";
 const NOT_UNDERSTOOD: usize = REFUSED + 2;
@@ -141,12 +142,16 @@ where
     type Settings = ChatBots;
 
     fn metric_names(_: &ChatBots) -> Arc<MetricNames> {
-        let own = ["refused by the server", WRONG_LINE, "not understood", NOT_LET_IN];
+        let own = [REFUSED_BY_THE_SERVER, WRONG_LINE, "not understood", NOT_LET_IN];
         ends::metric_names(
             &OPS,
             &[&ends::CAUSES[..], &own].concat(),
             &COUNTERS,
-            &[(WRONG_LINE, ErrorKind::WrongReply), (NOT_LET_IN, ErrorKind::NotAdmitted)],
+            &[
+                (REFUSED_BY_THE_SERVER, ErrorKind::Refused),
+                (WRONG_LINE, ErrorKind::WrongReply),
+                (NOT_LET_IN, ErrorKind::NotAdmitted),
+            ],
         )
         .with_op_roles(&[(OPS[KEEP], Role::Keep)])
         .with_counter_roles(&[(COUNTERS[DELIVERED], Role::Delivered)])
@@ -358,7 +363,8 @@ where
                 }
             }
             Word::Refused => {
-                if self.people[bot as usize].fault != Some(FaultKind::Malformed) {
+                // Who reads nothing is rightly called slow, and who sends rubbish is rightly refused.
+                if self.people[bot as usize].fault.is_none() {
                     ctx.error_with(REFUSED, said);
                 }
             }

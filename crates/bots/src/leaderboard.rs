@@ -11,6 +11,7 @@
 
 mod ahead;
 mod audit;
+mod behind;
 mod cheats;
 mod dialect;
 #[cfg(feature = "fuzz")]
@@ -82,6 +83,7 @@ struct Open {
     updates: Vec<(u32, i64)>,
     /// of `Members`, when it was sent
     passes: u64,
+    told: u64,
     /// as it was sent, where cheaters may repeat it
     change: Option<Box<SignedChange>>,
 }
@@ -224,6 +226,7 @@ impl<D: Http> Source<D> for Leaderboard {
                     let prepared = self.prepare_change::<D>(&change);
                     self.open[token].updates = change.updates.clone();
                     self.open[token].passes = self.members.passes();
+                    self.open[token].told = self.members.told();
                     self.open[token].change = self.cheats.wants_replayable().then(|| Box::new(change));
                     return Ready::Rendered(prepared);
                 }
@@ -419,19 +422,23 @@ impl Leaderboard {
         if chosen.op == AROUND {
             let page = self.page(answer)?;
             let standing = page.standing_of(&self.members.name(known.member));
-            return self.check_standing(known, &standing.map_err(|text| (WRONG_RANK, text))?);
+            let standing = standing.map_err(|text| (WRONG_RANK, text))?;
+            return self.check_standing(known, &standing);
         }
         self.is_ok(answer)?;
         self.check_standing(known, &self.dialect.standing(answer.body).map_err(unreadable)?)
     }
 
-    fn check_standing(&self, known: Known, standing: &Standing<'_>) -> Result<(), Wrong> {
+    fn check_standing(&mut self, known: Known, standing: &Standing<'_>) -> Result<(), Wrong> {
         self.members.check_during_load(known, standing).map_err(|text| (WRONG_SCORE, text))?;
-        self.members.check_rank(known.member, known.passes, standing).map_err(|text| (WRONG_RANK, text))
+        self.members
+            .check_rank(known.member, known.passes, standing)
+            .and_then(|()| self.members.compare_read(known, standing))
+            .map_err(|text| (WRONG_RANK, text))
     }
 
     fn check_update(&mut self, token: usize, answer: &Answer<'_>) -> Result<(), Wrong> {
-        let Open { updates, passes, change } = self.open.remove(token);
+        let Open { updates, passes, told, change } = self.open.remove(token);
         let refused_within = match (answer.status, updates.len()) {
             (200, 2..) => self.dialect.refusal_of_bulk(answer.body),
             _ => None,
@@ -469,9 +476,15 @@ impl Leaderboard {
         self.members.prefetch(updates.iter().map(|(member, _)| *member));
         let mut outcome = Ok(());
         for ((member, points), row) in updates.iter().zip(&rows) {
+            let was_certain = self.members.is_certain(*member);
             let found = self.members.settle(*member, *points, row);
+            let is_right = found.is_ok();
             outcome = outcome.and(found.map_err(|text| (WRONG_SCORE, text)));
             let rank = self.members.check_rank(*member, passes, row);
+            let rank = match was_certain && is_right {
+                true => rank.and_then(|()| self.members.compare(*member, told, row)),
+                false => rank,
+            };
             outcome = outcome.and(rank.map_err(|text| (WRONG_RANK, text)));
         }
         outcome

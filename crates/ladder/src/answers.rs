@@ -13,6 +13,7 @@ mod shots;
 use measure::{Distribution, Measure, Quantile, Role, Summary, Trial};
 use serde_json::{Map, Value, json};
 
+use crate::allowed::Allowed;
 use crate::capacity::{Capacity, capacity, is_majority};
 use crate::contract::{
     CheatFigures, ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan,
@@ -39,6 +40,8 @@ pub struct Asked<'a> {
     pub from_above: bool,
     /// what the whole run must meet
     pub gates: &'a [Gate],
+    /// what the server was allowed although it fails a rung otherwise
+    pub allowed: &'a [Allowed],
     /// why the run is not whole; such a run never passes, because loads that were asked for may be missing
     pub ended_early: Option<&'a str>,
 }
@@ -75,7 +78,7 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
         ended_early: asked.ended_early.map(str::to_owned),
     };
     climb.gates = asked.gates.iter().map(|gate| gate.result(&climb.capacity, &climb.rungs)).collect();
-    climb.conclusions = conclusions::conclusions(&climb);
+    climb.conclusions = conclusions::conclusions(&climb, asked.allowed);
     climb.conclusions.extend(goals::conclusion(&climb));
     if asked.has_overload {
         climb.conclusions.extend(overload::conclusion(&climb));

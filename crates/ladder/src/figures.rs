@@ -5,7 +5,7 @@
 //! Units: times in ns, shares in [0, 1], counts as numbers; see `UnitKind`.
 
 use measure::distribution::samples_needed;
-use measure::{Measure, Quantile, Trial};
+use measure::{ErrorKind, Measure, Quantile, Trial};
 
 mod of_trial;
 
@@ -197,6 +197,13 @@ pub const FIGURES: &[FigureDoc] = table! {
             errors_share(trial).map_or(NOTHING_OFFERED, FigureValue::Value)
         });
         scalar!("late", Count, "answers after the plan's patience", |trial| count(trial.flow().late));
+        scalar!("late.share", Share, "the same over all answers", |trial| {
+            let flow = trial.flow();
+            share_of(flow.late, flow.answered).map_or(NOTHING_ANSWERED, FigureValue::Value)
+        });
+        scalar!("refused", Count, "errors that a chat server reported to its clients", |trial| {
+            count(trial.errors_of(ErrorKind::Refused).map(|(_, count)| count).sum())
+        });
         scalar!("failed", Count, "wrong replies", |trial| count(trial.flow().failed));
         scalar!("lost", Count, "messages whose connection ended before the reply", |trial| count(trial.flow().lost));
         scalar!("not_sent", Count, "planned messages that never left", |trial| count(trial.flow().not_sent));
@@ -264,6 +271,7 @@ const DROPS_UNTOLD: FigureValue =
     FigureValue::Absent("this server does not tell what it drops; deliveries.lost holds it");
 const NOTHING_OWED: FigureValue = FigureValue::Absent("no delivery was owed");
 const NOTHING_OFFERED: FigureValue = FigureValue::Absent("no message was offered");
+const NOTHING_ANSWERED: FigureValue = FigureValue::Absent("no message was answered");
 const NO_SUBJECT: FigureValue =
     FigureValue::Absent("the server's process was not watched; name it with --pid or --start");
 

@@ -11,7 +11,7 @@
 
 mod cheats;
 mod consistency;
-mod deliveries;
+pub(crate) mod deliveries;
 mod games;
 mod generator;
 mod lookups;
@@ -338,6 +338,7 @@ const IN_ORDER: &[Rule] = &[
     rules::never_held,
     deliveries::unowed,
     deliveries::residual,
+    deliveries::told_otherwise,
     rules::out_of_step,
     cheats::cheats,
     rules::wrong_answers,

@@ -6,6 +6,7 @@
 //! `capacity` and `answers` sum up, `closing` words it for the terminal.
 
 mod aliasing;
+mod allowed;
 pub mod answers;
 pub mod bisect;
 mod capacity;
@@ -31,6 +32,7 @@ pub mod wording;
 pub mod scene;
 
 pub use aliasing::Aliasing;
+pub use allowed::Allowed;
 pub use answers::{Asked, answers, run_verdict, rung};
 pub use capacity::{Capacity, CellCapacity, SearchFigures, capacity};
 pub use closing::{Closing, Table, closing};

@@ -197,8 +197,17 @@ impl Scene {
         }
     }
 
-    /// Changes the books of the receivers and adds them up anew.
-    pub fn receivers(mut self, edit: impl Fn(&mut ReceiverBooks)) -> Scene {
+    /// Changes the books of the receivers and adds them up anew. A server that tells its own tells what is so.
+    pub fn receivers(self, edit: impl Fn(&mut ReceiverBooks)) -> Scene {
+        self.told(|one| {
+            edit(one);
+            one.told_owed = one.told_owed.map(|_| one.sum.owed_min);
+            one.told_delivered = one.told_delivered.map(|_| one.sum.delivered);
+        })
+    }
+
+    /// The same, and the server tells what the edit says.
+    pub fn told(mut self, edit: impl Fn(&mut ReceiverBooks)) -> Scene {
         if let Some(mut books) = self.books.take() {
             books.receivers.iter_mut().for_each(edit);
             let faulty = |one: &&ReceiverBooks| one.sum.lost + one.sum.unowed > 0;
@@ -419,6 +428,7 @@ fn names() -> Arc<MetricNames> {
             "no answer in time",
             "not let in",
             "wrong hit",
+            "refused by the server",
         ],
         &counters,
         &["refused", "no descriptors", "no ports"],
@@ -429,6 +439,7 @@ fn names() -> Arc<MetricNames> {
         ("wrong hit", ErrorKind::WrongReply),
         ("no answer in time", ErrorKind::Timeout),
         ("not let in", ErrorKind::NotAdmitted),
+        ("refused by the server", ErrorKind::Refused),
         ("no descriptors", ErrorKind::Generator),
         ("no ports", ErrorKind::Generator),
     ])

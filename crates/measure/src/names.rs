@@ -24,6 +24,8 @@ pub enum ErrorKind {
     Unpaired,
     /// the server had not let a connected client in when the hold began, long after it asked
     NotAdmitted,
+    /// the server reported an error to a client, or threw it out
+    Refused,
     /// this machine's doing and never the server's
     Generator,
 }

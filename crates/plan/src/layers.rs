@@ -179,10 +179,11 @@ pub fn resolve_with(
     credentials::read(&mut reader, found.as_mut(), &bots);
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
     let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
-    let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref());
+    let allowed = objectives::allowed(&mut reader, &bots);
+    let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref(), &allowed);
     ladder.stop = stop::read(&mut reader, found.as_mut(), &bots, ladder.hold, &objectives);
     let is_ours = found.as_ref().is_some_and(|found| !matches!(found.source, SubjectSource::Running { .. }));
-    let goals = objectives::goals(&mut reader, &objectives, &bots, &ticks, found.as_ref());
+    let goals = objectives::goals(&mut reader, &objectives, (&bots, &ticks, found.as_ref()), &allowed);
     search::read(&mut reader, &mut ladder, loads.as_ref(), &bots, (&objectives, goals), is_ours);
     ladder::lengthen(&reader, &mut ladder, &bots, &objectives);
     let gates = objectives::gates(&mut reader, &ladder, &bots, &ticks, found.as_ref());
@@ -203,6 +204,7 @@ pub fn resolve_with(
             ladder,
             objectives,
             gates,
+            allowed,
             arrivals,
             patience_ns,
             seed: seed.unwrap_or(entropy_seed & ((1 << 53) - 1)),

@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use ladder::{GateError, LoadUnit, ObjectiveError};
+use ladder::{Allowed, GateError, LoadUnit, ObjectiveError};
 use thiserror::Error;
 
 use crate::known::{self, BOTS, SUBJECTS, listed};
@@ -188,6 +188,17 @@ pub enum ConfigError {
     /// no built-in bots of this name
     #[error("unknown bots \"{}\"; built in: {}", .0, listed(BOTS))]
     UnknownBots(String),
+    /// no kind of `--allow` has this name
+    #[error("nothing called \"{}\" can be allowed; known: {}", .0, listed(&Allowed::NAMES))]
+    UnknownAllowed(String),
+    /// `--allow late` for bots that nothing fails for it
+    #[error("there is nothing to allow: {bots} bots fail no rung because of \"{kind}\"")]
+    NothingToAllow {
+        /// what was allowed
+        kind: Allowed,
+        /// which bots
+        bots: &'static str,
+    },
     /// scripted bots
     #[error("bots from a file ({}) are known but not built yet; built: {}", .0, listed(BOTS))]
     ScriptNotBuilt(String),

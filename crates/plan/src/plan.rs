@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use ladder::{Gate, LoadUnit, Objective, Repeats, SearchSchedule};
+use ladder::{Allowed, Gate, LoadUnit, Objective, Repeats, SearchSchedule};
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};
 
@@ -30,6 +30,9 @@ pub struct Plan {
     /// what the whole run must meet; they decide the exit code
     #[serde(default)]
     pub gates: Vec<Gate>,
+    /// what the server may do although it fails a rung otherwise
+    #[serde(default)]
+    pub allowed: Vec<Allowed>,
     /// the law of arrivals, named beside every number
     pub arrivals: Arrivals,
     /// an answer after this is late, ns; at least 1 ms

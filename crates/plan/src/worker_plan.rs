@@ -6,6 +6,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
+use ladder::Allowed;
+
 use crate::credentials::Login;
 use crate::plan::{Arrivals, Handshake, HoldLength, Plan, Ramp, SubjectStop};
 use crate::ramp;
@@ -64,6 +66,8 @@ pub struct WorkerPlan {
     pub stop: Option<SubjectStop>,
     /// the part of the load, in (0, 1), that goes on after the hold until the server has recovered
     pub recovery_share: Option<f64>,
+    /// what the server may do although it fails a rung otherwise
+    pub allowed: Vec<Allowed>,
 }
 
 impl WorkerPlan {
@@ -94,6 +98,7 @@ impl WorkerPlan {
             request: None,
             stop: None,
             recovery_share: None,
+            allowed: Vec::new(),
         }
     }
 }
@@ -223,6 +228,7 @@ pub fn split(
                 request: None,
                 stop: plan.ladder.stop,
                 recovery_share: None,
+                allowed: plan.allowed.clone(),
             }
         })
         .collect()

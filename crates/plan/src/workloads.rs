@@ -14,7 +14,7 @@ mod shape;
 
 use std::ops::Deref;
 
-use ladder::{Conclusion, LoadUnit, Rung};
+use ladder::{Allowed, Conclusion, LoadUnit, Rung};
 use serde::{Deserialize, Serialize};
 
 pub use arena::{ArenaBots, Pairing};
@@ -51,6 +51,12 @@ pub trait Workload {
     /// What its server is judged by unless the user says otherwise.
     fn default_objectives(&self) -> &'static [&'static str] {
         NO_ERRORS
+    }
+
+    /// What its server must not do whatever objectives the user names, unless the user allows it. With the objective that
+    /// says so; `None` where the clients count it as wrong answers.
+    fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
+        &[]
     }
 
     /// How loads are written.

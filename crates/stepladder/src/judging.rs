@@ -168,6 +168,7 @@ impl JudgedRun {
             has_overload: !ladder.overload.is_empty(),
             from_above: ladder.from_above,
             gates: &self.plan.gates,
+            allowed: &self.plan.allowed,
             ended_early,
         };
         let mut climb = answers(&facts, self.calibration.as_ref(), self.rungs.clone(), asked);

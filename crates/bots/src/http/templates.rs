@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use drivers::http::{Answer, Http, Parts};
 use drivers::messages::Envelope;
-use plan::{HttpBots, HttpCheck, HttpRequest, Variable, VariableLaw, WorkerPlan};
+use plan::{Allowed, HttpBots, HttpCheck, HttpRequest, Variable, VariableLaw, WorkerPlan};
 use serde_json::Value;
 
 use super::errors;
@@ -38,6 +38,8 @@ pub struct Texts {
     counter_step: u64,
     /// draws them, and which request is next
     pub random: fastrand::Rng,
+    /// an answer need not have what is captured: the variable then stays as it was
+    may_lack_captures: bool,
 }
 
 struct RequestTemplate<P> {
@@ -189,6 +191,7 @@ impl Texts {
             counter: plan.worker as u64 + 1,
             counter_step: plan.workers as u64,
             random: fastrand::Rng::with_seed(plan.seed ^ 0x7265_6369_7065_7300),
+            may_lack_captures: plan.allowed.contains(&Allowed::MissingCaptures),
         }
     }
 
@@ -222,16 +225,20 @@ impl Texts {
         }
     }
 
-    /// The texts for variables by what stands at their pointers. Errors: `CapturedTooLong`.
+    /// The texts for variables by what stands at their pointers. `is_owed`: the answer is no refusal that was expected, which
+    /// may lack them. Errors: `NotCaptured`, `CapturedTooLong`.
     pub fn capture<'a>(
         &self,
         capture: &'a [(String, String)],
         values: impl IntoIterator<Item = Found>,
+        is_owed: bool,
     ) -> Result<CapturedTexts, Why<'a>> {
+        let may_lack = self.may_lack_captures || !is_owed;
         let mut texts = Vec::new();
         for ((name, pointer), found) in capture.iter().zip(values) {
             let text = match found {
-                Found::Nothing | Found::Something => continue,
+                Found::Nothing | Found::Something if may_lack => continue,
+                Found::Nothing | Found::Something => return Err(Why::NotCaptured(name, pointer)),
                 Found::TooLarge => return Err(Why::CapturedTooLong(pointer)),
                 Found::Value(Value::String(text)) => text,
                 Found::Value(other) => other.to_string(),
@@ -352,6 +359,10 @@ pub enum Why<'a> {
     TooLarge(&'a str, &'a Value),
     /// what stands there is captured, and longer than that may be
     CapturedTooLong(&'a str),
+    /// nothing stands where this variable is captured
+    NotCaptured(&'a str, &'a str),
+    /// this variable is captured, and the body is no JSON
+    CapturedOfNoJson(&'a str, serde_json::Error),
 }
 
 impl Wrong<'_> {
@@ -364,7 +375,9 @@ impl Wrong<'_> {
             | Why::NothingAt(_)
             | Why::NotEqual(..)
             | Why::TooLarge(..)
-            | Why::CapturedTooLong(_) => errors::WRONG_JSON,
+            | Why::CapturedTooLong(_)
+            | Why::NotCaptured(..)
+            | Why::CapturedOfNoJson(..) => errors::WRONG_JSON,
         }
     }
 }
@@ -390,6 +403,10 @@ impl Why<'_> {
             Why::NotJson(error) => format!("{error} in \"{shown}\""),
             Why::NothingAt(pointer) => format!("nothing at {pointer} in \"{shown}\""),
             Why::NotEqual(pointer, found, wanted) => format!("{pointer} is {}, not {wanted}", cut(found)),
+            Why::NotCaptured(name, pointer) => format!("capture {name}: nothing at {pointer} in \"{shown}\""),
+            Why::CapturedOfNoJson(name, error) => {
+                format!("capture {name}: the body is not JSON: {error} in \"{shown}\"")
+            }
             Why::TooLarge(pointer, wanted) => format!("{pointer} is a very large value, not {wanted}"),
             Why::CapturedTooLong(pointer) => {
                 format!("{pointer} is captured and longer than {} KiB", CAPTURED_BYTES_MAX / 1024)
@@ -427,6 +444,7 @@ fn check_body<'a>(
     answer: &Answer<'_>,
 ) -> Result<CapturedTexts, Why<'a>> {
     let HttpRequest { check, capture, .. } = request;
+    let is_owed = (200..300).contains(&answer.status);
     check_bytes(check, answer.body, answer.body_bytes)?;
     if check.json.is_empty() && capture.is_empty() {
         return Ok(Vec::new());
@@ -435,8 +453,15 @@ fn check_body<'a>(
     let captured = capture.iter().map(|(_, pointer)| Sought { pointer, keeps: true });
     let mut found = match pointed::find(answer.body, &checked.chain(captured).collect::<Vec<_>>()) {
         Ok(found) => found.into_iter(),
-        // Nothing can be captured of an answer that need not be JSON.
-        Err(_) if check.json.is_empty() => return Ok(Vec::new()),
+        // Only the captures need JSON.
+        Err(error) if check.json.is_empty() => {
+            return match capture.first() {
+                Some((name, _)) if is_owed && !texts.may_lack_captures => {
+                    Err(Why::CapturedOfNoJson(name, error))
+                }
+                _ => Ok(Vec::new()),
+            };
+        }
         Err(error) => return Err(Why::NotJson(error)),
     };
     for ((pointer, wanted), found) in check.json.iter().zip(found.by_ref()) {
@@ -449,7 +474,7 @@ fn check_body<'a>(
             (Found::Something | Found::Value(_) | Found::TooLarge, _) => {}
         }
     }
-    texts.capture(capture, found)
+    texts.capture(capture, found, is_owed)
 }
 
 /// What a check says of a body as bytes. Errors: `Length`, `Missing`.
@@ -519,168 +544,4 @@ fn filled<'a>(text: &'a str, variables: &[Variable], values: &[String]) -> Cow<'
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn answer(status: u16, body: &[u8]) -> Answer<'_> {
-        Answer {
-            tag: 0,
-            status,
-            body,
-            body_bytes: body.len() as u64,
-            location: None,
-            closes: false,
-            grpc: None,
-        }
-    }
-
-    #[test]
-    fn only_known_names_in_braces_are_replaced() {
-        let variable = |name: &str| Variable { name: name.to_owned(), law: VariableLaw::Counter };
-        let variables = [variable("id"), variable("user")];
-        let values = ["7".to_owned(), "ann".to_owned()];
-        for (text, expected) in [
-            ("/todos", "/todos"),
-            ("/todos/{id}?by={user}", "/todos/7?by=ann"),
-            (r#"{"id":{id},"o":{"by":"{user}"}}"#, r#"{"id":7,"o":{"by":"ann"}}"#),
-            ("{unknown}{", "{unknown}{"),
-        ] {
-            assert_eq!(filled(text, &variables, &values), expected);
-        }
-    }
-
-    fn asked(check: HttpCheck) -> HttpRequest {
-        HttpRequest {
-            name: String::new(),
-            weight: 1.0,
-            method: "GET".to_owned(),
-            path: "/todos".to_owned(),
-            headers: Vec::new(),
-            body: String::new(),
-            check,
-            capture: Vec::new(),
-        }
-    }
-
-    fn texts_of(names: &[&str]) -> Texts {
-        let law = || VariableLaw::Captured(String::new());
-        let variable = |name: &&str| Variable { name: (*name).to_owned(), law: law() };
-        let variables = names.iter().map(variable).collect();
-        Texts { variables, counter: 0, counter_step: 1, random: fastrand::Rng::with_seed(1) }
-    }
-
-    fn no_variables() -> Texts {
-        texts_of(&[])
-    }
-
-    #[test]
-    fn captured_texts_are_kept_by_the_indices_of_their_variables() {
-        let texts = texts_of(&["first", "second", "third"]);
-        let capture = [("third", "/id"), ("unknown", "/id"), ("first", "/user"), ("second", "/none")];
-        let capture = capture.map(|(name, pointer)| (name.to_owned(), pointer.to_owned())).to_vec();
-        let request = HttpRequest { capture, ..asked(HttpCheck::default()) };
-        let mut captured = CapturedVars::new();
-        let mut hear = |body: &str| {
-            let found = check(&request, &texts, &answer(200, body.as_bytes())).unwrap();
-            texts.keep(found, &mut captured);
-            captured.clone()
-        };
-        let some = |text: &str| Some(text.to_owned());
-        assert_eq!(hear("<html>"), []);
-        assert_eq!(hear(r#"{"id":7,"user":"ann"}"#), [some("ann"), None, some("7")]);
-        assert_eq!(hear(r#"{"id":[1,"b"],"user":"a\r\nX: 1"}"#), [some("ann"), None, some("[1,\"b\"]")]);
-        assert_eq!(hear(r#"{"user":"bob"}"#), [some("bob"), None, some("[1,\"b\"]")]);
-        // A blank is encoded where it stands in a path, and may stand in a header.
-        assert_eq!(hear(r#"{"user":"bob o"}"#), [some("bob o"), None, some("[1,\"b\"]")]);
-    }
-
-    #[test]
-    fn a_captured_text_has_a_longest_length() {
-        let texts = texts_of(&["id"]);
-        let capture = vec![("id".to_owned(), "/id".to_owned())];
-        let request = HttpRequest { capture, ..asked(HttpCheck::default()) };
-        let outcome = |length: usize| {
-            let body = format!(r#"{{"id":"{}"}}"#, "x".repeat(length));
-            let answer = answer(200, body.as_bytes());
-            let found = check(&request, &texts, &answer).map(|found| found[0].1.len());
-            found.map_err(|wrong| (wrong.cause(), wrong.to_string()))
-        };
-        let words = "GET /todos: /id is captured and longer than 8 KiB".to_owned();
-        assert_eq!(outcome(CAPTURED_BYTES_MAX), Ok(CAPTURED_BYTES_MAX));
-        assert_eq!(outcome(CAPTURED_BYTES_MAX + 1), Err((errors::WRONG_JSON, words.clone())));
-        assert_eq!(outcome(4_000_000), Err((errors::WRONG_JSON, words)));
-    }
-
-    #[test]
-    fn a_value_too_large_to_be_the_wanted_one_is_not_equal() {
-        let json = vec![("/a".to_owned(), Some(Value::from(1))), ("/b".to_owned(), None)];
-        let request = asked(HttpCheck { json, ..HttpCheck::default() });
-        let body = format!(r#"{{"b":[{0}0],"a":[{0}0]}}"#, "0,".repeat(100_000));
-        let answer = answer(200, body.as_bytes());
-        let wrong = check(&request, &no_variables(), &answer).unwrap_err();
-        assert_eq!(wrong.to_string(), "GET /todos: /a is a very large value, not 1");
-    }
-
-    #[test]
-    fn the_braces_of_json_are_no_variable() {
-        let variables = [Variable { name: "id".to_owned(), law: VariableLaw::Counter }];
-        let asks = |path: &str, body: &str| {
-            let (path, body) = (path.to_owned(), body.to_owned());
-            let request = HttpRequest { path, body, ..asked(HttpCheck::default()) };
-            has_variables(&request, &variables)
-        };
-        assert!(!asks("/todos", r#"{"done":{"by":"x"}}"#));
-        assert!(asks("/todos/{id}", ""));
-        assert!(asks("/todos", r#"{"id":{id}}"#));
-    }
-
-    #[test]
-    fn what_is_wrong_has_a_cause_and_words() {
-        let json = HttpCheck { json: vec![("/ok".to_owned(), None)], ..HttpCheck::default() };
-        for (status, body, cause, words) in [
-            (404, &b"{}"[..], errors::STATUS_4XX, "GET /todos: status 404"),
-            (200, b"<", errors::WRONG_JSON, "GET /todos: expected value at line 1 column 1 in \"<\""),
-            (200, b"{}", errors::WRONG_JSON, "GET /todos: nothing at /ok in \"{}\""),
-        ] {
-            let request = asked(json.clone());
-            let answer = answer(status, body);
-            let wrong = check(&request, &no_variables(), &answer).unwrap_err();
-            assert_eq!((wrong.cause(), wrong.to_string().as_str()), (cause, words));
-        }
-    }
-
-    #[test]
-    fn a_body_is_held_against_each_check() {
-        let body = br#"{"ok":true,"items":[{"id":3}]}"#;
-        let json = |pointer: &str, value: Option<Value>| HttpCheck {
-            json: vec![(pointer.to_owned(), value)],
-            ..HttpCheck::default()
-        };
-        let contains = |text: &str| HttpCheck { contains: Some(text.to_owned()), ..HttpCheck::default() };
-        let bytes = |least, most| HttpCheck { body_bytes: Some((least, most)), ..HttpCheck::default() };
-        for (wanted, wrong) in [
-            (HttpCheck::default(), None),
-            (json("/ok", Some(Value::Bool(true))), None),
-            (json("/items/0/id", Some(3.into())), None),
-            (json("/items/0", None), None),
-            (contains("items"), None),
-            (bytes(30, 30), None),
-            (json("/ok", Some(Value::Bool(false))), Some("/ok is true, not false")),
-            (
-                json("/items/1", None),
-                Some(r#"nothing at /items/1 in "{\"ok\":true,\"items\":[{\"id\":3}]}""#),
-            ),
-            (
-                contains("{\"ok\":false"),
-                Some(r#""{"ok":false" is not in "{\"ok\":true,\"items\":[{\"id\":3}]}""#),
-            ),
-            (bytes(0, 29), Some("a body of 30 bytes, not 0 to 29")),
-        ] {
-            let request = asked(wanted);
-            let answer = answer(200, body);
-            let found = check(&request, &no_variables(), &answer).err().map(|wrong| wrong.to_string());
-            let wrong = wrong.map(|wrong| format!("GET /todos: {wrong}"));
-            assert_eq!(found, wrong, "{:?}", request.check);
-        }
-    }
-}
+mod tests;

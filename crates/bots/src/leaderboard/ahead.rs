@@ -9,7 +9,7 @@
 const CLASSES: usize = 8;
 const CLASS_BITS: u32 = CLASSES.trailing_zeros();
 /// For each score of 63 bits.
-const CLASSES_ALL: usize = (64 - CLASS_BITS as usize) * CLASSES;
+pub const CLASSES_ALL: usize = (64 - CLASS_BITS as usize) * CLASSES;
 /// Members that are looked at for each acknowledged update.
 const LOOKS: usize = 4;
 /// Updates before the first pass. The pause doubles with each pass, up to 64 times this: short runs are checked early,
@@ -88,7 +88,7 @@ fn kept_at(passes: u64) -> usize {
 }
 
 /// The class of a score; those below 1 are of the first one.
-fn class(score: i64) -> usize {
+pub fn class(score: i64) -> usize {
     let score = score.max(0) as u64;
     let octave = (63 - CLASS_BITS).saturating_sub(score.leading_zeros());
     let within = (score >> octave) as usize;

@@ -1,6 +1,7 @@
 //! What a worker knows of its members' scores.
 
 use super::ahead::Ahead;
+use super::behind::{Behind, Told};
 use super::reply::{First, Standing};
 
 /// The members of one worker.
@@ -14,6 +15,7 @@ pub struct Members {
     /// the highest score that was acknowledged; scores only grow
     highest: i64,
     ahead: Ahead,
+    behind: Behind,
 }
 
 /// What was known when a request about a member was sent. What is acknowledged later may have been applied later.
@@ -24,6 +26,10 @@ pub struct Known {
     pub least: i64,
     /// of `Ahead`
     pub passes: u64,
+    /// of `Behind`
+    pub told: u64,
+    /// nothing can change it but an update that is sent later
+    pub is_quiet: bool,
 }
 
 #[derive(Clone, Copy, Default)]
@@ -47,6 +53,7 @@ impl Members {
             acknowledged: 0,
             highest: 0,
             ahead: Ahead::new(),
+            behind: Behind::new(),
         }
     }
 
@@ -82,12 +89,33 @@ impl Members {
 
     /// What is known of a member that is going to be read.
     pub fn known(&self, member: u32) -> Known {
-        Known { member, least: self.scores[member as usize].least, passes: self.passes() }
+        Known {
+            member,
+            least: self.scores[member as usize].least,
+            passes: self.passes(),
+            told: self.told(),
+            is_quiet: self.is_quiet(member),
+        }
     }
 
     /// What a request that is going to be sent remembers for `check_rank`.
     pub fn passes(&self) -> u64 {
         self.ahead.passes()
+    }
+
+    /// What a request that is going to be sent remembers for `compare`.
+    pub fn told(&self) -> u64 {
+        self.behind.number()
+    }
+
+    /// Nothing that was sent before and may still be applied changes its score.
+    pub fn is_certain(&self, member: u32) -> bool {
+        let Score { least, most, is_denied, .. } = self.scores[member as usize];
+        least == most && !is_denied
+    }
+
+    fn is_quiet(&self, member: u32) -> bool {
+        self.is_certain(member) && !self.scores[member as usize].is_open
     }
 
     /// What the first members of the board must be, from now on.
@@ -183,6 +211,29 @@ impl Members {
                 format!("{name} has rank {rank} with {score} points, and {ahead} others or more have more")
             }
         })
+    }
+
+    /// Compares a rank with those that were told before its request was sent (`told`). The score must be right, and nothing else may
+    /// have changed it meanwhile. Errors: one of the two ranks is too bad.
+    pub fn compare(&mut self, member: u32, told: u64, standing: &Standing<'_>) -> Result<(), String> {
+        let Standing { rank, score, .. } = *standing;
+        let told_now = Told { rank, score };
+        let Some(other) = self.behind.contradicted(told_now, told) else {
+            self.behind.tell(told_now);
+            return Ok(());
+        };
+        let name = self.name(member);
+        Err(format!(
+            "{name} has rank {rank} with {score} points, and another had rank {} with {} points before",
+            other.rank, other.score
+        ))
+    }
+
+    /// The same of a member that was read. One that was updated meanwhile may be told with an older rank.
+    pub fn compare_read(&mut self, known: Known, standing: &Standing<'_>) -> Result<(), String> {
+        let Known { member, least, told, is_quiet, .. } = known;
+        let is_same = is_quiet && self.is_quiet(member) && self.scores[member as usize].least == least;
+        if is_same && standing.score == least { self.compare(member, told, standing) } else { Ok(()) }
     }
 
     /// A score that was read while updates are under way. Errors: it cannot be.

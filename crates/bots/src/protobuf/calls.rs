@@ -305,7 +305,7 @@ impl<D: Http> Calls<D> {
         let outcome = outcome.and_then(|()| check_json(&said.check, &mut json)).and_then(|()| {
             let found =
                 |pointer: &String| json.pointer(pointer).cloned().map_or(Found::Nothing, Found::Value);
-            self.texts.capture(&said.capture, said.capture.iter().map(|(_, pointer)| found(pointer)))
+            self.texts.capture(&said.capture, said.capture.iter().map(|(_, pointer)| found(pointer)), true)
         });
         outcome.map_err(|why| wrong(WRONG_FIELD, What::Field(why, json)))
     }

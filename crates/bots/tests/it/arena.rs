@@ -187,7 +187,7 @@ impl Scene for Announcer {
         self.referee.opened(peer, at_ns, says);
         if waits {
             for (at, (number, stamp_us)) in self.snapshots.iter().enumerate() {
-                let at_ns = at_ns + (at as u64 + 1) * 100_000_000;
+                let at_ns = at_ns + (at as u64 + 1) * 16_666_667;
                 says.message(at_ns, peer, format!(r#"{{"type":"tick","n":{number},"t":{stamp_us}}}"#));
                 self.count += 1;
             }
@@ -233,4 +233,59 @@ fn a_snapshot_that_cannot_be_true_is_not_understood_and_nothing_is_reckoned_from
     check(&[(9, 1), (8, 1), (7, 1), (6, 1)], 3, 0, 2);
     check(&[(1, MOST), (2, MOST), (3, 1), (4, 1)], 1, 0, 2);
     check(&[(1, MOST / 1_000), (2, 1), (3, 1)], 1, 0, 1);
+}
+
+/// Says a snapshot per period to each watcher for eight seconds; what it does in every second of them.
+#[derive(Clone, Copy, PartialEq)]
+enum Ticking {
+    Always,
+    /// stands still for half of it, and goes on numbering as if it had not
+    LeavesHalfOut,
+    /// stands still for half of it, and then runs what was due
+    CatchesUp,
+}
+
+struct Ticker {
+    referee: Referee,
+    ticking: Ticking,
+}
+
+impl Scene for Ticker {
+    fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
+        const PERIOD_NS: u64 = 16_666_667;
+        let waits = self.referee.waiting.is_some();
+        self.referee.opened(peer, at_ns, says);
+        let mut number = 0;
+        for tick in (1..480).filter(|_| waits) {
+            let is_pause = tick % 60 >= 30;
+            let tick = match self.ticking {
+                Ticking::LeavesHalfOut if is_pause => continue,
+                Ticking::CatchesUp if is_pause => tick / 60 * 60 + 60,
+                _ => tick,
+            };
+            number += 1;
+            says.message(at_ns + tick * PERIOD_NS, peer, format!(r#"{{"type":"tick","n":{number},"t":1}}"#));
+        }
+    }
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        self.referee.received(peer, message, at_ns, says);
+    }
+}
+
+#[test]
+fn ticks_that_are_left_out_and_not_counted_are_missed_and_a_stalled_generator_misses_none() {
+    for (ticking, generator_stall, missed) in [
+        (Ticking::Always, None, 0),
+        (Ticking::Always, Some((3 * SECOND_NS, 5 * SECOND_NS)), 0),
+        (Ticking::CatchesUp, None, 0),
+        (Ticking::LeavesHalfOut, None, 7 * 30),
+    ] {
+        let mut ticker = Ticker { referee: Referee::new(Fault::None), ticking };
+        let times = Times { hold_ns: 2 * SECOND_NS, drain_ns: 9 * SECOND_NS, generator_stall };
+        let plan = worker_plan(arena(Pairing::Strict, 1.0), 1);
+        let seconds = simulate::<Arena<Wire>>(&plan, times, &mut ticker);
+        let found: u64 = seconds.iter().map(|second| second.ticks.missed).sum();
+        assert_eq!(found, missed);
+    }
 }

@@ -6,9 +6,10 @@ use measure::LoadUnit;
 use serde_json::{Value, json};
 
 use super::deliveries::loss_rate_bound;
+use crate::allowed::Allowed;
 use crate::capacity::{Capacity, CellCapacity};
 use crate::contract::{Climb, Conclusion, Rung};
-use crate::judge::Verdict;
+use crate::judge::{Verdict, deliveries};
 use crate::models;
 use crate::schedule::Judged;
 use crate::steady::Steadiness;
@@ -24,10 +25,11 @@ const CPU_SHARE_CONTENDED: f64 = 0.5;
 const LOADS_NAMED: usize = 4;
 
 /// What a rung is called whose books contradict themselves.
-const BROKEN_BOOKS: [&str; 3] = ["bug", "deliveries.unowed", "deliveries.residual"];
+const BROKEN_BOOKS: [&str; 4] =
+    ["bug", "deliveries.unowed", "deliveries.residual", deliveries::TOLD_OTHERWISE];
 
-pub(super) fn conclusions(climb: &Climb) -> Vec<Conclusion> {
-    let answers = [how_many(climb), why_not_more(climb), can_i_trust_it(climb)];
+pub(super) fn conclusions(climb: &Climb, allowed: &[Allowed]) -> Vec<Conclusion> {
+    let answers = [how_many(climb), why_not_more(climb), can_i_trust_it(climb, allowed)];
     answers.into_iter().chain(models::conclusions(&climb.rungs, &climb.capacity)).collect()
 }
 
@@ -318,7 +320,7 @@ fn show_cores(cores: f64) -> String {
     format!("{cores:.2}")
 }
 
-fn can_i_trust_it(climb: &Climb) -> Conclusion {
+fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
     let rungs = &climb.rungs;
     let counted = rungs.iter().filter(|rung| !is_untold(climb, rung)).count();
     let limited = with_verdict(climb, Verdict::GeneratorLimited).count();
@@ -417,6 +419,10 @@ fn can_i_trust_it(climb: &Climb) -> Conclusion {
         let cores =
             where_known.map_or("the same cores".to_owned(), |count| format!("the same {count} cores"));
         sentences.push(format!("Server and generator ran on {cores}."));
+    }
+    if !allowed.is_empty() {
+        let may: Vec<String> = allowed.iter().map(|kind| format!("{} ({kind})", kind.may())).collect();
+        sentences.push(format!("As the plan allows it, the server may {}.", may.join(", and ")));
     }
     sentences.extend(hint_at_confidence(&climb.capacity));
     let evidence = json!({

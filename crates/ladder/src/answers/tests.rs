@@ -571,6 +571,7 @@ proptest! {
     }
 }
 
+mod allowed;
 mod from_above;
 mod page;
 mod searches;

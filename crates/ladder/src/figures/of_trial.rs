@@ -79,7 +79,7 @@ pub(super) fn cpu_per_message_ns(trial: &Trial) -> FigureValue {
     let Some(subject) = &trial.subject else { return NO_SUBJECT };
     match rate_per_s(trial) {
         Some(rate) if rate > 0.0 => FigureValue::Value(subject.cpu_cores * 1e9 / rate),
-        Some(_) => FigureValue::Absent("no message was answered"),
+        Some(_) => NOTHING_ANSWERED,
         None => NO_HOLD,
     }
 }
@@ -132,7 +132,12 @@ pub(super) fn errors_share(trial: &Trial) -> Option<f64> {
 /// A message may have several errors by cause, and its share is 1 all the same.
 pub(super) fn share_of_offered(trial: &Trial, count: u64) -> Option<f64> {
     let offered = trial.flow().offered + failed_connects(trial);
-    (offered > 0).then(|| (count as f64 / offered as f64).min(1.0))
+    share_of(count, offered)
+}
+
+/// At most 1; `None` of nothing.
+pub(super) fn share_of(count: u64, all: u64) -> Option<f64> {
+    (all > 0).then(|| (count as f64 / all as f64).min(1.0))
 }
 
 /// Whether a request was refused, cut off, answered wrongly or never.

@@ -57,6 +57,50 @@ pub(super) fn residual(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Invalid, "deliveries.residual", reason))
 }
 
+/// The signal of a server whose own count is another one.
+pub(crate) const TOLD_OTHERWISE: &str = "deliveries.told";
+
+/// What the server says that it owed to a client, and handed over, is what the others sent and the client received.
+///
+/// Exact, and so asked only where nothing can lie between the two: nobody misbehaved (what others sent may be rubbish, which
+/// the server owes too), everybody had the server's last word, which comes behind all that was said, and what was owed to
+/// this client is known to the last message, because it came once and nobody came or went while others spoke.
+pub(super) fn told_otherwise(case: &Case<'_>) -> Option<Ruling> {
+    let books = case.trial.books.as_ref().filter(|books| books.judged.not_caught_up == 0)?;
+    let misbehaves = |receiver: &ReceiverBooks| receiver.is_excluded;
+    if books.receivers.iter().any(misbehaves)
+        || books.unknown_messages > 0
+        || super::rules::wrong_answers(case).is_some()
+    {
+        return None;
+    }
+    let contradicted = |receiver: &&ReceiverBooks| {
+        let sum = &receiver.sum;
+        let is_exact = sum.owed_min == sum.owed_max;
+        // A server that says a message twice may count it once or twice.
+        let came = sum.delivered..=sum.delivered.saturating_add(sum.duplicated);
+        is_exact
+            && (receiver.told_owed.is_some_and(|owed| owed != sum.owed_min)
+                || receiver.told_delivered.is_some_and(|delivered| !came.contains(&delivered)))
+    };
+    let wrong: Vec<&ReceiverBooks> = books.receivers.iter().filter(contradicted).collect();
+    let first = wrong.first()?;
+    let told = |count: Option<u64>| count.map_or_else(|| "an unknown number".to_owned(), show_many);
+    let reason = format!(
+        "the server's books contradict the clients' at {} of {} receivers; first at receiver {}: by the server's word {} \
+         were owed and {} delivered, but the others sent {} and {} came; the server does not count right, or other clients \
+         were in the room",
+        wrong.len(),
+        books.judged.receivers,
+        first.receiver,
+        told(first.told_owed),
+        told(first.told_delivered),
+        show_many(first.sum.owed_min),
+        show_many(first.sum.delivered),
+    );
+    Some(Ruling::new(Verdict::Invalid, TOLD_OTHERWISE, reason))
+}
+
 /// What came back is not what was sent: a failure of correctness, whatever its user forgot to ask for.
 pub(super) fn unknown_messages(case: &Case<'_>) -> Option<Ruling> {
     let unknown_messages =

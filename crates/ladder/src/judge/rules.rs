@@ -24,7 +24,7 @@ pub const COMES_BACK_WITHIN_S: usize = 10;
 pub const OFFERED_SHARE_LEAST: f64 = 0.995;
 
 /// Figures whose value the first error explains best.
-const COUNTS_OF_ERRORS: [&str; 5] = ["errors", "errors.share", "failed", "lost", "unanswered"];
+const COUNTS_OF_ERRORS: [&str; 6] = ["refused", "errors", "errors.share", "failed", "lost", "unanswered"];
 
 const INTERRUPTED: &str = kind::INTERRUPTED;
 /// The signal of a rung during which the subject's process ended.

@@ -547,6 +547,7 @@ fn a_judgement_survives_its_json() {
 }
 
 mod disturbed;
+mod forbidden;
 mod games;
 mod matrix;
 mod nobody_in;

@@ -77,7 +77,7 @@ pub struct ReceiverBooks {
     pub latency_mean_ns: Option<f64>,
     /// longest, ns
     pub latency_max_ns: Option<u64>,
-    /// the server's own count of what it owed this client, where it tells
+    /// the server's own count of what it owed this client, where it tells and the client came once
     pub told_owed: Option<u64>,
     /// and of what it handed to the kernel
     pub told_delivered: Option<u64>,

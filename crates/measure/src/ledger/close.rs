@@ -141,6 +141,8 @@ fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> ReceiverBook
     sum.dropped = row.told.map_or(row.missed, |told| row.missed_before + told.dropped);
     sum.in_flight = row.told.map_or(0, |told| told.in_flight);
     sum.residual = sum.unaccounted();
+    // Of a client that came again the server tells what it did for the last connection alone.
+    let of_all = row.told.filter(|_| row.spans.len() == 1);
     ReceiverBooks {
         receiver,
         is_excluded: row.is_excluded,
@@ -148,8 +150,8 @@ fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> ReceiverBook
         latency_mean_ns: (row.latency_count > 0)
             .then(|| row.latency_sum_ns as f64 / row.latency_count as f64),
         latency_max_ns: (row.latency_count > 0).then_some(row.latency_max_ns),
-        told_owed: row.told.map(|told| told.owed),
-        told_delivered: row.told.map(|told| told.delivered),
+        told_owed: of_all.map(|told| told.owed),
+        told_delivered: of_all.map(|told| told.delivered),
     }
 }
 

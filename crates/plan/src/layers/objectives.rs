@@ -1,7 +1,8 @@
 //! What a rung must meet, and what this climb could never measure.
 
-use ladder::{Gate, Objective};
+use ladder::{Allowed, Gate, Objective};
 
+use crate::known;
 use crate::layers::reader::Reader;
 use crate::layers::stop;
 use crate::layers::subject::ResolvedTarget;
@@ -10,7 +11,7 @@ use crate::plan::{Ladder, SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
 use crate::workloads::{BotSettings, NO_ERRORS};
 
-pub(super) const SETTINGS: &[&Setting] = &[&OBJECTIVES, &GOALS, &GATES];
+pub(super) const SETTINGS: &[&Setting] = &[&OBJECTIVES, &ALLOW, &GOALS, &GATES];
 
 static OBJECTIVES: Setting = Setting::of("Judged by", &[])
     .key("objectives", Shape::List(&Shape::Text), "[ticks.late_share < 25%]")
@@ -19,6 +20,15 @@ static OBJECTIVES: Setting = Setting::of("Judged by", &[])
     .help("A condition that every rung must meet; see below")
     .kind(Kind::Repeated)
     .flag_example("ticks.late_share < 25%");
+
+static ALLOW: Setting = Setting::of("Judged by", &[])
+    .key("allow", Shape::List(&Shape::Text), "[duplicates]")
+    .about("What the server may do although it fails a rung otherwise, whatever the objectives are.")
+    .flag("--allow", "KIND")
+    .help("Let the server do what fails a rung otherwise, whatever the objectives are; repeatable")
+    .one_of(&Allowed::NAMES)
+    .kind(Kind::Repeated)
+    .flag_example("duplicates");
 
 pub(super) static GOALS: Setting = Setting::of("Judged by", &[])
     .of_climbs()
@@ -53,23 +63,61 @@ pub(super) fn read(
     bots: &BotSettings,
     ticks: &TickSource,
     found: Option<&ResolvedTarget>,
+    allowed: &[Allowed],
 ) -> Vec<Objective> {
     let said = reader.all(&OBJECTIVES).unwrap_or_default();
+    let about = (bots, ticks, found);
     if said.is_empty() {
         let forgets = stop::forgets(reader, found);
         let mut defaults = measurable_defaults(bots, ticks, found);
         defaults.retain(|objective| !forgets || objective.figure().name != "audit");
-        return defaults;
+        return with_forbidden(defaults, about, allowed);
     }
     let mut objectives = Vec::new();
     for one in &said {
-        objectives.extend(read_one(reader, &one.place, &one.text, (bots, ticks, found)));
+        objectives.extend(read_one(reader, &one.place, &one.text, about));
+    }
+    with_forbidden(objectives, about, allowed)
+}
+
+/// What the server may do although it fails a rung otherwise.
+pub(super) fn allowed(reader: &mut Reader, bots: &BotSettings) -> Vec<Allowed> {
+    let mut allowed = Vec::new();
+    for said in reader.all(&ALLOW).unwrap_or_default() {
+        match said.text.parse::<Allowed>() {
+            Ok(kind) if bots.forbidden().iter().all(|(known, _)| *known != kind) => {
+                reader.refuse_plainly(said.place, ConfigError::NothingToAllow { kind, bots: bots.name() });
+            }
+            Ok(kind) if allowed.contains(&kind) => {}
+            Ok(kind) => allowed.push(kind),
+            Err(()) => {
+                let nearest = known::nearest(&said.text, Allowed::NAMES).map(Into::into);
+                reader.refuse_with(&said, ConfigError::UnknownAllowed(said.text.as_str().into()), nearest);
+            }
+        }
+    }
+    allowed
+}
+
+/// Besides these objectives what the workload forbids, unless it is allowed, cannot be measured, or one of them speaks of it.
+fn with_forbidden(
+    mut objectives: Vec<Objective>,
+    (bots, ticks, found): About<'_>,
+    allowed: &[Allowed],
+) -> Vec<Objective> {
+    for (kind, text) in bots.forbidden() {
+        let is_said = objectives.iter().any(|objective| kind.is_said_by(objective.figure().name));
+        let Some(text) = text.filter(|_| !is_said && !allowed.contains(kind)) else { continue };
+        let objective: Objective = text.parse().expect("a test parses every default objective");
+        if never_measured(&objective, bots, ticks, found).is_none() {
+            objectives.push(objective);
+        }
     }
     objectives
 }
 
 /// What is known of the climb when its objectives are read.
-type About<'a> = (&'a BotSettings, &'a TickSource, Option<&'a ResolvedTarget>);
+pub(super) type About<'a> = (&'a BotSettings, &'a TickSource, Option<&'a ResolvedTarget>);
 
 /// One objective, which this climb can measure.
 fn read_one(
@@ -99,9 +147,8 @@ fn read_one(
 pub(super) fn goals(
     reader: &mut Reader,
     objectives: &[Objective],
-    bots: &BotSettings,
-    ticks: &TickSource,
-    found: Option<&ResolvedTarget>,
+    (bots, ticks, found): About<'_>,
+    allowed: &[Allowed],
 ) -> Vec<Vec<Objective>> {
     let mut goals: Vec<Vec<Objective>> = Vec::new();
     for one in reader.all(&GOALS).unwrap_or_default() {
@@ -113,6 +160,7 @@ pub(super) fn goals(
         let about = (bots, ticks, found);
         let goal: Vec<Objective> =
             texts.into_iter().filter_map(|text| read_one(reader, &one.place, text, about)).collect();
+        let goal = with_forbidden(goal, about, allowed);
         if goal == objectives || goals.contains(&goal) {
             reader.refuse_plainly(one.place.clone(), SearchError::SameGoal(one.text.clone()));
         }

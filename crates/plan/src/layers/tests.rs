@@ -6,6 +6,7 @@ use crate::plan::{HoldLength, Ramp, RampRule, usual};
 use crate::scheme::Scheme;
 use crate::workloads::{ArenaBots, EchoBots, Pairing};
 
+mod allowed;
 mod cells;
 mod chat;
 mod credentials;
@@ -41,6 +42,13 @@ fn refusal(line: &str) -> Mistakes {
 fn check(line: &str, expected: &[&str]) {
     let mistakes = refusal(line).to_string();
     assert_eq!(mistakes.lines().collect::<Vec<_>>(), expected);
+}
+
+/// Words of the mistakes of a command line.
+#[track_caller]
+fn check_refused(flags: &str, words: &str) {
+    let told = refusal(flags).to_string();
+    assert!(told.contains(words), "{told}");
 }
 
 /// The mistakes of a scenario file, one per line.

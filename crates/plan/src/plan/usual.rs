@@ -39,6 +39,7 @@ pub(crate) fn plan(
         },
         objectives: Vec::new(),
         gates: Vec::new(),
+        allowed: Vec::new(),
         arrivals: Arrivals::Even,
         patience_ns: 1_000_000_000,
         seed: 7,

@@ -2,7 +2,7 @@
 
 pub(crate) mod settings;
 
-use ladder::LoadUnit;
+use ladder::{Allowed, LoadUnit};
 use serde::{Deserialize, Serialize};
 
 use super::{Broadcast, Workload};
@@ -166,6 +166,11 @@ impl Workload for ChatBots {
 
     fn default_objectives(&self) -> &'static [&'static str] {
         &["deliveries.lost == 0", "deliveries.latency.p99 < 50ms"]
+    }
+
+    // A server that delivers twice, or answers what it is sent with errors, does not do what a chat is for.
+    fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
+        &[(Allowed::Duplicates, Some("deliveries.duplicated == 0")), (Allowed::Errors, Some("refused == 0"))]
     }
 
     // What is delivered grows with their square, so steps are smaller.

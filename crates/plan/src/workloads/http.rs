@@ -1,6 +1,6 @@
 //! Requests over HTTP: by a rate, or each after the answer to the last.
 
-use ladder::{Conclusion, LoadUnit, Rung};
+use ladder::{Allowed, Conclusion, LoadUnit, Rung};
 use serde::{Deserialize, Serialize};
 
 pub(crate) mod settings;
@@ -247,6 +247,11 @@ macro_rules! planned_as_http {
 pub(super) use planned_as_http;
 
 impl Workload for HttpBots {
+    // A capture that finds nothing leaves later requests with an old value: they are not those that were asked for.
+    fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
+        &[(Allowed::MissingCaptures, None)]
+    }
+
     fn load_unit(&self) -> LoadUnit {
         match self.model {
             HttpModel::Open { .. } => LoadUnit::Requests,

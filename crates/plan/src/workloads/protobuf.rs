@@ -2,7 +2,7 @@
 
 pub(crate) mod settings;
 
-use ladder::{Conclusion, LoadUnit, Rung};
+use ladder::{Allowed, Conclusion, LoadUnit, Rung};
 use serde::{Deserialize, Serialize};
 
 use super::http::planned_as_http;
@@ -82,6 +82,11 @@ impl ProtobufOver {
 /// All that is planned is planned as requests over HTTP are.
 impl Workload for ProtobufBots {
     planned_as_http!();
+
+    // A capture that finds nothing leaves later requests with an old value: they are not those that were asked for.
+    fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
+        &[(Allowed::MissingCaptures, None)]
+    }
 
     fn load_unit(&self) -> LoadUnit {
         self.http.load_unit()

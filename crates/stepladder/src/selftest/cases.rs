@@ -227,7 +227,6 @@ const WEBSOCKET: &[&str] = &["--protocol=websocket"];
 const GRPC: &[&str] = &["--protocol=grpc"];
 const NO_KEEP_ALIVE: &[&str] = &["--no-keep-alive"];
 const RESPONSE_P90: &[&str] = &["--objective", "response.p90 < 100ms"];
-const NOT_TWICE: &[&str] = &["--objective", "deliveries.duplicated == 0"];
 const LITTLE_MEMORY: &[&str] = &["--objective", "subject.rss_bytes < 100MB"];
 /// Read only, so that what was put must be gone after 2 s.
 const WITH_EXPIRY: &[&str] = &["--ttl", "2s"];
@@ -336,7 +335,7 @@ pub const CASES: &[Case] = &[
     Case::planted(Chat, &["wrong-answers:1%"], WRONG_LINES),
     Case::planted(Chat, &["late-answers:200ms"], LATE_LINES).quick(),
     Case::planted(Chat, &["lose:1e-3"], RESIDUAL),
-    Case::planted(Chat, &["duplicate:1e-3"], TWICE).with(NOT_TWICE),
+    Case::planted(Chat, &["duplicate:1e-3"], TWICE),
     Case::planted(Chat, &["stop-answers@5s"], NO_LINES),
     Case::planted(Chat, &["collapse@5s:300ms"], LATE_LINES),
     Case::planted(PollLoop, &["hang@0s"], SILENT),

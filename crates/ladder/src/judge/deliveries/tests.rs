@@ -1,3 +1,4 @@
+use measure::ledger::ReceiverBooks;
 use measure::trial::kind;
 use measure::{Measure, Phase};
 
@@ -85,6 +86,48 @@ fn a_surplus_at_one_receiver_does_not_hide_a_loss_at_another() {
     assert_eq!(scene.books.as_ref().unwrap().judged.residual, 0);
     let says = ["account for 8 deliveries to 2 of 100"];
     check(&scene, &chat_terms(), Verdict::Invalid, "deliveries.residual", &says);
+}
+
+#[test]
+fn a_server_whose_own_books_say_otherwise_than_its_clients_makes_the_rung_invalid() {
+    let says = [
+        "the server's books contradict the clients' at 1 of 100 receivers; first at receiver 9",
+        "but the others sent 5940 and 5940 came",
+    ];
+    let of_nine = |edit: fn(&mut ReceiverBooks)| {
+        move |one: &mut ReceiverBooks| {
+            if one.receiver == 9 {
+                edit(one);
+            }
+        }
+    };
+    let told: [(&str, fn(&mut ReceiverBooks)); 4] = [
+        ("nothing was owed", |one| one.told_owed = Some(0)),
+        ("one more was owed", |one| one.told_owed = one.told_owed.map(|owed| owed + 1)),
+        ("nothing was delivered", |one| one.told_delivered = Some(0)),
+        ("one more was delivered", |one| one.told_delivered = one.told_delivered.map(|count| count + 1)),
+    ];
+    for (what, edit) in told {
+        let scene = || Scene::chat(100).told(of_nine(edit));
+        check(&scene(), &chat_terms(), Verdict::Invalid, "deliveries.told", &says);
+        // What it counts of those that misbehave, of a client that is not caught up, or that came while others spoke, may
+        // rightly be something else.
+        let beside = scene().told(|one| one.is_excluded |= one.receiver == 50);
+        check(&beside, &chat_terms(), Verdict::Pass, "", &[]);
+        let backlog = scene().told(|one| one.sum.not_caught_up = u64::from(one.receiver == 50));
+        check(&backlog, &chat_terms(), Verdict::Fail, "backlog", &[]);
+        let came = scene().told(of_nine(|one| one.sum.owed_max += 1));
+        check(&came, &chat_terms(), Verdict::Pass, "", &[]);
+        assert!(!what.is_empty());
+    }
+    // One that says a message twice may count it once or twice.
+    let twice = |told: u64| {
+        Scene::chat(100).told(move |one| {
+            (one.sum.duplicated, one.told_delivered) = (2, Some(one.sum.delivered + told));
+        })
+    };
+    check(&twice(2), &chat_terms(), Verdict::Pass, "", &[]);
+    check(&twice(3), &chat_terms(), Verdict::Invalid, "deliveries.told", &[]);
 }
 
 #[test]

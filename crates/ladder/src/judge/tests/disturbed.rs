@@ -10,7 +10,7 @@ pub(super) fn sample(what: Reading, value: f64) -> Sample {
 }
 
 /// Another program takes so many of the two cores in these seconds of the hold, while the server's threads wait so long.
-fn beside(scene: Scene, seconds: std::ops::Range<u32>, cores: f64, waiting: f64) -> Scene {
+pub(super) fn beside(scene: Scene, seconds: std::ops::Range<u32>, cores: f64, waiting: f64) -> Scene {
     let mut scene = scene;
     scene.samples.push(Box::new(move |at| {
         let is_beside = seconds.contains(&at);

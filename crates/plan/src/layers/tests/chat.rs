@@ -27,6 +27,8 @@ fn climb_chat_needs_nothing_else() {
         objectives: vec![
             "deliveries.lost == 0".parse().unwrap(),
             "deliveries.latency.p99 < 50ms".parse().unwrap(),
+            "deliveries.duplicated == 0".parse().unwrap(),
+            "refused == 0".parse().unwrap(),
         ],
         ..usual::plan(
             ("chat", TickSource::None, 0.0),

@@ -2,18 +2,12 @@
 
 use ::ladder::{Goal, Repeats};
 
-use super::{plan_of_flags, refusal};
+use super::{check_refused, plan_of_flags};
 use crate::flags::Flags;
 use crate::layers::resolve;
 use crate::search_sentence;
 
 const SECOND_NS: u64 = 1_000_000_000;
-
-#[track_caller]
-fn check_refused(flags: &str, words: &str) {
-    let told = refusal(flags).to_string();
-    assert!(told.contains(words), "{told}");
-}
 
 #[test]
 fn a_search_alone_is_the_standard_one_from_the_first_usual_load() {

@@ -397,6 +397,43 @@ fn ticking() -> Vec<Row> {
             }),
         )
         .with(LONG),
+        row(
+            "leaves out most ticks, and goes on numbering as if there were none of them",
+            Fails,
+            "client_ticks.late_share",
+            started(|game| {
+                let begin = Instant::now();
+                let mut number = 0;
+                while begin.elapsed() < GAME {
+                    for _ in 0..10 {
+                        thread::sleep(TICK);
+                        number += 1;
+                        game.say_to(true, &tick(number, now_us()));
+                    }
+                    thread::sleep(TICK * 24);
+                }
+                game.end();
+            }),
+        )
+        .with(LONG),
+        row(
+            "stands still and then runs the ticks that were due, as it may",
+            Passes,
+            "",
+            started(|game| {
+                let begin = Instant::now();
+                for number in 1..=90 {
+                    let due = begin + TICK * number;
+                    thread::sleep(due.saturating_duration_since(Instant::now()));
+                    if number % 30 == 0 {
+                        thread::sleep(TICK * 4);
+                    }
+                    game.say_to(true, &tick(u64::from(number), now_us()));
+                }
+                game.end();
+            }),
+        )
+        .with(LONG),
         long(
             "sends one tick in four, and numbers them backwards",
             Fails,

@@ -27,6 +27,41 @@ objectives: [ errors == 0 ]
     },
 };
 
+/// Nothing but the capture reads what comes.
+const CAPTURED: Load = Load {
+    protocol: "JSON, captured and not checked",
+    words: |_| words("json.yaml".to_owned()),
+    files: |port| {
+        let scenario = format!(
+            "subject: {{ target: 'http://127.0.0.1:{port}' }}
+bots:
+  kind: http
+  variables: {{ id: {{ before: 1 }} }}
+  requests:
+    - get: '/x?{{id}}'
+      capture: {{ id: /id }}
+ladder: {{ requesters: [4] }}
+objectives: [ not_sent == 0 ]
+"
+        );
+        vec![("json.yaml", scenario)]
+    },
+};
+
+fn capturing() -> Vec<Row> {
+    const NOTHING: &str = "capture id: nothing at /id";
+    const NO_JSON: &str = "capture id: the body is not JSON";
+    vec![
+        row("answers, as it should", Passes, "", always(r#"{"id":"a"}"#)),
+        row("answers without what is captured", Fails, NOTHING, always("{}")),
+        row("answers what is no JSON", Fails, NO_JSON, always("<html>")),
+        row("answers what is no JSON, as it is allowed to", Passes, "", always("<html>"))
+            .with(&["--allow", "missing-captures"]),
+        long("answers nothing", Fails, NO_JSON, always("")),
+        long("cuts a document", Fails, NO_JSON, always(r#"{"id":1"#)),
+    ]
+}
+
 fn answer(body: &[u8]) -> Vec<u8> {
     [format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len()).as_bytes(), body].concat()
 }
@@ -120,4 +155,5 @@ fn rows() -> Vec<Row> {
 #[test]
 fn hostile_json_does_not_pass_nor_fill_the_memory() {
     check(&LOAD, &rows());
+    check(&CAPTURED, &capturing());
 }

@@ -188,6 +188,12 @@ fn page(rows: Vec<Value>) -> Told {
     (200, json!({ "rows": rows }))
 }
 
+/// A standing with a rank 30 places farther down.
+fn too_bad(mut row: Value) -> Value {
+    row["rank"] = json!(row["rank"].as_u64().unwrap_or_default() + 30);
+    row
+}
+
 fn updates() -> Vec<Row> {
     vec![
         row("keeps its books, as it should", Passes, "", tells(|_, told| told)),
@@ -252,6 +258,15 @@ fn reads() -> Vec<Row> {
         ),
         long("answers a rank of 0", Fails, RANK, of(Rank, with("rank", json!(0)))),
         row("answers a rank of 7 for each member", Fails, RANK, of(Rank, with("rank", json!(7)))),
+        row("answers a rank that is 30 places too bad", Fails, RANK, of(Rank, |_, row| (200, too_bad(row))))
+            .with(&["--hold", "2s"]),
+        row(
+            "answers every fifth update with a rank that is 30 places too bad",
+            Fails,
+            RANK,
+            of(Update, |asked, row| (200, if asked.board.updates % 5 == 3 { too_bad(row) } else { row })),
+        )
+        .with(&["--hold", "2s"]),
         long("answers each update with a rank of 3", Fails, RANK, of(Update, with("rank", json!(3)))),
         long(
             "answers a rank with 10^18 and somebody",

@@ -1,8 +1,9 @@
 //! Lines over TCP: chat clients, to each of whom every line of the others is owed, and echo clients.
 
-use std::io;
+use std::io::{self, Write as _};
+use std::sync::mpsc;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::peer::Peer;
 use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
@@ -147,15 +148,20 @@ fn chats() -> Vec<Row> {
             Fails,
             "deliveries.duplicated",
             relays(|text, _| [line(text), line(text)].concat()),
+        ),
+        row(
+            "delivers twice, as it is allowed to",
+            Passes,
+            "",
+            relays(|text, _| [line(text), line(text)].concat()),
         )
-        .with(&["--objective", "deliveries.duplicated==0"]),
+        .with(&["--allow", "duplicates"]),
         row(
             "delivers one line of ten twice",
             Fails,
             "deliveries.duplicated",
             relays(|text, number| line(text).repeat(if number % 10 == 3 { 2 } else { 1 })),
-        )
-        .with(&["--objective", "deliveries.duplicated==0"]),
+        ),
         long(
             "delivers one line twice instead of the next",
             Fails,
@@ -231,6 +237,15 @@ fn chats() -> Vec<Row> {
                 Ok(())
             }),
         ),
+        row(
+            "delivers everything and tells books of nothing",
+            Unmeasured,
+            "the server's books contradict the clients'",
+            chat("* books owed 0 delivered 0 dropped 0 waiting 0\n", |peer, text, _| {
+                peer.tell(&line(text), false, |_| 1);
+                Ok(())
+            }),
+        ),
         row("sends a line without end", Fails, "broken protocol", floods(b"a")),
         long(
             "sends a line of 1 MiB",
@@ -277,6 +292,27 @@ fn echoes(of: impl Fn(&[u8], usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Res
     }
 }
 
+/// Echoes each line beyond the patience, however many of them wait.
+fn later(peer: &mut Peer) -> io::Result<()> {
+    if peer.is_probe() {
+        return echoes(|text, _| line(text))(peer);
+    }
+    let mut writer = peer.writer()?;
+    let (lines, waiting) = mpsc::channel::<(Instant, Vec<u8>)>();
+    thread::spawn(move || {
+        for (due, text) in waiting {
+            thread::sleep(due.saturating_duration_since(Instant::now()));
+            if writer.write_all(&line(&text)).is_err() {
+                return;
+            }
+        }
+    });
+    loop {
+        let text = peer.line()?;
+        let _ = lines.send((Instant::now() + Duration::from_millis(1500), text));
+    }
+}
+
 fn echoing() -> Vec<Row> {
     vec![
         row("echoes, as it should", Passes, "", echoes(|text, _| line(text))),
@@ -315,6 +351,8 @@ fn echoing() -> Vec<Row> {
                 text
             }),
         ),
+        row("echoes 1.5 s later", Fails, "late.share", later),
+        row("echoes 1.5 s later, as it is allowed to", Passes, "", later).with(&["--allow", "late"]),
         row("closes when a line comes", Unmeasured, "ends the connection of the first client", |peer| {
             peer.line().map(|_| ())
         }),

@@ -48,6 +48,11 @@ impl Peer {
         self.stream.write_all(bytes.as_ref())
     }
 
+    /// Says things beside it, in another thread.
+    pub fn writer(&self) -> io::Result<TcpStream> {
+        self.stream.try_clone()
+    }
+
     /// One byte after the other.
     pub fn say_slowly(&mut self, bytes: impl AsRef<[u8]>, gap: Duration) -> io::Result<()> {
         bytes.as_ref().iter().try_for_each(|byte| {

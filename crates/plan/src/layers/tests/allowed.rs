@@ -1,0 +1,58 @@
+use super::*;
+use ::ladder::Allowed;
+
+/// The objectives of a command line, one text.
+fn objectives_of(line: &str) -> String {
+    let plan = plan_of_flags(line);
+    plan.objectives.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+const OWN: &str = "deliveries.lost == 0, deliveries.latency.p99 < 50ms";
+
+#[test]
+fn what_a_workload_forbids_is_asked_beside_all_other_objectives_unless_it_is_allowed_or_said() {
+    for (line, expected) in [
+        ("chat", &format!("{OWN}, deliveries.duplicated == 0, refused == 0")),
+        ("chat --allow duplicates", &format!("{OWN}, refused == 0")),
+        ("chat --allow errors --allow duplicates --allow errors", &OWN.to_owned()),
+        (
+            "chat --objective deliveries.late==0",
+            &"deliveries.late == 0, deliveries.duplicated == 0, refused == 0".into(),
+        ),
+        ("chat --objective deliveries.duplicated<9", &"deliveries.duplicated < 9, refused == 0".into()),
+        ("chat --objective errors.share<5%", &"errors.share < 5%, deliveries.duplicated == 0".into()),
+        ("tcp://127.0.0.1 --bots echo", &"errors == 0, late.share <= 1%".into()),
+        ("tcp://127.0.0.1 --bots echo --allow late", &"errors == 0".into()),
+        ("tcp://127.0.0.1 --bots echo --objective late<9", &"late < 9".into()),
+        ("http://127.0.0.1 --allow missing-captures", &"errors == 0".into()),
+        ("arena", &"ticks.late_share < 25%".into()),
+    ] {
+        assert_eq!(&objectives_of(line), expected, "{line}");
+    }
+    let goals = "chat --search --goal 'deliveries.lost == 0' --allow errors";
+    let search = plan_of_flags(goals).ladder.search.unwrap();
+    let goal: Vec<String> = search.goals[0].iter().map(ToString::to_string).collect();
+    assert_eq!(goal, ["deliveries.lost == 0", "deliveries.duplicated == 0"]);
+}
+
+#[test]
+fn what_is_allowed_is_kept_with_the_plan_and_given_to_the_clients() {
+    let plan = plan_of_flags("http://127.0.0.1 --allow missing-captures");
+    assert_eq!(plan.allowed, [Allowed::MissingCaptures]);
+    let stored = serde_json::to_string(&plan).unwrap();
+    assert!(stored.contains(r#""allowed":["missing-captures"]"#), "{stored}");
+    assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
+    let file = plan_of("subject: chat\nallow: [duplicates, errors]\n");
+    assert_eq!(file.allowed, [Allowed::Duplicates, Allowed::Errors]);
+}
+
+#[test]
+fn what_cannot_be_allowed_is_refused() {
+    check_refused("chat --allow duplicate", "did you mean duplicates?");
+    check_refused("chat --allow everything", "known: duplicates, late, errors, missing-captures");
+    check_refused(
+        "chat --allow late",
+        "there is nothing to allow: chat bots fail no rung because of \"late\"",
+    );
+    check_refused("leaderboard --allow missing-captures", "there is nothing to allow");
+}
