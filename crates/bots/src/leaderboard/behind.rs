@@ -178,7 +178,7 @@ mod tests {
     fn a_request_is_held_against_what_was_told_before_it_was_sent_and_nothing_else() {
         let mut behind = Behind::new();
         let told = |rank, score| Told { rank, score };
-        let mut fill = |behind: &mut Behind, numbers: usize| {
+        let fill = |behind: &mut Behind, numbers: usize| {
             (0..numbers * TOLD_PER_NUMBER).for_each(|_| behind.tell(told(1, 1_000_000)));
         };
         behind.tell(told(9, 500));

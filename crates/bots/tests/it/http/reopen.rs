@@ -89,7 +89,7 @@ impl Scene for Server {
             PutsOffAll => says.message(at_ns + MS, peer, Exchanges::put_off(tag)),
             PutsOff(_) => says.message(answered_ns, peer, answer),
             CloseFresh => says.goodbye(answered_ns, peer),
-            CutOff if self.requests % 10 == 0 => {
+            CutOff if self.requests.is_multiple_of(10) => {
                 says.message(answered_ns, peer, Exchanges::began(tag));
                 says.end(answered_ns + 1, peer, End::Bare);
             }

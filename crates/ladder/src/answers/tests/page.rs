@@ -86,7 +86,10 @@ fn confidence_is_hinted_at_once_and_only_where_a_repeat_would_give_it() {
     let hint = "For a figure of confidence repeat each load (--repeat 3).";
     let (held, failed) = (arena(500.0, 0.02), arena(1_000.0, 0.9));
     assert_eq!(trust(&[held.clone(), failed.clone()]).matches(hint).count(), 1);
-    assert!(!trust(std::slice::from_ref(&held)).contains("confidence"), "without an upper bound there is none");
+    assert!(
+        !trust(std::slice::from_ref(&held)).contains("confidence"),
+        "without an upper bound there is none"
+    );
     assert!(!trust(&[held.clone(), held, failed.clone(), failed]).contains("confidence"), "there is one");
 }
 

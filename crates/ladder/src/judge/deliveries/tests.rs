@@ -101,7 +101,8 @@ fn a_server_whose_own_books_say_otherwise_than_its_clients_makes_the_rung_invali
             }
         }
     };
-    let told: [(&str, fn(&mut ReceiverBooks)); 4] = [
+    type Spoil = fn(&mut ReceiverBooks);
+    let told: [(&str, Spoil); 4] = [
         ("nothing was owed", |one| one.told_owed = Some(0)),
         ("one more was owed", |one| one.told_owed = one.told_owed.map(|owed| owed + 1)),
         ("nothing was delivered", |one| one.told_delivered = Some(0)),
