@@ -338,6 +338,9 @@ impl<B: Bots> Worker<B> {
         if !is_late && !self.bots.has_drained(&mut BotContext { state: &mut self.state }) {
             return;
         }
+        if let Some(ledger) = &mut self.state.ledger {
+            ledger.reads_no_more(self.state.now_ns.saturating_sub(self.readable_since_ns));
+        }
         self.bots.leave(&mut BotContext { state: &mut self.state });
         self.state.close_all();
         // What a worker that could not keep up still has to send was planned, and now never leaves: each message of it

@@ -404,10 +404,11 @@ pub fn event(at_s: u32, kind: &str, text: &str) -> Event {
 }
 
 /// What these counters are for only where `reopens` says so.
-const REOPENED: [(&str, Role); 3] =
+pub const REOPENED: [(&str, Role); 3] =
     [("reopened", Role::Reopened), ("retried", Role::Reopened), ("closing", Role::Reopened)];
 
-fn names() -> Arc<MetricNames> {
+/// The names behind the indices of its intervals.
+pub fn names() -> Arc<MetricNames> {
     let phases: Vec<String> = (0..16).map(|bin| format!("phase_{bin:02}")).collect();
     let counters = ["games_played", "delivered"].into_iter().chain(phases.iter().map(String::as_str));
     let shutdown = ["under_way", "dropped", "later", "later_refused"].map(|name| (name, Role::Shutdown));

@@ -8,14 +8,18 @@
 
 /// What waited has come when a pause is so long over, …
 const CATCH_UP_NS: u64 = 100_000_000;
-/// … and so many ticks.
+/// … and so many ticks. A further gap meanwhile begins that anew, …
 const CATCH_UP_TICKS: u64 = 4;
+/// … but not for longer than this: a server with gaps all the time would never be found out.
+const GAPS_NS: u64 = 10_000_000_000;
 
 /// A pause of one game's snapshots, as long as it is not known whether its ticks were left out.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Pause {
-    /// when the snapshot came that ended it; `None`: there is none
-    ended_ns: Option<u64>,
+    /// when the snapshot came that ended its first gap; `None`: there is none
+    began_ns: Option<u64>,
+    /// … and its last
+    ended_ns: u64,
     /// how much later the snapshots since come than their numbers say
     behind_ns: i64,
 }
@@ -25,18 +29,21 @@ impl Pause {
     pub fn see(&mut self, at_ns: u64, interval_ns: u64, ticks: u64, period_ns: u64) -> u64 {
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         let late_ns = ns(interval_ns).saturating_sub(ns(ticks.saturating_mul(period_ns)));
-        let ended_ns = match self.ended_ns {
-            Some(ended_ns) => ended_ns,
-            None if late_ns < ns(period_ns) => return 0,
-            None => at_ns,
+        let is_gap = late_ns >= ns(period_ns);
+        let began_ns = match self.began_ns {
+            None if !is_gap => return 0,
+            began_ns => began_ns.unwrap_or(at_ns),
         };
-        self.ended_ns = Some(ended_ns);
+        self.began_ns = Some(began_ns);
+        if is_gap && at_ns.saturating_sub(began_ns) < GAPS_NS {
+            self.ended_ns = at_ns;
+        }
         self.behind_ns = self.behind_ns.saturating_add(late_ns);
         if self.behind_ns < ns(period_ns) {
             *self = Pause::default();
             return 0;
         }
-        if at_ns.saturating_sub(ended_ns) < CATCH_UP_NS.max(CATCH_UP_TICKS.saturating_mul(period_ns)) {
+        if at_ns.saturating_sub(self.ended_ns) < CATCH_UP_NS.max(CATCH_UP_TICKS.saturating_mul(period_ns)) {
             return 0;
         }
         let left_out = self.behind_ns.unsigned_abs() / period_ns.max(1);
@@ -89,6 +96,8 @@ mod tests {
             (0..30).map(move |tick| (PERIOD_NS * (60 * second + tick), 30 * second + tick))
         });
         assert_eq!(left_out(every_second), 19 * 30, "half of each second");
+        let half = (0..2_000).map(|tick| (PERIOD_NS * (2 * tick - tick % 2), tick));
+        assert!(left_out(half) > 1_000, "every other pair of ticks");
     }
 
     #[test]

@@ -327,7 +327,8 @@ fn what_is_dropped_while_the_generator_stands_still_is_unread_and_what_a_server_
     let stall = Times { generator_stall: Some((12 * SECOND_NS, 16 * SECOND_NS)), ..TIMES };
     let with = |times: Times, fault: Fault| {
         let plan = worker_plan(BotSettings::Chat(chat(ChatDialect::Lines)), BOTS);
-        let mut room = Room::new(ChatDialect::Lines, fault);
+        // The bots say nothing while they stand still: what comes then is what the room had for them before.
+        let mut room = Room { delay_ns: 2 * SECOND_NS, ..Room::new(ChatDialect::Lines, fault) };
         books_of(play::<Chat<Lines, Wire<Blocks>>>(&plan, times, &mut room)).judged
     };
     let drops = |count: u64| if count.is_multiple_of(20) { Fate::IsDropped } else { Fate::Comes };

@@ -55,6 +55,8 @@ struct Client<D> {
     received_bytes: usize,
     /// what ended the connection behind answers that are told first
     ended: Option<Closed>,
+    /// tags of the requests that the server's goodbye put off
+    put_off: Vec<u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +73,7 @@ struct Told {
 impl<D: Http> Client<D> {
     async fn open(to: &Address) -> Result<Self, OpenError> {
         let driver = D::open(D::begin_connect(to, None)?, to).await?;
-        Ok(Client { driver, buffer: ReadBuffer::new(), received_bytes: 0, ended: None })
+        Ok(Client { driver, buffer: ReadBuffer::new(), received_bytes: 0, ended: None, put_off: Vec::new() })
     }
 
     async fn send(&mut self, prepared: &D::Prepared, tag: u32) {
@@ -97,9 +99,8 @@ impl<D: Http> Client<D> {
                         return Ok(told);
                     }
                     Ok(Received::Leaving) => {}
-                    Ok(Received::Unpaired { .. } | Received::PutOff { .. }) => {
-                        unreachable!("answers have requests")
-                    }
+                    Ok(Received::PutOff { tag }) => self.put_off.push(tag),
+                    Ok(Received::Unpaired { .. }) => unreachable!("answers have requests"),
                     Ok(Received::Began { tag }) => {
                         assert!(!began.contains(&tag), "an answer begins once");
                         began.push(tag);

@@ -31,6 +31,8 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
+    use measure::Role;
+
     use super::super::tests::terms;
     use crate::judge::Verdict;
     use crate::scene::Scene;
@@ -40,8 +42,8 @@ mod tests {
         let judged = |answers: u64, redirects: u64| {
             let scene = Scene::asking(200.0).edit(move |at, interval| {
                 if at == 7 {
-                    let at = interval.counters.len() - 2;
-                    interval.counters[at..].copy_from_slice(&[answers, redirects]);
+                    let places = crate::scene::names().counters(Role::Redirects).collect::<Vec<_>>();
+                    (interval.counters[places[0]], interval.counters[places[1]]) = (answers, redirects);
                 }
             });
             let judgement = scene.judged(&terms(&["errors == 0"])).1;

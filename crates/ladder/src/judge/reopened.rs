@@ -41,20 +41,20 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use measure::Phase;
+    use measure::{Phase, Role};
 
     use super::super::Verdict;
     use super::super::tests::terms;
-    use crate::scene::Scene;
-
-    /// Where the scene's counters of connections are.
-    const REOPENED_AT: usize = 28;
+    use crate::scene::{REOPENED, Scene, names};
 
     /// 10 clients, 10 answers per second; in each second so many of the connections are opened again, so many requests are
     /// sent once more, and so many answers close.
     fn closing(counts: [u64; 3], open_min: u64) -> Scene {
         Scene { reopens: true, ..Scene::asking(10.0) }.edit(move |_, interval| {
-            interval.counters[REOPENED_AT..][..3].copy_from_slice(&counts);
+            let places = names().with_counter_roles(&REOPENED);
+            for (place, count) in places.counters(Role::Reopened).zip(counts) {
+                interval.counters[place] = count;
+            }
             interval.connections.open_min = open_min;
         })
     }

@@ -131,7 +131,9 @@ pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
 pub(super) fn no_deliveries(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let hold = trial.hold.as_ref()?;
-    let books = trial.books.as_ref().filter(|books| books.judged.lost > 0)?;
+    // Where the bots had no time to read, silence may be theirs.
+    let is_known = |books: &&Books| books.judged.lost > 0 && books.judged.unread == 0;
+    let books = trial.books.as_ref().filter(is_known)?;
     let Some(from) = stopped(trial, delivers) else { return none_to_the_end(trial, books) };
     // What was sent in the last of them may still be on its way. Clients that wait for an answer to be let in send nothing.
     let last = trial.hold_seconds().last()?;

@@ -233,6 +233,14 @@ impl LedgerPart {
         row.was_behind = at_ns <= row.behind_until_ns;
     }
 
+    /// The worker stops reading, so long after it learnt what there is to read: where it is that late, it may not
+    /// have come to some of its bots, of which nothing is known.
+    pub fn reads_no_more(&mut self, lag_ns: u64) {
+        if lag_ns > READ_LATE_NS {
+            self.rows.iter_mut().for_each(|row| row.is_behind = true);
+        }
+    }
+
     /// The server told its own books of this bot's present connection.
     ///
     /// False, and nothing is entered: a figure in it is more than all senders together can ever have sent.

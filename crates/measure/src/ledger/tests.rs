@@ -233,8 +233,8 @@ fn a_change_that_is_told_too_late_parts_the_bounds_and_accuses_nobody() {
 }
 
 /// One sender with ten lines to a receiver that reads the first `reads` of them, each `lag_ns` after it was there; then `missed`
-/// are said to be dropped, and it catches up or not.
-fn read_late(reads: u32, lag_ns: u64, missed: u64, catches_up: bool) -> SumOfBooks {
+/// are said to be dropped, and it catches up, or its worker stops reading so long after it learnt what there is to read.
+fn read_late(reads: u32, lag_ns: u64, missed: u64, end: Result<(), u64>) -> SumOfBooks {
     let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, echoes: false, ..LedgerShape::alone(1, 2) };
     let mut part = LedgerPart::new(shape, MembershipChanges::default());
     for bot in 0..2 {
@@ -253,8 +253,9 @@ fn read_late(reads: u32, lag_ns: u64, missed: u64, catches_up: bool) -> SumOfBoo
     (1..=reads).for_each(|seq| book.received(0, seq, 0));
     drop_book(book);
     part.missed(1, missed);
-    if catches_up {
-        part.caught_up(1);
+    match end {
+        Ok(()) => part.caught_up(1),
+        Err(stops_ns) => part.reads_no_more(stops_ns),
     }
     let books = close(&[part]);
     books.balance().unwrap();
@@ -270,16 +271,18 @@ fn what_the_bots_had_no_time_to_read_is_not_lost_and_what_was_read_in_time_is() 
         assert_eq!((sum.lost, sum.unread, sum.residual), expected, "{sum:?}");
     };
     // Still to be read at the end: beyond the newest; the one before it is lost.
-    check(read_late(4, SECOND_NS, 0, false), (1, 5, 1));
+    check(read_late(4, SECOND_NS, 0, Err(0)), (1, 5, 1));
     // The same from a bot that reads in time: the server has not sent it.
-    check(read_late(4, 1_000, 0, false), (6, 0, 6));
+    check(read_late(4, 1_000, 0, Err(0)), (6, 0, 6));
+    // A worker that is late at its end may not have come to this bot.
+    check(read_late(4, 1_000, 0, Err(SECOND_NS)), (1, 5, 1));
     // A bot that has read to the end has nothing unread.
-    check(read_late(4, SECOND_NS, 0, true), (6, 0, 6));
+    check(read_late(4, SECOND_NS, 0, Ok(())), (6, 0, 6));
     // Dropped while nobody read; the one that the server does not tell of is lost.
-    check(read_late(4, SECOND_NS, 5, true), (1, 5, 1));
-    check(read_late(4, 1_000, 5, true), (6, 0, 1));
+    check(read_late(4, SECOND_NS, 5, Ok(())), (1, 5, 1));
+    check(read_late(4, 1_000, 5, Ok(())), (6, 0, 1));
     // A server that invents drops does not make more unread than is missing.
-    check(read_late(9, SECOND_NS, 7, true), (0, 1, -6));
+    check(read_late(9, SECOND_NS, 7, Ok(())), (0, 1, -6));
 }
 
 #[test]

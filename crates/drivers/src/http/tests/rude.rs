@@ -229,6 +229,7 @@ fn a_server_that_says_goodbye_may_answer_what_it_has_taken() {
         far.write_all(&frame(DATA, 1, 1, b"abc")).await.unwrap();
         let told = client.receive(&mut Vec::new()).await.unwrap();
         assert_eq!((told.len(), told[0].tag, &told[0].body[..], told[0].closes), (1, 5, &b"abc"[..], true));
+        assert_eq!(client.put_off, [6], "the goodbye names the first request as the last that is answered");
         assert!(
             client.driver.send(Outgoing { prepared: &Http2::prepare(&parts("GET", "/")), tag: 7 }).is_err()
         );

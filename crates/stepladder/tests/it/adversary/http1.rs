@@ -250,12 +250,6 @@ fn answering() -> Vec<Row> {
     const BUSY: &str = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
     vec![
         row("answers, as it should", Passes, "", always(RIGHT)),
-        long(
-            "closes after each answer without saying so",
-            Fails,
-            "connection lost",
-            later(|peer| peer.say(RIGHT)),
-        ),
         row(
             "says 100 Continue before each answer, as it may",
             Passes,

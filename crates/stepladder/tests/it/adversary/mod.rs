@@ -18,6 +18,7 @@ mod leaderboard;
 mod lines;
 mod mqtt;
 mod nats;
+mod ordinary;
 mod peer;
 mod protobuf;
 mod redis;

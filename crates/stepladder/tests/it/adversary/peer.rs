@@ -34,6 +34,11 @@ impl Peer {
         Ok(Peer { reader: BufReader::new(stream.try_clone()?), stream, number, shared })
     }
 
+    /// From now on it gives up a connection on which nothing comes for so long.
+    pub fn waits_at_most(&mut self, time: Duration) {
+        self.stream.set_read_timeout(Some(time)).expect("the socket is open");
+    }
+
     /// Whether this is before any load.
     pub fn is_probe(&self) -> bool {
         self.number < 2

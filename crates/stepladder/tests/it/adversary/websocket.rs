@@ -18,7 +18,7 @@ const LOAD: Load = Load {
 
 pub(super) const TEXT: u8 = 0x81;
 const CLOSE: u8 = 0x88;
-const PING: u8 = 0x89;
+pub(super) const PING: u8 = 0x89;
 
 /// The answer to a handshake, with these lines besides the right `Sec-WebSocket-Accept`.
 fn accepted(request: &str, status: &str, lines: &str) -> String {
