@@ -201,14 +201,14 @@ impl<D: Driver, C: EchoFraming<D>> Echo<D, C> {
 
     fn receive(&mut self, bot: u32, message: &[u8], at_ns: u64, ctx: &mut BotContext<'_, D>) {
         let Some((request, stamp)) = self.clients[bot as usize].open_requests.pop_front() else {
-            return ctx.error_with(WRONG, || format!("\"{}\"", ends::shown(message)));
+            return ctx.error_with(WRONG, || ends::quoted(message));
         };
         let (front, rest) = self.payload.split_at(self.payload.len().min(STAMP_BYTES));
         if message.strip_prefix(&stamp[..front.len()]) == Some(rest) {
             ctx.answered(request, at_ns);
         } else {
             ctx.failed(request);
-            ctx.error_with(WRONG, || format!("\"{}\"", ends::shown(message)));
+            ctx.error_with(WRONG, || ends::quoted(message));
         }
         if self.gap_ns == 0 && !ctx.drains() {
             self.send(bot, at_ns, ctx);

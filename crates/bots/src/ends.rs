@@ -56,6 +56,11 @@ pub fn is_reset(error: &std::io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::ECONNRESET | libc::EPIPE))
 }
 
+/// A message in quotes, as it is shown.
+pub fn quoted(message: &[u8]) -> String {
+    format!("\"{}\"", shown(message))
+}
+
 /// What is kept of such an end; `bytes`: those that broke the protocol, as `shown`.
 pub fn words(why: &Closed, bytes: &str) -> String {
     match why {

@@ -212,6 +212,7 @@ fn searched(arrivals: Arrivals, seed: u64) -> Found {
         if judged.purpose == Purpose::Rung {
             found.trials += 1;
             found.void += usize::from(judged.verdict == Some(Verdict::Inconclusive));
+            eprintln!("DBG {load} {hold_ns} {:?}", judgement.as_ref().map(|j| (j.verdict, j.reason.clone())));
         }
         done.push(judged);
     }

@@ -78,6 +78,14 @@ impl Behind {
         let contradicts = |other: &Told| other.score > told.score && other.rank >= told.rank;
         [of_class[at], above[at]].into_iter().find(|other| is_kept && contradicts(other))
     }
+
+    /// One of two ranks that contradict each other is wrong, and it may be this one: held against it, many right ones would be.
+    pub fn forget(&mut self, told: Told) {
+        let kept = self.known.iter_mut().flat_map(|(of_class, above)| [of_class, above]);
+        for other in kept.chain([&mut *self.worst]).flatten().filter(|other| **other == told) {
+            *other = Told::default();
+        }
+    }
 }
 
 fn kept_at(number: u64) -> usize {

@@ -222,6 +222,7 @@ impl Members {
             self.behind.tell(told_now);
             return Ok(());
         };
+        self.behind.forget(other);
         let name = self.name(member);
         Err(format!(
             "{name} has rank {rank} with {score} points, and another had rank {} with {} points before",

@@ -132,15 +132,17 @@ fn came_in(trial: &Trial) -> bool {
     let connections = &trial.connections;
     let opened = connections.attempts.saturating_sub(connections.failed.values().sum());
     let broken = |counts: &BTreeMap<String, u64>| -> u64 {
+        let kind = |cause: &str| trial.head.metric_names.kind_of(cause);
         let is_end =
-            |cause: &str| trial.head.metric_names.kind_of(cause) == Some(ErrorKind::BrokenConnection);
+            |cause: &str| matches!(kind(cause), Some(ErrorKind::BrokenConnection | ErrorKind::Refused));
         counts.iter().filter(|(cause, _)| is_end(cause)).map(|(_, count)| count).sum()
     };
     let outside: u64 = trial.errors_of(ErrorKind::NotAdmitted).map(|(_, count)| count).sum();
     let stood = connections.open_min > 0
         || connections.open > 0
         || opened > broken(&trial.errors) + broken(&trial.errors_before_hold);
-    trial.flow().answered > 0 || stood && outside < connections.asked
+    let has_delivered = trial.books.as_ref().is_some_and(|books| books.judged.delivered > 0);
+    trial.flow().answered > 0 || has_delivered || stood && outside < connections.asked
 }
 
 /// Connections that are missing, whoever is to blame.
@@ -392,7 +394,8 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
 pub(super) fn wrong_answers(case: &Case<'_>) -> Option<Ruling> {
     let (name, count) = case.trial.errors_of(ErrorKind::WrongReply).next()?;
     let times = if count == 1 { "time" } else { "times" };
-    let reason = format!("the server's answers are not right: {name}, {count} {times} in the hold");
+    let first = first_words(case.trial, name);
+    let reason = format!("the server's answers are not right: {name}, {count} {times} in the hold{first}");
     Some(Ruling::new(Verdict::Fail, name, reason))
 }
 

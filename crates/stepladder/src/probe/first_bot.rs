@@ -241,7 +241,7 @@ impl Client<'_> {
 /// What the client's worker told.
 #[derive(Default)]
 struct Seen {
-    /// connections that the server ended
+    /// connections that the server ended, or refused in its own words
     ended: u64,
     /// and those on which it broke the protocol
     broken: u64,
@@ -270,7 +270,7 @@ impl Seen {
         for (cause, count) in errors.chain(failed).filter(|(_, count)| **count > 0) {
             if cause.as_str() == ends::CAUSES[ends::BROKEN] {
                 self.broken += count;
-            } else if names.kind_of(cause) == Some(ErrorKind::BrokenConnection) {
+            } else if matches!(names.kind_of(cause), Some(ErrorKind::BrokenConnection | ErrorKind::Refused)) {
                 self.ended += count;
             }
             *self.causes.entry(cause.to_string()).or_default() += count;

@@ -264,7 +264,9 @@ const NO_WELCOME: &[Outcome] = &[
     Outcome::fail("deliveries.latency.p99"),
 ];
 const WRONG_LINES: &[Outcome] = &[Outcome::fail("wrong line"), Outcome::fail("deliveries.unknown_messages")];
-const WRONG_SCORE: &[Outcome] = &[Outcome::fail("wrong score"), Outcome::fail("audit")];
+/// Ranks that were told with the scores of lost updates are wrong too.
+const WRONG_SCORE: &[Outcome] =
+    &[Outcome::fail("wrong score"), Outcome::fail("wrong rank"), Outcome::fail("audit")];
 const EXITED: &[Outcome] = &[Outcome::fail("server exited")];
 const NO_REPLY: &[Outcome] = &[Outcome::fail("stopped replying")];
 const LATE_TICKS: &[Outcome] = &[Outcome::fail("ticks.late_share")];

@@ -90,7 +90,8 @@ fn what_cannot_be_searched_is_said_before_anything_is_built() {
     repository(&place, &["", ""]);
     let refused = |words: &[&str], fragments: &[&str]| bisect(&place, words).refused(3, fragments);
     refused(&["--good", "nothing"], &["--good nothing", "has no such revision"]);
-    refused(&["--good", "--output=x"], &["--good"]);
+    refused(&["--good", "--output=x"], &["unknown option --output"]);
+    refused(&["--good=--output=x"], &["--good", "--output=x"]);
     refused(&["--good", "newest"], &["are the same revision"]);
     refused(&["--good", "newest~1", "--figure", "response.p98"], &["--figure response.p98", "did you mean"]);
     place

@@ -201,7 +201,9 @@ fn reflecting(greeting: &'static str, refusal: &'static str) -> u16 {
                 let _ = stream.write_all(greeting.as_bytes());
                 let Ok(length @ 1..) = stream.read(&mut heard) else { return };
                 let said = String::from_utf8_lossy(&heard[..length]).replace(['\r', '\n'], " ");
-                let _ = write!(stream, "{}", refusal.replace("{}", &said));
+                // Words are shown up to a length, and in NATS the secret stands behind much else.
+                let said = said.rsplit_once("\"protocol\"").map_or(&said[..], |(_, end)| end);
+                let _ = write!(stream, "{}", refusal.replace("{}", said));
                 // Until the other side has read it.
                 let _ = stream.shutdown(std::net::Shutdown::Write);
                 while let Ok(1..) = stream.read(&mut heard) {}
