@@ -168,6 +168,8 @@ export type Conclusion = {
 
 /** Connections of a rung. */
 export type ConnectionFigures = {
+  /** that the server closed between two requests and that were opened again when they were needed, in the hold; absent where there were none */ reopened?: number
+  /** requests that met such a close and were sent once more; absent where there were none */ retried?: number
   /** to a usable connection */ handshake_ns: Summary | null
   /** that should stand */ asked: number
   /** open in the worst second of the hold, as the mean over that second */ open_min: number
@@ -552,7 +554,7 @@ export type ReceiverBooks = {
   /** its deliveries; `receivers` is 1 */ sum: SumOfBooks
   /** mean delivery latency, ns */ latency_mean_ns: number | null
   /** longest, ns */ latency_max_ns: number | null
-  /** the server's own count of what it owed this client, where it tells */ told_owed: number | null
+  /** the server's own count of what it owed this client, where it tells and the client came once */ told_owed: number | null
   /** and of what it handed to the kernel */ told_delivered: number | null
 }
 

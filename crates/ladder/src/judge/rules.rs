@@ -140,9 +140,9 @@ fn came_in(trial: &Trial) -> bool {
     let outside: u64 = trial.errors_of(ErrorKind::NotAdmitted).map(|(_, count)| count).sum();
     let stood = connections.open_min > 0
         || connections.open > 0
+        || trial.books.as_ref().is_some_and(|books| books.judged.delivered > 0)
         || opened > broken(&trial.errors) + broken(&trial.errors_before_hold);
-    let has_delivered = trial.books.as_ref().is_some_and(|books| books.judged.delivered > 0);
-    trial.flow().answered > 0 || has_delivered || stood && outside < connections.asked
+    trial.flow().answered > 0 || stood && outside < connections.asked
 }
 
 /// Connections that are missing, whoever is to blame.

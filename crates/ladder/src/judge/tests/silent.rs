@@ -283,7 +283,7 @@ fn a_room_in_which_nothing_is_delivered_any_more_fails_however_disturbed_the_mac
     check(&room_that_stops(0, true), &asked, Verdict::Fail, "deliveries.silence", &says);
     // Where the bots had no time to read, the silence may be theirs.
     let unread = room_that_stops(50, true).receivers(|one| (one.sum.unread, one.sum.lost) = (5, 5));
-    check(&unread, &asked, Verdict::GeneratorLimited, "deliveries.unread", &["5 of", "were not read"]);
+    check(&unread, &asked, Verdict::GeneratorLimited, "deliveries.unread", &["500 of", "were not read"]);
     // One second may be the way, and where nothing is said nothing comes.
     for scene in [room_that_stops(59, true), room_that_stops(50, false)] {
         let (_, judgement) = scene.judged(&asked);
