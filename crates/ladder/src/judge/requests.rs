@@ -58,18 +58,21 @@ pub(super) fn aliased(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Inconclusive, "aliased", reason))
 }
 
-/// A hold in which no request was offered shows nothing, however well everything else was kept. Bots that go on asking see to
+/// A hold in which no request or line was offered shows nothing, however well everything else was kept. Bots that go on asking see to
 /// it that this does not happen; it is asked all the same, because such a hold would meet every objective.
 pub(super) fn nothing_asked(case: &Case<'_>) -> Option<Ruling> {
     let head = &case.trial.head;
-    let is_of_requests = asks(case.trial) || head.load_unit == LoadUnit::InFlight;
+    let is_chat = case.trial.books.is_some();
+    let is_asked = asks(case.trial) || head.load_unit == LoadUnit::InFlight || is_chat;
     let flow = case.trial.flow();
-    if !is_of_requests || flow.offered > 0 || flow.open_before > 0 {
+    if !is_asked || flow.offered > 0 || flow.open_before > 0 {
         return None;
     }
-    let reason = "nothing was asked in the hold, so nothing was shown: no client sent a request; see the errors of the \
-                  connections, and run it again"
-        .to_owned();
+    let (asked, request) = if is_chat { ("said", "line") } else { ("asked", "request") };
+    let reason = format!(
+        "nothing was {asked} in the hold, so nothing was shown: no client sent a {request}; see the errors of the connections, \
+         and run it again"
+    );
     Some(Ruling::new(Verdict::Inconclusive, "nothing asked", reason))
 }
 

@@ -120,10 +120,13 @@ pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
     let from = stopped(trial, replied)?;
     let unanswered = last.flow.open_after + trial.flow().not_sent;
     let when = since(hold, from);
-    let reason = format!(
-        "stopped replying: no reply {when}, with {} requests unanswered or never sent at its end",
-        show_many(unanswered.max(trial.flow().open_after))
-    );
+    let reason = match unanswered.max(trial.flow().open_after) {
+        0 => format!("stopped replying: no reply {when}; what was asked was given up before its end"),
+        count => format!(
+            "stopped replying: no reply {when}, with {} requests unanswered or never sent at its end",
+            show_many(count)
+        ),
+    };
     Some(Ruling::new(Verdict::Fail, STOPPED_REPLYING, reason))
 }
 

@@ -145,7 +145,7 @@ fn the_engine_reads_the_time_in_one_file_only() {
 /// Files of `bots` that format, and never for a message as such: the words of errors (only the first few of each cause are
 /// made), an MQTT client's first packet, the audit after the load, and requests over HTTP whose text differs from one to
 /// the next.
-const BOTS_THAT_FORMAT: [&str; 20] = [
+const BOTS_THAT_FORMAT: [&str; 21] = [
     "catalog.rs",
     "arena.rs",
     "grid.rs",
@@ -155,6 +155,7 @@ const BOTS_THAT_FORMAT: [&str; 20] = [
     "ends.rs",
     "reply.rs",
     "http.rs",
+    "reopen.rs",
     "answers.rs",
     "templates.rs",
     "leaderboard.rs",

@@ -291,6 +291,17 @@ fn a_room_in_which_nothing_is_delivered_any_more_fails_however_disturbed_the_mac
     }
 }
 
+#[test]
+fn a_hold_in_which_nobody_says_a_word_shows_nothing() {
+    let mute = Scene::chat(100).edit(|_, interval| {
+        *interval.flow_mut(0, Phase::Hold) = measure::Flow::default();
+        interval.distribution_mut(Measure::Delivery, true).clear();
+    });
+    // What was said before and after the hold came.
+    let says = ["nothing was said in the hold"];
+    check(&mute, &terms(&["deliveries.lost == 0"]), Verdict::Inconclusive, "nothing asked", &says);
+}
+
 /// A room whose server stops within the last second of the hold, `silent_s` before the clients gave up waiting for it;
 /// `waiting` of its 20 receivers never had its word that all had come.
 fn room_that_stops_at_the_end(waiting: u32, silent_s: u32) -> (Trial, Trial) {

@@ -106,7 +106,8 @@ fn heads() -> Vec<Row> {
             Fails,
             "stopped replying|never answered|no answer in time",
             floods("", "HTTP/1.1 100 Continue\r\n\r\n"),
-        ),
+        )
+        .with(&["--hold", "2s"]),
         long(
             "switches protocols unasked",
             Fails,
