@@ -28,7 +28,7 @@ function noticed(trial: TrialPage): Event[] {
   const within = (t: number) => t >= span[0] && t < span[1]
   return [
     ...first(series, 'failed', 'first failed', within), ...first(series, 'lost', 'first lost', within),
-    ...falls(series, within), ...disturbed(series, trial.disturbed_above, within),
+    ...falls(series, within, isOfRequests(trial)), ...disturbed(series, trial.disturbed_above, within),
   ]
 }
 
@@ -38,8 +38,13 @@ function first(series: Series, name: ColumnName, kind: string, within: (t: numbe
   return row < 0 ? [] : [{ at: seconds(series)[row], kind, text: `${values[row]} in this second`, isBad: true }]
 }
 
+/** Of requests a server may close what idles; one that takes an answer with it is lost, and marked as that. */
+function isOfRequests(trial: TrialPage): boolean {
+  return trial.load_unit === 'req/s' || trial.load_unit === 'requesters'
+}
+
 /** Connections that fell away and those that came back: a storm of reconnects is both in a row. */
-function falls(series: Series, within: (t: number) => boolean): Event[] {
+function falls(series: Series, within: (t: number) => boolean, mayFall: boolean): Event[] {
   const found: Event[] = []
   const open = series.open ?? []
   const times = seconds(series)
@@ -47,7 +52,7 @@ function falls(series: Series, within: (t: number) => boolean): Event[] {
     const [was, is] = [open[row - 1], open[row]]
     if (typeof was !== 'number' || typeof is !== 'number' || !within(times[row - 1]) || !within(t)) return
     const least = Math.max(2, Math.max(was, is) * FALL)
-    if (was - is >= least) found.push({ at: t, kind: 'connections fell', text: `${was} → ${is} open`, isBad: true })
+    if (was - is >= least) found.push({ at: t, kind: 'connections fell', text: `${was} → ${is} open`, isBad: !mayFall })
     else if (is - was >= least) found.push({ at: t, kind: 'reconnected', text: `${was} → ${is} open`, isBad: false })
   })
   return found.length > MOST ? [] : found

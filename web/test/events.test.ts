@@ -27,6 +27,13 @@ test('connections that fall away in the hold are an event and so is their return
   assert.deepEqual(kinds({ open }).filter(kind => /conn/.test(kind)), ['4 connections fell', '5 reconnected'])
 })
 
+test('connections that a server of requests may close are no bad event', () => {
+  const open = [0, 100, 200, 200, 120, 200, 199, 200, 0, 0]
+  const isBad = (load_unit: TrialPage['load_unit']) =>
+    eventsOf({ ...trial({ open }), load_unit }).find(event => event.kind === 'connections fell')?.isBad
+  assert.deepEqual([isBad('req/s'), isBad('clients')], [false, true])
+})
+
 test('only the first second of failures is marked, and nothing where there were none', () => {
   assert.ok(kinds({ failed: [9, 0, 0, 0, 3, 4, 0, 0, 0, 0] }).includes('4 first failed'))
   assert.equal(kinds({ failed: [9, 0, 0, 0, 3, 4, 0, 0, 0, 0] }).length, 4)

@@ -21,7 +21,7 @@ pub const NOT_STATED: &str = "—";
 
 /// Columns that go first where a table is wider than it may be: those that tell least of the server's users. What is not
 /// named here stays.
-const LEAST_TELLING_FIRST: [&str; 24] = [
+const LEAST_TELLING_FIRST: [&str; 25] = [
     "mem",
     "bots CPU",
     "mem",
@@ -32,6 +32,7 @@ const LEAST_TELLING_FIRST: [&str; 24] = [
     "resp. p50",
     "p50",
     "open min",
+    "reopened",
     "rate/s",
     "frames/s",
     "speed-up",
@@ -230,7 +231,12 @@ fn columns() -> Vec<Column> {
         ("failed", |rung| is_of_requests(rung).then(|| show_many(failed(rung)))),
         ("frames/s", |rung| Some(format!("{:.1}", rung.frames.as_ref()?.rate_per_s))),
         ("lag p99", |rung| ns(&rung.send_lag_ns, |summary| summary.p99)),
+        ("reopened", |rung| rung.connections.reopened.map(show_many)),
         ("open min", |rung| {
+            // Where the server may close what it likes between two requests, it says nothing.
+            if rung.connections.reopened.is_some() {
+                return None;
+            }
             Some(format!("{}/{}", rung.connections.counts.open_min, rung.connections.counts.asked))
         }),
         ("server CPU", |rung| Some(format!("{:.2}", rung.subject.as_ref()?.process.cpu_cores))),

@@ -80,6 +80,9 @@ pub fn rung(rung: &Rung) -> String {
         }
         line += &format!("  {} lost", show_many(books.sum.lost));
     }
+    if let Some(reopened) = rung.connections.reopened {
+        return line + &format!("  {} connections reopened", show_many(reopened));
+    }
     let connections = &rung.connections.counts;
     line + &format!("  {} of {} connections open", connections.open_min, connections.asked)
 }

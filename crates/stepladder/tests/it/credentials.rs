@@ -203,7 +203,11 @@ fn reflecting(greeting: &'static str, refusal: &'static str) -> u16 {
                 let Ok(length @ 1..) = stream.read(&mut heard) else { return };
                 let said = String::from_utf8_lossy(&heard[..length]).replace(['\r', '\n'], " ");
                 // Words are shown up to a length, and in NATS the secret stands behind much else.
-                let said = said.rsplit_once("\"protocol\"").map_or(&said[..], |(_, end)| end);
+                let before = ["\"protocol\"", "Host: "];
+                let said = before
+                    .iter()
+                    .find_map(|before| said.split_once(before))
+                    .map_or(&said[..], |(_, end)| end);
                 let _ = write!(stream, "{}", refusal.replace("{}", said));
                 // Until the other side has read it.
                 let _ = stream.shutdown(std::net::Shutdown::Write);
@@ -216,14 +220,15 @@ fn reflecting(greeting: &'static str, refusal: &'static str) -> u16 {
 
 #[test]
 fn a_secret_that_a_server_says_back_in_its_refusal_stands_nowhere() {
-    let http = "HTTP/1.1 500 no\r\nConnection: close\r\n\r\nYou sent {}";
+    let http = "HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nYou sent {}";
+    let of_bob = [&OF_BOB[..], &["--expect-text", "hello"]].concat();
     for (scheme, greeting, refusal, options) in [
         ("nats", "INFO {}\r\n", "-ERR 'Authorization Violation of {}'\r\n", &["--token-env", "PLANTED"][..]),
         ("nats", "INFO {}\r\n", "-ERR 'Authorization Violation of {}'\r\n", &OF_BOB),
         ("irc", "", ":irc 464 b :Bad password {}\r\n", &["--password-env", "PLANTED"]),
         ("redis", "", "-WRONGPASS no: {}\r\n", &["--password-env", "PLANTED"]),
-        ("http", "", http, &OF_BOB),
-        ("http", "", http, &["--token-env", "PLANTED"]),
+        ("http", "", http, &of_bob),
+        ("http", "", http, &["--token-env", "PLANTED", "--expect-text", "hello"]),
     ] {
         let url = format!("{scheme}://127.0.0.1:{}", reflecting(greeting, refusal));
         let place = Place::new();

@@ -121,6 +121,15 @@ fn a_table_that_is_too_wide_leaves_out_what_tells_least_and_says_how_much() {
     assert!(kept(80).contains(&"lost".to_owned()) && !kept(80).contains(&"mem".to_owned()), "{:?}", kept(80));
 }
 
+#[test]
+fn connections_that_were_opened_again_are_counted_in_place_of_those_that_stood() {
+    let mut rung = arena(500.0, 0.02);
+    let header = |rung: &Rung| closing(&climb_of(std::slice::from_ref(rung))).tables[0].header.join(" ");
+    assert!(header(&rung).contains("open min") && !header(&rung).contains("reopened"));
+    rung.connections.reopened = Some(42);
+    assert!(header(&rung).contains("reopened") && !header(&rung).contains("open min"));
+}
+
 fn rung_of_chat(scene: &Scene) -> Rung {
     judged(scene, CHAT)
 }
