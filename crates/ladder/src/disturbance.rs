@@ -122,7 +122,10 @@ impl Disturbance {
     pub fn culprit(&self) -> String {
         let mut parts = Vec::new();
         if self.beside_other_runs > 0 {
-            parts.push(format!("another Stepladder run went on for {} s of it", self.beside_other_runs));
+            parts.push(format!(
+                "another Stepladder run went on for {} s of it",
+                self.beside_other_runs.min(self.seconds)
+            ));
         }
         let share_of_cores = |cores: f64| self.cores.map_or(cores, |all| cores / all);
         if let Some(cores) = self.others_cores.filter(|cores| share_of_cores(*cores) > OTHERS_SHARE_LEAST) {

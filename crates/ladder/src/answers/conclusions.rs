@@ -84,7 +84,11 @@ fn how_many(climb: &Climb) -> Conclusion {
             format!("{} held, and nothing failed: this is a lower bound; {further}.", of(lower))
         }
         (None, Some(upper)) => {
-            format!("Fewer than {}: that load did not hold, and no smaller one did; start lower.", of(upper))
+            let smaller = match climb.rungs.len() {
+                1 => "",
+                _ => ", and no smaller one did",
+            };
+            format!("Fewer than {}: that load did not hold{smaller}; start lower.", of(upper))
         }
         (None, None) => neither_bound(climb),
     }];
@@ -336,7 +340,10 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
     let send_lag_ns = worst(|rung| Some(rung.send_lag_ns.as_ref()?.p99? as f64));
     let busy_share = worst(|rung| rung.worker.busy_share_max);
     let disturbed_share = worst(|rung| rung.disturbed_share);
-    let of_all = |count: usize| format!("{count} of {} rungs", rungs.len());
+    let of_all = |count: usize| match rungs.len() {
+        1 => "the only rung".to_owned(),
+        all => format!("{count} of {all} rungs"),
+    };
     let not_steady: Vec<&Rung> =
         rungs.iter().filter(|rung| rung.steady.is_some_and(|steady| steady != Steadiness::Steady)).collect();
     let untold = rungs.iter().filter(|rung| rung.steady.is_none()).count();
@@ -344,18 +351,18 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
     let unjudged: Vec<&Rung> = rungs.iter().filter(|rung| is_untold(climb, rung)).collect();
     let mut sentences = Vec::new();
     let mut parts = Vec::new();
-    let lag = send_lag_ns.map_or("send lag p99 not stated: too few sends".to_owned(), |ns| {
-        format!("send lag p99 at most {}", show_ns(ns))
-    });
+    let latest_ns = worst(|rung| Some(rung.send_lag_ns.as_ref()?.max? as f64));
+    let lag = match (send_lag_ns, latest_ns) {
+        (Some(ns), _) => format!("send lag p99 at most {}", show_ns(ns)),
+        (None, Some(ns)) => format!("send lag at most {}", show_ns(ns)),
+        (None, None) => "nothing was sent".to_owned(),
+    };
     let busy =
         busy_share.map_or(String::new(), |share| format!(", busiest worker {} busy", show_share(share)));
     parts.push(if limited > 0 {
         format!("the load generator reached its limit in {} ({lag}{busy})", of_all(limited))
     } else if late > 0 {
-        format!(
-            "the load generator was late in {} that could be judged all the same ({lag}{busy})",
-            of_all(late)
-        )
+        format!("the load generator was late in {}, judged all the same ({lag}{busy})", of_all(late))
     } else if late_and_unjudged > 0 {
         format!("the load generator was late in {} ({lag}{busy})", of_all(late_and_unjudged))
     } else {
@@ -375,13 +382,17 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
         }
         (None, 0) => "every hold was steady".to_owned(),
         (None, _) => {
-            format!("{} too short or too disturbed to tell whether they were steady", of_all(untold))
+            let they_were = if rungs.len() == 1 { "it was" } else { "they were" };
+            format!("{} too short or too disturbed to tell whether {they_were} steady", of_all(untold))
         }
     });
     parts.push(match disturbed_share {
         None => "whether other programs disturbed it is not readable here".to_owned(),
         // By what stands at the rungs: below the table, or with the reason.
         Some(share) if share > 0.0 => format!("up to {} of a hold was disturbed", show_share(share)),
+        Some(_) if climb.run.shared_cores && rungs.iter().any(|rung| rung.subject.is_none()) => {
+            "nothing disturbed it, as far as can be told without the server's --pid".to_owned()
+        }
         Some(_) => "nothing disturbed it".to_owned(),
     });
     if climb.generator == Default::default() {
@@ -453,10 +464,10 @@ fn hint_at_confidence(capacity: &Capacity) -> Option<String> {
 /// late is met.
 fn was_generator_late(rung: &Rung) -> bool {
     let evidence = &rung.evidence;
-    evidence
-        .send_lag_p99_ns
-        .zip(evidence.send_lag_limit_ns)
-        .is_some_and(|(lag_ns, limit_ns)| lag_ns > limit_ns)
+    // Of so few sends that p99 is not stated, the latest one speaks.
+    let latest_ns = rung.send_lag_ns.as_ref().and_then(|lag| lag.max).map(|ns| ns as f64);
+    let lag_ns = evidence.send_lag_p99_ns.or(latest_ns);
+    lag_ns.zip(evidence.send_lag_limit_ns).is_some_and(|(lag_ns, limit_ns)| lag_ns > limit_ns)
 }
 
 /// The deliveries of all rungs together.

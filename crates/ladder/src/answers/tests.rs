@@ -188,7 +188,7 @@ fn answers_are_worded_for_each_outcome() {
     assert_eq!(late.verdict, Verdict::Pass);
     let trust = text_of(&late, "can_i_trust_it");
     assert!(
-        trust.starts_with("With care: the load generator was late in 1 of 1 rungs that could be judged all the same (send lag p99 at most 40 ms"),
+        trust.starts_with("With care: the load generator was late in the only rung, judged all the same (send lag p99 at most 40 ms"),
         "{trust}"
     );
     // The same where that was too much to judge the objective: the generator did not keep up there either.
@@ -196,7 +196,7 @@ fn answers_are_worded_for_each_outcome() {
     assert_eq!(late.verdict, Verdict::Inconclusive);
     let trust = text_of(&late, "can_i_trust_it");
     assert!(
-        trust.contains("; the load generator was late in 1 of 1 rungs (send lag p99 at most 40 ms"),
+        trust.contains("; the load generator was late in the only rung (send lag p99 at most 40 ms"),
         "{trust}"
     );
     let empty = climb_of(&[]);

@@ -359,7 +359,7 @@ fn broken(case: &Case<'_>, asked: &[&Asked<'_>]) -> Option<Ruling> {
         }
         if let Some((cause, words)) = case.trial.error_samples().next() {
             reason.push_str(&format!("; the first: {cause}"));
-            if !words.is_empty() {
+            if !words.is_empty() && !cause.ends_with(words) {
                 reason.push_str(&format!(": {words}"));
             }
         }

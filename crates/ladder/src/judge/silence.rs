@@ -17,6 +17,9 @@ const SILENT_SECONDS_LEAST: usize = 2;
 /// … and neither does a silence shorter than this share of the hold, where answers are rare.
 const SILENT_SHARE_LEAST: f64 = 0.05;
 
+/// A worker that waited for a core for more of a second hardly read in it.
+const STARVED_SHARE: f64 = 0.5;
+
 /// The server's loop, or its log, stopped before the hold ended.
 pub(super) fn no_ticks(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
@@ -118,6 +121,9 @@ pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
     };
     let last = trial.hold_seconds().last()?;
     let from = stopped(trial, replied)?;
+    if answers_all(trial) && is_starved(trial, from) {
+        return None;
+    }
     let unanswered = last.flow.open_after + trial.flow().not_sent;
     let when = since(hold, from);
     let reason = match unanswered.max(trial.flow().open_after) {
@@ -128,6 +134,23 @@ pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
         ),
     };
     Some(Ruling::new(Verdict::Fail, STOPPED_REPLYING, reason))
+}
+
+/// Whether everything that was asked was answered in the end.
+fn answers_all(trial: &Trial) -> bool {
+    let flow = trial.flow();
+    flow.open_after + flow.not_sent + flow.lost == 0
+}
+
+/// Whether a worker had no core for most of each second from here to the end of the hold: what was not read then may have
+/// come. The kernel reports a wait when it ends, so it may have begun in the second before.
+fn is_starved(trial: &Trial, from: u32) -> bool {
+    let waited = |second: &Second| second.host.worker_waiting_share.unwrap_or(0.0) > STARVED_SHARE;
+    let of = |index: u32| trial.seconds.iter().any(|second| second.index == index && waited(second));
+    trial
+        .hold_seconds()
+        .filter(|second| second.index >= from)
+        .all(|second| of(second.index) || of(second.index + 1))
 }
 
 /// Broadcasts were owed, none was delivered any more in the hold, and not all came afterwards.

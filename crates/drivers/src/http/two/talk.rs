@@ -48,6 +48,8 @@ pub struct Talk {
     closes: bool,
     /// its goodbye was heard
     has_left: bool,
+    /// its goodbye was an error, which `finish` tells
+    is_cast_out: bool,
 }
 
 /// An open request.
@@ -147,6 +149,7 @@ impl Talk {
             end: None,
             closes: false,
             has_left: false,
+            is_cast_out: false,
         };
         talk.turn();
         Ok(talk)
@@ -231,10 +234,12 @@ impl Talk {
         let mut cx = Context::from_waker(&self.waker);
         if let Some(requests) = &mut self.requests {
             // The only way to hear that the server said goodbye while answers are still to come.
-            let leaves = matches!(requests.poll_ready(&mut cx), Poll::Ready(Err(_)));
-            self.closes |= leaves;
-            if leaves && !std::mem::replace(&mut self.has_left, true) {
-                self.told.push_back(Told::Leaving);
+            if let Poll::Ready(Err(error)) = requests.poll_ready(&mut cx) {
+                self.closes = true;
+                self.is_cast_out = !is_goodbye(&error);
+                if !self.is_cast_out && !std::mem::replace(&mut self.has_left, true) {
+                    self.told.push_back(Told::Leaving);
+                }
             }
         }
         let mut index = 0;
@@ -316,7 +321,7 @@ impl Talk {
                     body,
                     body_bytes: asked.body_bytes,
                     location: std::str::from_utf8(location).ok().filter(|location| !location.is_empty()),
-                    closes: self.closes,
+                    closes: self.closes && !self.is_cast_out,
                     grpc: asked.grpc,
                 })))
             }

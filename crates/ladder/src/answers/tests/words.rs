@@ -76,7 +76,11 @@ proptest! {
         prop_assert_eq!(trust.starts_with("No:"), passed.is_empty() && failed.is_empty(), "{}", trust);
         prop_assert!(!trust.starts_with("Yes:") || unjudged.is_empty(), "{}", trust);
         if !unjudged.is_empty() {
-            let head = format!(": {} of {} rungs could not be judged: {} (", unjudged.len(), kinds.len(), unjudged[0]);
+            let of_all = match kinds.len() {
+                1 => "the only rung".to_owned(),
+                all => format!("{} of {all} rungs", unjudged.len()),
+            };
+            let head = format!(": {of_all} could not be judged: {} (", unjudged[0]);
             prop_assert!(trust.contains(&head), "{} is not in {}", head, trust);
             let at = trust.find(&head).unwrap();
             prop_assert!(at < 12, "it comes first: {}", trust);

@@ -339,3 +339,39 @@ fn a_room_whose_server_stops_in_the_last_second_of_the_hold_fails_however_distur
     assert_eq!(signal(19, 8).as_deref(), Some("disturbed"));
     assert_eq!(signal(20, 1).as_deref(), Some("disturbed"));
 }
+
+/// 10 requests a second, of which those of the last three seconds are answered after the hold, or never; `waiting`: for so much
+/// of these seconds the worker had no core.
+fn late_at_the_end(answers: bool, waiting: f64) -> Trial {
+    let mut scene = Scene::asking(10.0).edit(|at, interval| {
+        let open_before = u64::from(at.saturating_sub(57)) * 10;
+        if at >= 57 {
+            let ask = interval.flow_mut(1, Phase::Hold);
+            (ask.answered, ask.open_before, ask.open_after) = (0, open_before, open_before + 10);
+        }
+    });
+    scene.samples.push(Box::new(move |at| {
+        let waits = sample(Reading::Worker(OfProcess::WaitingShareMax), if at >= 58 { waiting } else { 0.0 });
+        vec![waits]
+    }));
+    let mut drain = Interval::new(&crate::scene::names());
+    (drain.index, drain.workers) = (HOLD_FROM_S + scene.hold_s, 1);
+    let (answered, open_after) = if answers { (30, 0) } else { (0, 30) };
+    let ask = drain.flow_mut(1, Phase::Hold);
+    (ask.open_before, ask.answered, ask.open_after) = (30, answered, open_after);
+    let mut entries = scene.entries();
+    entries.push(Entry::Interval(Box::new(drain)));
+    Trial::from_entries(scene.build().head, &entries, 0)
+}
+
+#[test]
+fn replies_that_a_worker_without_a_core_could_not_read_are_no_silence_and_those_that_never_came_are() {
+    let verdict = |answers, waiting| {
+        let judgement = judge(&late_at_the_end(answers, waiting), None, &terms(&["errors == 0"]));
+        (judgement.verdict, judgement.signal)
+    };
+    assert_eq!(verdict(true, 0.9), (Verdict::Pass, None));
+    for (answers, waiting) in [(true, 0.1), (false, 0.9), (false, 0.1)] {
+        assert_eq!(verdict(answers, waiting), (Verdict::Fail, Some("stopped replying".to_owned())));
+    }
+}
