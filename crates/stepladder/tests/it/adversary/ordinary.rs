@@ -195,13 +195,13 @@ fn websocket() -> Vec<Row> {
             }
         }),
         row(
-            "closes connections that idled for 100 ms",
+            "closes connections that idled for 30 ms",
             Fails,
             "connection lost|closed by the server",
             move |peer| {
                 open(peer)?;
                 if !peer.is_probe() {
-                    peer.waits_at_most(Duration::from_millis(100));
+                    peer.waits_at_most(Duration::from_millis(30));
                 }
                 loop {
                     let payload = message(peer)?;
