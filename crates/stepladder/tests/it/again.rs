@@ -17,7 +17,7 @@ fn again_repeats_plan_and_seed_and_prints_old_against_new() {
         run["rungs"].as_array().map(|rungs| rungs.iter().map(|rung| rung["load"].clone()).collect::<Vec<_>>())
     };
     assert_eq!(loads(&new), loads(&old));
-    for fragment in ["old against new", "arena-1", "arena-2", "new / old", "late share", "send lag p99"] {
+    for fragment in ["old against new", "arena-1", "arena-2", "new / old", "late share", "bots CPU, cores"] {
         assert!(ran.out.contains(fragment), "{ran:#?}");
     }
     let runs = place.run(["runs"]);

@@ -3,7 +3,7 @@
 //!
 //! Connections idle for half a second between two requests here.
 
-use std::io;
+use std::io::{self, Write as _};
 use std::thread;
 use std::time::Duration;
 
@@ -189,9 +189,13 @@ fn websocket() -> Vec<Row> {
             open(peer)?;
             loop {
                 let payload = message(peer)?;
-                peer.say(websocket::frame(PING, &[b'p'; 100]))?;
-                thread::sleep(Duration::from_millis(300));
-                peer.say(text(&payload))?;
+                // The next message is heard meanwhile.
+                let mut writer = peer.writer()?;
+                thread::spawn(move || {
+                    thread::sleep(Duration::from_millis(300));
+                    let _ =
+                        writer.write_all(&[websocket::frame(PING, &[b'p'; 100]), text(&payload)].concat());
+                });
             }
         }),
         row(
