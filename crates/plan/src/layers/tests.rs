@@ -612,3 +612,9 @@ fn a_text_that_is_longer_than_its_setting_needs_is_refused_by_its_length_and_nev
     let said = resolve(&Flags::of("scenarios/x.yaml"), scenario(&format!("? {}\n: 1\n", long(50_000))), 7);
     assert!(said.expect_err("it is refused").to_string().len() < 300);
 }
+
+#[test]
+fn a_file_with_a_byte_order_mark_and_lines_of_another_system_is_read_like_any() {
+    let of_windows = plan_of("\u{feff}subject: chat\r\nallow: [duplicates, errors]\r\n");
+    assert_eq!(of_windows, plan_of("subject: chat\nallow: [duplicates, errors]\n"));
+}
