@@ -458,8 +458,8 @@ pub(crate) fn look(objective: &Objective, trial: &Trial, disturbance: &Disturban
     View { trial, fair: None, least: None, disturbance }.look(objective)
 }
 
-/// How the server ended, where it was told to; what it refused; what reads found; how many answers were redirects; which connections it closed; how much of the hold was disturbed, by what, and which objectives were judged
-/// without it.
+/// How the server ended, where it was told to; what it refused; what reads found; how many answers were redirects; which
+/// connections it closed; how much of the hold was disturbed, by what, and which objectives were judged without it.
 fn remark(case: &Case<'_>) -> Option<String> {
     let parts: Vec<String> = [
         shutdown::remark,

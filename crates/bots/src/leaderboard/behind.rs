@@ -1,4 +1,4 @@
-//! Ranks that were told, so that one that is too bad for its score is known soon, whoever else is on the board.
+//! Ranks in earlier answers, by which a rank that is too bad for its score is found at once, whoever else is on the board.
 //!
 //! Scores only grow and nobody leaves. Let A be told rank a with s points, and let B be asked for after that answer came, and
 //! be told rank b with fewer points. At the moment of A's rank at most those with s points or more stood at a or better, A
@@ -12,7 +12,7 @@
 
 use super::ahead::{CLASSES_ALL, class};
 
-/// Ranks that are told before the next number.
+/// After so many ranks what is known gets its next number.
 const TOLD_PER_NUMBER: usize = 32;
 /// A request that was sent before these numbers is held against nothing.
 const KEPT: usize = 16;

@@ -58,8 +58,8 @@ pub(super) fn aliased(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Inconclusive, "aliased", reason))
 }
 
-/// A hold in which no request or line was offered shows nothing, however well everything else was kept. Bots that go on asking see to
-/// it that this does not happen; it is asked all the same, because such a hold would meet every objective.
+/// A hold in which no request or line was offered shows nothing, however well everything else was kept. Bots that go on
+/// asking see to it that this does not happen; it is checked all the same, because such a hold would meet every objective.
 pub(super) fn nothing_asked(case: &Case<'_>) -> Option<Ruling> {
     let head = &case.trial.head;
     let is_chat = case.trial.books.is_some();

@@ -16,7 +16,7 @@ const LOAD: Load = Load {
     files: no_files,
 };
 
-const RIGHT: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
+pub(super) const RIGHT: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
 /// Answers each request in order, by what `answer` makes of its number on this connection.
 pub(super) fn answers(peer: &mut Peer, answer: impl Fn(usize) -> Vec<u8>) -> io::Result<()> {

@@ -6,46 +6,34 @@ use super::http1::{answers, later};
 use super::peer::Peer;
 use super::{Fails, Load, Passes, Row, check, long, row, words};
 
-const LOAD: Load = Load {
-    protocol: "JSON, captured",
-    words: |_| words("json.yaml --timeout 2s".to_owned()),
-    files: |port| {
-        let scenario = format!(
-            "subject: {{ target: 'http://127.0.0.1:{port}' }}
+/// Captures a value of each answer, which may be checked too.
+fn scenario(port: u16, check: &str, objective: &str) -> Vec<(&'static str, String)> {
+    let scenario = format!(
+        "subject: {{ target: 'http://127.0.0.1:{port}' }}
 bots:
   kind: http
   variables: {{ id: {{ before: 1 }} }}
   requests:
     - get: '/x?{{id}}'
       capture: {{ id: /id }}
-      check: {{ json: {{ /id: 1 }} }}
-ladder: {{ requesters: [4] }}
-objectives: [ errors == 0 ]
+{check}ladder: {{ requesters: [4] }}
+objectives: [ {objective} ]
 "
-        );
-        vec![("json.yaml", scenario)]
-    },
+    );
+    vec![("json.yaml", scenario)]
+}
+
+const LOAD: Load = Load {
+    protocol: "JSON, captured",
+    words: |_| words("json.yaml --timeout 2s".to_owned()),
+    files: |port| scenario(port, "      check: { json: { /id: 1 } }\n", "errors == 0"),
 };
 
 /// Nothing but the capture reads what comes.
 const CAPTURED: Load = Load {
     protocol: "JSON, captured and not checked",
     words: |_| words("json.yaml".to_owned()),
-    files: |port| {
-        let scenario = format!(
-            "subject: {{ target: 'http://127.0.0.1:{port}' }}
-bots:
-  kind: http
-  variables: {{ id: {{ before: 1 }} }}
-  requests:
-    - get: '/x?{{id}}'
-      capture: {{ id: /id }}
-ladder: {{ requesters: [4] }}
-objectives: [ not_sent == 0 ]
-"
-        );
-        vec![("json.yaml", scenario)]
-    },
+    files: |port| scenario(port, "", "not_sent == 0"),
 };
 
 fn capturing() -> Vec<Row> {

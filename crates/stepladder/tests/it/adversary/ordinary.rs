@@ -7,9 +7,10 @@ use std::io::{self, Write as _};
 use std::thread;
 use std::time::Duration;
 
-use super::http2::{END_HEADERS, END_STREAM, GOAWAY, HEADERS, OK, greet, request};
+use super::http1::{self, RIGHT};
+use super::http2::{GOAWAY, greet, request, right};
 use super::peer::Peer;
-use super::websocket::{PING, TEXT, message, open};
+use super::websocket::{PING, TEXT, echo, message, open};
 use super::{Fails, Load, Passes, Row, check, http2, no_files, row, websocket, words};
 
 const HTTP_1: Load = Load {
@@ -30,7 +31,6 @@ const WEBSOCKET: Load = Load {
     files: no_files,
 };
 
-const RIGHT: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 const LAST: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
 
 /// Answers so many requests of each connection, the last one like this, and closes it.
@@ -45,10 +45,7 @@ fn closes_after(count: usize, last: &'static str) -> impl Fn(&mut Peer) -> io::R
 }
 
 fn answers(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
-    move |peer| loop {
-        peer.head()?;
-        peer.say(&bytes)?;
-    }
+    move |peer| http1::answers(peer, |_| bytes.as_ref().to_vec())
 }
 
 fn http_1() -> Vec<Row> {
@@ -138,10 +135,6 @@ fn http_1() -> Vec<Row> {
 }
 
 fn http_2() -> Vec<Row> {
-    let right = |stream: u32| {
-        [http2::frame(HEADERS, END_HEADERS, stream, OK), http2::frame(0, END_STREAM, stream, b"hello")]
-            .concat()
-    };
     let goodbye =
         |last: u32, code: u32| http2::frame(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat());
     // Each second request is answered behind a goodbye that names it as the last.
@@ -180,10 +173,7 @@ fn websocket() -> Vec<Row> {
         row("greets before the first message", Passes, "", move |peer| {
             open(peer)?;
             peer.say(text(b"welcome"))?;
-            loop {
-                let payload = message(peer)?;
-                peer.say(text(&payload))?;
-            }
+            echo(peer, |payload, _| text(payload))
         }),
         row("pings with 100 bytes before each answer, which comes after 300 ms", Passes, "", move |peer| {
             open(peer)?;
@@ -207,10 +197,7 @@ fn websocket() -> Vec<Row> {
                 if !peer.is_probe() {
                     peer.waits_at_most(Duration::from_millis(30));
                 }
-                loop {
-                    let payload = message(peer)?;
-                    peer.say(text(&payload))?;
-                }
+                echo(peer, |payload, _| text(payload))
             },
         ),
     ]

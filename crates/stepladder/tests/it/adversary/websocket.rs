@@ -103,7 +103,7 @@ fn answers(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
     }
 }
 
-fn echo(peer: &mut Peer, answer: impl Fn(&[u8], usize) -> Vec<u8>) -> io::Result<()> {
+pub(super) fn echo(peer: &mut Peer, answer: impl Fn(&[u8], usize) -> Vec<u8>) -> io::Result<()> {
     for number in 0.. {
         let payload = message(peer)?;
         peer.say(answer(&payload, number))?;
