@@ -17,6 +17,7 @@ use crate::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use crate::http::Requests;
 use crate::leaderboard::Leaderboard;
 use crate::protobuf::Calls;
+use crate::script::Scripts;
 use crate::{Arena, Echo, Operations};
 
 /// What can be asked of bots without their type.
@@ -67,6 +68,10 @@ fn kind_of(bots: &plan::BotSettings, scheme: Scheme) -> io::Result<Kind> {
         (plan::BotSettings::Protobuf(bots), _) => match bots.over {
             ProtobufOver::WebSocket(_) => kind::<Requests<Messages, Calls<Messages>>>(),
             ProtobufOver::Grpc => kind::<Requests<Grpc, Calls<Grpc>>>(),
+        },
+        (plan::BotSettings::Script(_), _) => match scheme.transport() {
+            Transport::WebSocket => kind::<Scripts>(),
+            other => return Err(io::Error::other(format!("scripts do not speak {other:?} yet"))),
         },
         (plan::BotSettings::Http(http), _) => match http.version {
             HttpVersion::One => kind::<Requests<Http1>>(),

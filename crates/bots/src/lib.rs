@@ -15,6 +15,7 @@ pub mod http;
 pub mod leaderboard;
 mod null;
 pub mod protobuf;
+pub mod script;
 mod stream;
 
 pub use arena::Arena;
@@ -22,3 +23,4 @@ pub use chat::Chat;
 pub use echo::Echo;
 pub use grid::Operations;
 pub use null::NullBot;
+pub use script::Scripts;

@@ -1,6 +1,6 @@
 //! What bots can do during a call. How it is recorded is in `state`.
 
-use drivers::Driver;
+use drivers::{Address, Driver};
 use measure::Phase;
 
 use crate::pacer::Item;
@@ -44,6 +44,16 @@ impl<D: Driver> BotContext<'_, D> {
     /// Begins a connection for `bot`; `opened` or `closed` reports the outcome. The connect has begun before this returns.
     pub fn open(&mut self, bot: u32, path: usize) -> ConnectionId {
         self.state.open(bot, path)
+    }
+
+    /// The same to an address of its own, such as one with another path; `known_address` gives one to begin with.
+    pub fn open_at(&mut self, bot: u32, address: Address) -> ConnectionId {
+        self.state.open_at(bot, address)
+    }
+
+    /// A copy of the first address that every worker knows: where the subject listens.
+    pub fn known_address(&self) -> Option<Address> {
+        self.state.addresses.first().cloned()
     }
 
     /// Sends a message that owes nothing. It counts as not sent when the connection is gone or takes no more.

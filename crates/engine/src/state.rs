@@ -41,7 +41,15 @@ const ERROR_EXCERPT_BYTES: usize = 120;
 pub(crate) struct Opening<D: Driver> {
     pub(crate) connection: ConnectionId,
     pub(crate) begin_connect: D::Connecting,
-    pub(crate) address: u32,
+    pub(crate) to: Destination,
+}
+
+/// Where a connection goes.
+pub(crate) enum Destination {
+    /// an index into the addresses that every worker knows
+    Known(u32),
+    /// an address of its own
+    Own(Box<Address>),
 }
 
 /// What one worker shares with the rest of the process.
@@ -74,7 +82,7 @@ pub(crate) struct WorkerState<D: Driver> {
     pub(crate) opening: Vec<Opening<D>>,
     /// ended, and their bots do not know yet
     pub(crate) ended: Vec<(ConnectionId, Closed)>,
-    addresses: Vec<Address>,
+    pub(crate) addresses: Vec<Address>,
     sources: Vec<IpAddr>,
     next_source: usize,
     pub(crate) shared: Shared,

@@ -27,7 +27,7 @@ use tokio::task::{LocalSet, spawn_local, unconstrained};
 use crate::bots::Bots;
 use crate::clock::{Clock, MonotonicClock};
 use crate::collector::{FromWorker, ToCollector};
-use crate::state::{ConnectionId, Opening, Shared};
+use crate::state::{ConnectionId, Destination, Opening, Shared};
 use crate::timer::Timer;
 use crate::worker::Worker;
 
@@ -239,10 +239,14 @@ async fn guard<B: Bots>(shell: Rc<Shell<B>>, task: impl Future<Output = ()>) {
 
 /// One connection from its connect to its end.
 async fn keep_connection<B: Bots>(shell: Rc<Shell<B>>, opening: Opening<B::Driver>) {
-    let Opening { connection, begin_connect, address } = opening;
+    let Opening { connection, begin_connect, to } = opening;
     let outcome = {
         // On the heap, so that an idle connection does not keep the room that its handshake took.
-        let mut open = Box::pin(B::Driver::open(begin_connect, &shell.addresses[address as usize]));
+        let address = match &to {
+            Destination::Known(path) => &shell.addresses[*path as usize],
+            Destination::Own(address) => address,
+        };
+        let mut open = Box::pin(B::Driver::open(begin_connect, address));
         poll_fn(|cx| {
             if !shell.worker.borrow_mut().awaits(connection, cx) {
                 return Poll::Ready(None);

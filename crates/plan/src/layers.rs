@@ -16,7 +16,8 @@ use crate::scenario::{self, Node, ScenarioText};
 use crate::scheme::Scheme;
 use crate::settings::{Setting, Shape};
 use crate::units;
-use crate::workloads::{BotSettings, KINDS};
+use crate::workloads::script::settings as script;
+use crate::workloads::{BotSettings, KINDS, is_script_file};
 
 pub(crate) mod axes;
 pub(crate) mod bots;
@@ -115,7 +116,7 @@ const PATIENCE_NS_MIN: u64 = 1_000_000;
 /// What may stand behind `climb`, for its help.
 pub fn subject_help() -> String {
     format!(
-        "A built-in server ({}), a scenario file (*.yaml) or a URL (http://HOST:PORT/PATH; schemes: {})",
+        "A built-in server ({}), a scenario file (*.yaml), a script (*.ts, with --target URL) or a URL (http://HOST:PORT/PATH; schemes: {})",
         known::listed(known::SUBJECTS),
         known::listed(Scheme::NAMES),
     )
@@ -149,8 +150,18 @@ pub fn resolve_with(
     let (file, mistakes) =
         scenario.as_ref().map_or_else(|| (Some(Node::default()), Vec::new()), scenario::read);
     let is_file_readable = file.is_some();
-    let file = file.unwrap_or_default();
+    let mut file = file.unwrap_or_default();
+    let script = script::named(flags, &bots::BOTS, &file).map(str::to_owned);
+    let loaded = script.as_deref().map(|name| script::load(name, read_file, &mut file)).transpose();
+    let path = path.or_else(|| flags.subject().filter(|subject| is_script_file(subject)).map(str::to_owned));
     let mut reader = Reader::new(flags, read_file, path.clone().unwrap_or_default(), file, mistakes);
+    match loaded {
+        Ok(loaded) => reader.script = loaded,
+        Err((place, wrong)) => {
+            reader.has_unreadable_script = true;
+            reader.refuse_plainly(place, wrong);
+        }
+    }
     reader.refuse_long_flags();
     if reader.mistakes.iter().any(|mistake| matches!(mistake.wrong, ConfigError::TooLong { .. })) {
         // Not read on, so that no further message repeats the text.

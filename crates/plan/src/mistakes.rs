@@ -46,6 +46,9 @@ impl fmt::Display for Place {
         match self {
             Place::Flag(flag) => write!(f, "{flag}:"),
             Place::Line { path, line, key } => {
+                if path.is_empty() {
+                    return Ok(());
+                }
                 write!(f, "{path}:")?;
                 if *line > 0 {
                     write!(f, "{line}:")?;
@@ -199,9 +202,27 @@ pub enum ConfigError {
         /// which bots
         bots: &'static str,
     },
-    /// scripted bots
-    #[error("bots from a file ({}) are known but not built yet; built: {}", .0, listed(BOTS))]
-    ScriptNotBuilt(String),
+    /// a script that cannot be played
+    #[error(transparent)]
+    Script(script::ScriptMistake),
+    /// script bots without a script
+    #[error(
+        "script bots need a script; climb it (stepladder climb player.ts --target ws://HOST:PORT), or name it with bots.file"
+    )]
+    NoScript,
+    /// a key of a script's options that means nothing
+    #[error("unknown option \"{option}\"{}; known: {known}", nearest.as_ref().map_or(String::new(), |name| format!("; did you mean {name}?")))]
+    UnknownOption {
+        /// as written
+        option: String,
+        /// the known one
+        nearest: Option<String>,
+        /// all of them
+        known: String,
+    },
+    /// `--env 'A B'`
+    #[error("\"{0}\" is no name of an environment variable; write it without $, for example TOKEN")]
+    NotAVariable(String),
     /// `--fast` for bots that never fire
     #[error("{setting} is for {whose} bots; these are {bots} bots")]
     NotOfTheseBots {
@@ -411,7 +432,13 @@ pub struct Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} {}", self.place, self.wrong)?;
+        let place = self.place.to_string();
+        // A mistake in a script names its own place.
+        if place.is_empty() {
+            write!(f, "{}", self.wrong)?
+        } else {
+            write!(f, "{place} {}", self.wrong)?
+        }
         if let Some(nearest) = &self.nearest {
             write!(f, "; did you mean {nearest}?")?;
         }

@@ -15,7 +15,7 @@ mod node;
 mod schema;
 mod shape;
 
-pub(crate) use node::{Content, Node};
+pub(crate) use node::{Content, Entry, Node};
 pub use schema::scenario_schema;
 
 /// A scenario file, read by the caller.

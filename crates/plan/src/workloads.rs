@@ -10,6 +10,7 @@ pub(crate) mod grid;
 pub(crate) mod http;
 pub(crate) mod leaderboard;
 pub(crate) mod protobuf;
+pub(crate) mod script;
 mod shape;
 
 use std::ops::Deref;
@@ -24,6 +25,8 @@ pub use grid::{GridBots, GridKeys, GridModel, GridOp};
 pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw, Visit};
 pub use leaderboard::{LeaderboardBots, LeaderboardProtocol, SigningKey};
 pub use protobuf::{GRPC_CODES, ProtobufBots, ProtobufOver, WebSocketFrames};
+pub use script::ScriptBots;
+pub use script::settings::is_script_file;
 
 use crate::layers::bots::BotsKind;
 use crate::plan::{Arrivals, Axis, Cell, Ramp};
@@ -252,6 +255,8 @@ registry! {
     Leaderboard(LeaderboardBots): leaderboard::settings::KIND,
     /// operations on the keys of a data grid or cache, so many in flight or by a rate
     Grid(GridBots): grid::settings::KIND,
+    /// bots that a script plays
+    Script(ScriptBots): script::settings::KIND,
     /// clients of an echo server; what calibration uses. The target's scheme says over what: WebSocket or TCP lines
     Echo(EchoBots): echo::settings::KIND,
 }

@@ -18,6 +18,7 @@ use crate::bisect;
 use crate::duel;
 use crate::other_runs::Wait;
 use crate::outputs::{Followed, ResultFiles};
+use crate::scripts;
 use crate::serve::Server;
 
 /// Finds out how many clients a real-time server holds, what gives first, and whether the answer can be
@@ -38,6 +39,10 @@ pub struct Cli {
 pub enum Command {
     /// Climb a ladder of loads and say how many hold, why not more, and how sure that is
     Climb(Box<ClimbArgs>),
+    /// Write a bot to begin with, for a server of your own: stepladder new player.ts
+    New(scripts::NewArgs),
+    /// Play one bot of a script, and print what it says, hears and measures
+    Try(Box<scripts::TryArgs>),
     /// Load two servers in turns, in random order, and say which is faster, by how much, and how sure that is
     Duel(Box<duel::DuelArgs>),
     /// Say which commit of a repository changed a figure, by duels along its history

@@ -27,6 +27,7 @@ mod progress;
 pub mod report;
 pub mod say;
 mod scratch;
+pub mod scripts;
 mod secrets;
 pub mod selftest;
 pub mod serve;

@@ -6,7 +6,7 @@ use clap::Parser;
 use servers::leaderboard::bench::CountingAllocator;
 use stepladder::cli::{Cli, Command, unknown_option};
 use stepladder::exit::{Exit, Failure, not_measured};
-use stepladder::{bench, bisect, commands, duel, report, say, serve, signals, view};
+use stepladder::{bench, bisect, commands, duel, report, say, scripts, serve, signals, view};
 
 /// Counts only while `stepladder bench` runs.
 #[global_allocator]
@@ -32,6 +32,8 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Serve { server } => serve::run(server).map(|()| Exit::Met).map_err(not_measured),
         Command::Climb(args) => interrupt().and_then(|interrupt| commands::climb(&args, &interrupt)),
+        Command::New(args) => scripts::new(&args),
+        Command::Try(args) => interrupt().and_then(|interrupt| scripts::attempt(&args, &interrupt)),
         Command::Duel(args) => interrupt().and_then(|interrupt| duel::duel(&args, &interrupt)),
         Command::Bisect(args) => interrupt().and_then(|interrupt| bisect::bisect(&args, &interrupt)),
         Command::Again(args) => interrupt().and_then(|interrupt| commands::again(&args, &interrupt)),

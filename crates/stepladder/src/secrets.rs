@@ -13,7 +13,7 @@ pub use login::{login, of_address};
 pub(crate) use masks::remember;
 pub use masks::{mask, mask_json, mask_own};
 use plan::units::http::with_environment;
-use plan::{BotSettings, LeaderboardBots, Plan, WorkerPlan, WorkloadSettings as _};
+use plan::{BotSettings, LeaderboardBots, Plan, ScriptBots, WorkerPlan, WorkloadSettings as _};
 
 /// Fills in what the workers send. Errors: a variable that is not set, by its name.
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
@@ -49,6 +49,16 @@ fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String
             "the environment variable of key {} does not hold at least 32 hexadecimal digits",
             key.id
         );
+    }
+    if let Some(script) = ScriptBots::of_mut(bots) {
+        for name in &script.env {
+            let value = value_of(name).ok_or_else(|| {
+                anyhow::anyhow!(
+                    "the script may read the environment variable {name} (--env), which is not set"
+                )
+            })?;
+            script.env_values.insert(name.clone(), value);
+        }
     }
     let Some(http) = bots.http_mut() else { return Ok(()) };
     for request in &mut http.requests {

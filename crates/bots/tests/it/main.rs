@@ -9,6 +9,7 @@ mod echo;
 mod ends;
 mod grid;
 mod http;
+mod script;
 
 use std::net::{Ipv4Addr, SocketAddr};
 

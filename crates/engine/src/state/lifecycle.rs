@@ -2,9 +2,9 @@
 
 use std::sync::atomic::Ordering::Relaxed;
 
-use drivers::{Broken, Closed, Driver, OpenError};
+use drivers::{Address, Broken, Closed, Driver, OpenError};
 
-use super::{ConnectionId, ConnectionState, Opening, Owes, WorkerState};
+use super::{ConnectionId, ConnectionState, Destination, Opening, Owes, WorkerState};
 use crate::pacer::Item;
 
 /// A connection must be usable this long after its connect began.
@@ -15,15 +15,28 @@ const CLOSE_DEADLINE_NS: u64 = 2_000_000_000;
 impl<D: Driver> WorkerState<D> {
     /// Begins a connection; `path` is an index into the addresses.
     pub(crate) fn open(&mut self, bot: u32, path: usize) -> ConnectionId {
+        self.open_to(bot, Destination::Known(path as u32))
+    }
+
+    /// Begins a connection to an address of its own.
+    pub(crate) fn open_at(&mut self, bot: u32, address: Address) -> ConnectionId {
+        self.open_to(bot, Destination::Own(Box::new(address)))
+    }
+
+    fn open_to(&mut self, bot: u32, to: Destination) -> ConnectionId {
         self.recorder.connect_began();
         let from = (!self.sources.is_empty()).then(|| {
             self.next_source = (self.next_source + 1) % self.sources.len();
             self.sources[self.next_source]
         });
         let id = self.connections.insert(bot, self.now_ns);
-        match D::begin_connect(&self.addresses[path], from) {
+        let address = match &to {
+            Destination::Known(path) => &self.addresses[*path as usize],
+            Destination::Own(address) => address,
+        };
+        match D::begin_connect(address, from) {
             Ok(begin_connect) => {
-                self.opening.push(Opening { connection: id, begin_connect, address: path as u32 });
+                self.opening.push(Opening { connection: id, begin_connect, to });
                 self.pacer.push(self.now_ns + OPEN_DEADLINE_NS, Item::OpenDeadline(id));
             }
             Err(error) => self.ended.push((id, Closed::NotOpened(error))),

@@ -8,9 +8,11 @@ use crate::layers::settings;
 use crate::mistakes::{ConfigError, Place};
 use crate::scheme::Scheme;
 use crate::settings::{Setting, Shape};
-use crate::workloads::{BotSettings, KINDS, NAMES};
+use crate::workloads::{BotSettings, KINDS, NAMES, is_script_file};
 
 pub(super) const SETTINGS: &[&Setting] = &[&BOTS, &KIND];
+/// Bots that a script plays.
+const SCRIPT: &str = "script";
 
 /// A kind of bots: over what it speaks, and how its settings are read. Each stands with its workload; `workloads` lists them.
 pub(crate) struct BotsKind {
@@ -24,12 +26,11 @@ pub(crate) struct BotsKind {
     pub read: fn(&mut Reader, &Server<'_>, Option<&Loads>) -> BotSettings,
 }
 
-static BOTS: Setting = Setting::of("What", &[])
+pub(super) static BOTS: Setting = Setting::of("What", &[])
     .key("bots", Shape::WordOr("BotsKeys", "Bots with settings."), "arena")
     .about("The simulated clients: a built-in name, or a name with settings.")
     .flag("--bots", "NAME")
     .help("The simulated clients")
-    .one_of(NAMES)
     .default("those of the subject");
 static KIND: Setting = Setting::of("", &[])
     .key("bots.kind", Shape::Text, "arena")
@@ -57,6 +58,7 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Load
     let said = reader.said(&BOTS).or_else(|| reader.said(&KIND));
     let kind = match &said {
         Some(said) if known::BOTS.contains(&said.text.trim()) => said.text.trim(),
+        Some(said) if is_script_file(&said.text) => SCRIPT,
         Some(said) => {
             // Taken for what it is nearest to, so that its settings are read for their own mistakes.
             unknown(reader, said, said.text.trim());
@@ -153,10 +155,6 @@ pub(super) fn schemes_of(bots: &str) -> Vec<Scheme> {
 }
 
 fn unknown(reader: &mut Reader, said: &RawValue, name: &str) {
-    if [".ts", ".js", ".mts", ".mjs"].iter().any(|ending| name.ends_with(ending)) {
-        reader.refuse(said, ConfigError::ScriptNotBuilt(name.into()));
-    } else {
-        let nearest = known::nearest(name, known::BOTS.iter().copied()).map(Into::into);
-        reader.refuse_with(said, ConfigError::UnknownBots(name.into()), nearest);
-    }
+    let nearest = known::nearest(name, known::BOTS.iter().copied()).map(Into::into);
+    reader.refuse_with(said, ConfigError::UnknownBots(name.into()), nearest);
 }

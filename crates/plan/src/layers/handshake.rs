@@ -15,7 +15,7 @@ use crate::workloads::{BotSettings, LeaderboardProtocol, ProtobufOver};
 
 pub(crate) const HEADING: &str = "WebSocket";
 pub(super) const SETTINGS: &[&Setting] = &[&HEADERS, &SUBPROTOCOLS];
-const WEBSOCKET: Setting = Setting::of(HEADING, &["arena", "echo", "leaderboard", "protobuf"]);
+const WEBSOCKET: Setting = Setting::of(HEADING, &["arena", "echo", "leaderboard", "protobuf", "script"]);
 
 static HEADERS: Setting = WEBSOCKET
     .key("bots.headers", Shape::Map(&Shape::NumberOrText), "{ Authorization: \"Bearer ${TOKEN}\" }")
@@ -70,7 +70,7 @@ fn of_file(reader: &mut Reader, node: Option<&Node>) -> Vec<(String, String)> {
 fn is_websocket(server: &Server<'_>, bots: &BotSettings) -> bool {
     let of_scheme = server.scheme.is_none_or(|scheme| scheme.transport() == Transport::WebSocket);
     match bots {
-        BotSettings::Arena(_) | BotSettings::Echo(_) => of_scheme,
+        BotSettings::Arena(_) | BotSettings::Echo(_) | BotSettings::Script(_) => of_scheme,
         BotSettings::Leaderboard(bots) => bots.protocol == LeaderboardProtocol::WebSocket,
         BotSettings::Protobuf(bots) => matches!(bots.over, ProtobufOver::WebSocket(_)),
         BotSettings::Chat(_) | BotSettings::Http(_) | BotSettings::Grid(_) => false,
@@ -79,5 +79,8 @@ fn is_websocket(server: &Server<'_>, bots: &BotSettings) -> bool {
 
 /// Whether the flag for headers means a handshake to these bots, or nothing.
 fn is_of_websocket_alone(bots: &BotSettings) -> bool {
-    matches!(bots, BotSettings::Arena(_) | BotSettings::Echo(_) | BotSettings::Leaderboard(_))
+    matches!(
+        bots,
+        BotSettings::Arena(_) | BotSettings::Echo(_) | BotSettings::Leaderboard(_) | BotSettings::Script(_)
+    )
 }

@@ -33,6 +33,10 @@ pub(crate) struct Reader<'a> {
     /// of the scenario file; empty when there is none
     path: String,
     pub mistakes: Vec<Mistake>,
+    /// the script that plays the bots, until they take it
+    pub script: Option<script::Loaded>,
+    /// a script was named and refused
+    pub has_unreadable_script: bool,
 }
 
 impl<'a> Reader<'a> {
@@ -43,7 +47,7 @@ impl<'a> Reader<'a> {
         file: Node,
         mistakes: Vec<Mistake>,
     ) -> Reader<'a> {
-        Reader { flags, read_file, file, path, mistakes }
+        Reader { flags, read_file, file, path, mistakes, script: None, has_unreadable_script: false }
     }
 
     pub fn has_file(&self) -> bool {

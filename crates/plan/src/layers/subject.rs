@@ -14,8 +14,8 @@ use crate::scheme::Scheme;
 use crate::settings::{Kind, Setting, Shape};
 use crate::target::{self, Target, TargetError};
 use crate::units::{self, UnitError};
-use crate::workloads::BotSettings;
 use crate::workloads::chat::settings::ECHOES;
+use crate::workloads::{BotSettings, is_script_file};
 
 pub(super) const SETTINGS: &[&Setting] = &[
     &SUBJECT,
@@ -53,7 +53,9 @@ static TARGET: Setting = HERE
     .at_most(URL_BYTES_MAX)
     .key("subject.target", Shape::Text, "ws://127.0.0.1:42069")
     .about("A URL, or the name of a built-in server.")
-    .required();
+    .required()
+    .flag("--target", "URL")
+    .help("The server that a script plays (climb player.ts --target ws://HOST:PORT)");
 /// The command that starts the server.
 pub static START: Setting = HERE
     .key("subject.start", Shape::Text, "node server.js")
@@ -193,8 +195,11 @@ pub(super) fn find(
     is_file_readable: bool,
     may_load: &[String],
 ) -> Option<ResolvedTarget> {
-    let is_server = |said: &RawValue| !is_scenario_file(&said.text) && !said.text.trim().is_empty();
+    let is_server = |said: &RawValue| {
+        !is_scenario_file(&said.text) && !is_script_file(&said.text) && !said.text.trim().is_empty()
+    };
     let word = reader.in_flags(&SUBJECT).map(|mut said| said.remove(0)).filter(is_server);
+    let word = word.or_else(|| reader.in_flags(&TARGET).map(|mut said| said.remove(0)));
     let in_file = || reader.in_file(&SUBJECT).or_else(|| reader.in_file(&TARGET));
     let Some(said) = word.or_else(|| Some(in_file()?.remove(0))) else {
         if is_file_readable {

@@ -33,6 +33,7 @@ mod place;
 mod printing;
 mod protobuf;
 mod rest;
+mod scripts;
 mod secrets;
 mod selftest;
 mod serving;

@@ -1,0 +1,196 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use bots::Scripts;
+use engine::simulation::{End, Says, Scene, Times, Wire, simulate};
+use measure::{Measure, Quantile, Trial};
+use plan::{BotSettings, ScriptBots, WorkerPlan};
+
+use crate::{SECOND_NS, sum_up, worker_plan};
+
+const PLAYER: &str = r#"
+export default async function player(bot) {
+  const ws = await bot.websocket("/play");
+  ws.send("login");
+  bot.check("welcome", (await ws.next((m) => m.startsWith("welcome"), { within: "2s" })) === "welcome");
+  bot.ready();
+  ws.onmessage = ({ data }) => {
+    if (data.startsWith("ack ")) bot.answered("move", Number(data.slice(4)));
+    else if (data === "snapshot") bot.tick();
+  };
+  for await (const n of bot.every("198.8ms")) bot.ask("move", n, () => ws.send("move " + n));
+}"#;
+
+fn script(text: &str) -> BotSettings {
+    let owned = text.to_owned();
+    let bundle = script::bundle(Path::new("player.ts"), &move |_| Ok(owned.clone())).unwrap();
+    ScriptBots {
+        file: "player.ts".to_owned(),
+        bundle: Arc::new(bundle),
+        env: Vec::new(),
+        env_values: BTreeMap::new(),
+        has_ticks: true,
+    }
+    .into()
+}
+
+fn held(text: &str, units: u64, hold_s: u64, stall: Option<(u64, u64)>, scene: &mut impl Scene) -> Trial {
+    held_with_words(text, units, hold_s, stall, scene).0
+}
+
+/// The trial, and the errors that were kept verbatim.
+fn held_with_words(
+    text: &str,
+    units: u64,
+    hold_s: u64,
+    stall: Option<(u64, u64)>,
+    scene: &mut impl Scene,
+) -> (Trial, Vec<String>) {
+    let plan = WorkerPlan { tick_period_ns: 50_000_000, ..worker_plan(script(text), units) };
+    let times =
+        Times { hold_ns: 10 * SECOND_NS, drain_ns: (10 + hold_s) * SECOND_NS, generator_stall: stall };
+    let seconds = simulate::<Scripts<Wire>>(&plan, times, scene);
+    let words = seconds.iter().flat_map(|second| &second.samples).map(|(_, words)| words.clone()).collect();
+    (sum_up(seconds, 10, 10 + hold_s), words)
+}
+
+#[track_caller]
+fn check(trial: &Trial, measure: Measure, q: f64, expected_s: f64) {
+    let Quantile::Ns(ns) = trial.distribution(measure).quantile(q, 0) else { panic!("too few samples") };
+    let read_s = ns as f64 / 1e9;
+    assert!((read_s - expected_s).abs() <= expected_s * 0.012, "q{q}: {read_s} s instead of {expected_s} s");
+}
+
+/// A game: a welcome for each login, an answer to each move unless it is frozen, and what `faults` plants.
+#[derive(Default)]
+struct Game {
+    frozen_ns: u64,
+    /// a snapshot every 50 ms to the first player, except from second 12 to 13
+    has_snapshots: bool,
+    is_closed_to_all: bool,
+    answers_twice: bool,
+    is_silent: bool,
+    throws_out: bool,
+    moves: u64,
+}
+
+impl Scene for Game {
+    fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
+        if self.has_snapshots && peer == 0 {
+            let instants = (1..600).map(|tick| at_ns + tick * 50_000_000);
+            for at_ns in instants.filter(|at_ns| !(12 * SECOND_NS..13 * SECOND_NS).contains(at_ns)) {
+                says.message(at_ns, peer, "snapshot");
+            }
+        }
+    }
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        let text = std::str::from_utf8(message).unwrap();
+        let Some(number) = text.strip_prefix("move ") else {
+            says.message(at_ns, peer, "motd");
+            if !self.is_closed_to_all {
+                says.message(at_ns + 1_000_000, peer, "welcome");
+            }
+            return;
+        };
+        self.moves += 1;
+        if self.throws_out && self.moves.is_multiple_of(100) {
+            return says.end(at_ns, peer, End::Code(4001));
+        }
+        if self.is_silent {
+            return;
+        }
+        let into_ns = at_ns % (10 * SECOND_NS);
+        let answer = format!("ack {number}");
+        for _ in 0..if self.answers_twice { 2 } else { 1 } {
+            says.message(at_ns + self.frozen_ns.saturating_sub(into_ns), peer, answer.as_str());
+        }
+    }
+}
+
+/// Oracle CO, as for the native bots: p95 0.500 s, p99 0.900 s, p99.9 0.990 s.
+#[test]
+fn a_server_that_freezes_is_read_through_a_script_as_it_is_felt() {
+    let trial = held(PLAYER, 200, 100, None, &mut Game { frozen_ns: SECOND_NS, ..Game::default() });
+    let flow = trial.flow();
+    assert!((100_500..=100_700).contains(&flow.offered), "{flow:?}");
+    assert_eq!((flow.sent, flow.failed, flow.lost), (flow.offered, 0, 0), "{flow:?}");
+    check(&trial, Measure::Response, 0.95, 0.5);
+    check(&trial, Measure::Response, 0.99, 0.9);
+    check(&trial, Measure::Response, 0.999, 0.99);
+    assert!(trial.errors.is_empty(), "{:?}", trial.errors);
+}
+
+/// JavaScript never paces: the core that is taken away moves no planned instant, and the lag says why the moves were late.
+#[test]
+fn a_script_whose_worker_stands_still_asks_late_and_leaves_nothing_out() {
+    let stall = (50 * SECOND_NS, 51 * SECOND_NS);
+    let trial = held(PLAYER, 200, 100, Some(stall), &mut Game::default());
+    assert!((100_500..=100_700).contains(&trial.flow().offered), "{:?}", trial.flow());
+    check(&trial, Measure::Response, 0.995, 0.5);
+    check(&trial, Measure::SendLag, 0.995, 0.5);
+}
+
+#[test]
+fn ticks_that_never_came_are_missed_and_not_one_late_one() {
+    let trial = held(PLAYER, 1, 10, None, &mut Game { has_snapshots: true, ..Game::default() });
+    let ticks = &trial.client_ticks;
+    // 200 were due in ten seconds; the 20 of second 12 never came.
+    assert_eq!((ticks.missed, ticks.on_time + ticks.over + ticks.under), (20, 180), "{ticks:?}");
+}
+
+#[test]
+fn what_a_server_does_to_a_script_is_counted_by_its_cause() {
+    let mut scene = Game { is_closed_to_all: true, ..Game::default() };
+    let (shut, words) = held_with_words(PLAYER, 20, 5, None, &mut scene);
+    assert_eq!(shut.flow().offered, 0);
+    assert_eq!(shut.errors_before_hold.get("script error"), Some(&20), "{:?}", shut.errors_before_hold);
+    assert_eq!(shut.errors_before_hold.get("not in"), Some(&20), "{:?}", shut.errors_before_hold);
+    let expected = "no message that matches within 2s; the last was: motd";
+    assert!(words.iter().any(|words| words.contains(expected)), "{words:?}");
+
+    let twice = held(PLAYER, 20, 5, None, &mut Game { answers_twice: true, ..Game::default() });
+    let unexpected = twice.counters.get("unexpected").copied().unwrap_or(0);
+    assert!(unexpected.abs_diff(twice.flow().answered) <= 20, "{unexpected} {:?}", twice.flow());
+
+    let silent = held(PLAYER, 20, 5, None, &mut Game { is_silent: true, ..Game::default() }).flow();
+    assert_eq!((silent.answered, silent.lost, silent.open_after), (0, 0, silent.sent), "{silent:?}");
+
+    let thrown_out = held(PLAYER, 20, 5, None, &mut Game { throws_out: true, ..Game::default() });
+    assert!(thrown_out.errors.contains_key("closed by the server"), "{:?}", thrown_out.errors);
+    assert!(
+        thrown_out.flow().not_sent > 0,
+        "it goes on wanting what it cannot send: {:?}",
+        thrown_out.flow()
+    );
+}
+
+#[test]
+fn scripts_that_all_throw_end_no_worker_and_hide_nothing() {
+    let text = "export default async (bot) => { const ws = await bot.websocket(); bot.ready(); \
+                ws.onmessage = () => { throw new RangeError('lost'); }; \
+                for await (const n of bot.every('100ms')) bot.ask('move', n, () => { ws.send('move ' + n); null.x; }); };";
+    let (trial, words) = held_with_words(text, 100, 5, None, &mut Game::default());
+    assert_eq!(
+        trial.errors_before_hold.get("script error").copied().unwrap_or(0),
+        100,
+        "{:?}",
+        trial.errors_before_hold
+    );
+    assert!(words.iter().any(|words| words.contains("player.ts:1:")), "{words:?}");
+}
+
+#[test]
+fn a_script_may_ask_in_one_turn_and_send_in_another() {
+    let text = "export default async (bot) => { const ws = await bot.websocket(); bot.ready(); \
+                ws.onmessage = ({ data }) => bot.answered('move', Number(data.slice(4))); \
+                for await (const n of bot.every('100ms')) \
+                  bot.ask('move', n, () => { setTimeout(() => ws.send('move ' + n), 10); }); };";
+    let trial = held(text, 10, 10, None, &mut Game::default());
+    let flow = trial.flow();
+    // 100 questions a bot; the messages that carry them are counted too.
+    assert!((1_990..=2_010).contains(&flow.offered), "{flow:?}");
+    assert!((990..=1_010).contains(&flow.answered), "{flow:?}");
+    check(&trial, Measure::Response, 0.5, 0.01);
+}

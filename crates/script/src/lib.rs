@@ -1,0 +1,20 @@
+//! Bots in TypeScript: a script and its imports (`bundle`), and the JavaScript engine that plays them (`runtime`).
+//!
+//! The engine of a run paces, sends and records; a script only says what its client would do. So nothing here sleeps, opens
+//! a socket or reads a clock of its own: what a script calls becomes a `Command`, and what happens comes in as a turn of one
+//! bot, with the instant of the engine's clock. In virtual time a script plays as in a run.
+//! All bots of a worker share one QuickJS runtime and one realm: the code is there once, and a bot costs what it keeps.
+
+mod bundle;
+mod position;
+mod runtime;
+
+pub use bundle::{Bundle, ENDINGS, Module, Names, ReadFile, ScriptMistake, Stripped, bundle};
+pub use runtime::{Command, Data, Key, Loaded, Play, Script, load};
+
+/// What `stepladder new` writes: name of the file, and its text. The first is the bot and takes the name that its user chose.
+pub const TEMPLATES: [(&str, &str); 3] = [
+    ("player.ts", include_str!("../templates/player.ts")),
+    ("stepladder.d.ts", include_str!("../types/stepladder.d.ts")),
+    ("tsconfig.json", include_str!("../templates/tsconfig.json")),
+];

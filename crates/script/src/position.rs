@@ -1,0 +1,31 @@
+//! Where an error happened, in the text that its author wrote.
+
+use oxc_sourcemap::SourceMap;
+
+use crate::bundle::Bundle;
+
+/// The first line of a stack that lies in a file of the script: `player.ts:12:5`, and the line itself.
+///
+/// Stacks of QuickJS read `    at move (player.ts:9:13)`, or without the name and the brackets.
+pub(crate) fn of_stack(stack: &str, bundle: &Bundle) -> Option<String> {
+    stack.lines().find_map(|line| of_frame(line, bundle))
+}
+
+fn of_frame(line: &str, bundle: &Bundle) -> Option<String> {
+    let place = line.trim().strip_prefix("at ")?;
+    let place = place.rsplit_once('(').map_or(place, |(_, place)| place).trim_end_matches(')');
+    let mut parts = place.rsplitn(3, ':');
+    let (column, row, file) = (parts.next()?, parts.next()?, parts.next()?);
+    let (row, column): (u32, u32) = (row.parse().ok()?, column.parse().ok()?);
+    let module = bundle.modules.iter().find(|module| module.name == file)?;
+    let (row, column) = match &module.stripped {
+        None => (row, column),
+        Some(stripped) => {
+            let map = SourceMap::from_json_string(&stripped.map).ok()?;
+            let table = map.generate_lookup_table();
+            let token = map.lookup_token(&table, row.checked_sub(1)?, column.saturating_sub(1))?;
+            (token.get_src_line() + 1, token.get_src_col() + 1)
+        }
+    };
+    Some(format!("{file}:{row}:{column}: {}", module.line(row).trim()))
+}

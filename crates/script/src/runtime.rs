@@ -1,0 +1,450 @@
+//! The JavaScript engine of one worker: turns in, commands out.
+//!
+//! A turn belongs to one bot: it begins with an event (its start, a timer, a message) and ends when no microtask is left,
+//! before the next bot's turn. A turn that takes longer than `TURN_CPU` is stopped.
+//! What a script throws is an error of its bot and ends nothing else.
+
+mod host;
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rquickjs::function::Args;
+use rquickjs::loader::{ImportAttributes, Loader, Resolver};
+use rquickjs::module::Declared;
+use rquickjs::{
+    CatchResultExt as _, Context, Ctx, Error, Function, Module, Object, Persistent, Runtime, TypedArray,
+    Value,
+};
+
+use crate::bundle::{Bundle, ScriptMistake};
+use crate::position;
+use host::Host;
+
+/// A turn that runs longer is stopped.
+const TURN_CPU: Duration = Duration::from_secs(1);
+/// All bots of a worker may take so much memory.
+const MEMORY_BYTES_MAX: usize = 2 << 30;
+/// Deeper calls are an error of the script.
+const STACK_BYTES_MAX: usize = 512 << 10;
+/// Garbage that is no circle goes at once; circles are looked for when so much has been allocated since.
+const GC_THRESHOLD_BYTES: usize = 64 << 20;
+const PRELUDE: &str = include_str!("prelude/prelude.js");
+const PRELUDE_NAME: &str = "stepladder:prelude";
+
+/// What a script asks of the engine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Command {
+    /// connect; `url` is whole
+    Open {
+        /// the bot's own number for it
+        socket: u32,
+        /// `ws://host:port/path`
+        url: String,
+        /// offered, in their order
+        protocols: Vec<String>,
+        /// further headers of the handshake
+        headers: Vec<(String, String)>,
+    },
+    /// send a message
+    Send {
+        /// on which connection
+        socket: u32,
+        /// text or bytes
+        data: Data,
+        /// the instant of the turn in which it was sent
+        planned_ns: u64,
+    },
+    /// close a connection
+    Close {
+        /// which
+        socket: u32,
+    },
+    /// a turn at an instant, ns since the start of the trial
+    Timer {
+        /// comes back with the turn
+        id: u32,
+        /// may lie in the past
+        at_ns: u64,
+    },
+    /// what is sent until `Asked` owes a reply
+    Ask {
+        /// index into the names of operations
+        operation: usize,
+        /// tells replies apart
+        key: Key,
+        /// the instant of the turn in which it was asked
+        planned_ns: u64,
+    },
+    /// the end of it
+    Asked,
+    /// a reply has come
+    Answered {
+        /// index into the names of operations
+        operation: usize,
+        /// of the question
+        key: Key,
+    },
+    /// the bot is in
+    Ready,
+    /// a tick of the server's loop arrived
+    Tick,
+    /// a check that did not hold; index into the names of checks
+    CheckFailed(usize),
+    /// `bot.fail`, with its words
+    Failed(String),
+    /// adds to a counter by its index
+    Count(usize, u64),
+    /// the script threw, with the place in its text
+    Threw(String),
+    /// the bot's function has returned
+    Ended,
+    /// what the script printed: level and text
+    Log(&'static str, String),
+}
+
+/// A message.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// UTF-8
+    Text(String),
+    /// anything
+    Binary(Vec<u8>),
+}
+
+/// What tells replies apart.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Key {
+    /// a whole number
+    Number(i64),
+    /// anything else, as text
+    Text(Box<str>),
+}
+
+/// A script that was read and can be played.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// its text
+    pub bundle: Bundle,
+    /// the value of its export `options`; an empty object without one
+    pub options: serde_json::Map<String, serde_json::Value>,
+}
+
+/// What all bots of a worker have in common.
+#[derive(Clone, Debug, Default)]
+pub struct Play {
+    /// the URL of the server
+    pub target: String,
+    /// the variables that were handed over
+    pub env: BTreeMap<String, String>,
+    /// of what is random
+    pub seed: u64,
+    /// the zero of the engine's clock, ms since 1970
+    pub epoch_ms: f64,
+}
+
+/// Reads a script as far as it goes without bots: it must export a function, and its options must be plain data.
+/// Errors: what is wrong, with file and line.
+pub fn load(bundle: Bundle) -> Result<Loaded, ScriptMistake> {
+    let script = Script::new(&Rc::new(bundle.clone()), &Play::default())?;
+    let options = script.options(&bundle)?;
+    Ok(Loaded { bundle, options })
+}
+
+/// The script of one worker, with its bots.
+pub struct Script {
+    // Dropped in this order: functions before the context, the context before its runtime.
+    calls: Calls,
+    context: Context,
+    runtime: Runtime,
+    host: Rc<Host>,
+    bundle: Rc<Bundle>,
+    deadline: Rc<RefCell<Option<Instant>>>,
+    rejected: Rc<RefCell<Vec<Rejected>>>,
+}
+
+struct Calls {
+    main: Persistent<Function<'static>>,
+    namespace: Persistent<Object<'static>>,
+    start: Persistent<Function<'static>>,
+    timer: Persistent<Function<'static>>,
+    opened: Persistent<Function<'static>>,
+    message: Persistent<Function<'static>>,
+    closed: Persistent<Function<'static>>,
+    forget: Persistent<Function<'static>>,
+}
+
+/// A promise that was rejected while nobody waited for it.
+struct Rejected {
+    promise: Persistent<Value<'static>>,
+    words: String,
+    stack: String,
+}
+
+/// Modules by name, as the bundle has them.
+struct Modules(Rc<Bundle>);
+
+impl Resolver for Modules {
+    fn resolve<'js>(
+        &mut self,
+        _: &Ctx<'js>,
+        base: &str,
+        name: &str,
+        _: Option<ImportAttributes<'js>>,
+    ) -> rquickjs::Result<String> {
+        let from = self.0.modules.iter().find(|module| module.name == base);
+        let found = from.and_then(|module| module.imports.get(name));
+        found.cloned().ok_or_else(|| Error::new_resolving(base, name))
+    }
+}
+
+impl Loader for Modules {
+    fn load<'js>(
+        &mut self,
+        ctx: &Ctx<'js>,
+        name: &str,
+        _: Option<ImportAttributes<'js>>,
+    ) -> rquickjs::Result<Module<'js, Declared>> {
+        let module = self.0.modules.iter().find(|module| module.name == name);
+        let module = module.ok_or_else(|| Error::new_loading(name))?;
+        Module::declare(ctx.clone(), name, module.code())
+    }
+}
+
+impl Script {
+    /// A worker's script, loaded and without bots. Errors: it cannot be loaded, or exports no function.
+    pub fn new(bundle: &Rc<Bundle>, play: &Play) -> Result<Script, ScriptMistake> {
+        let entry = bundle.modules.first().map_or("", |module| module.name.as_str());
+        let broken =
+            |what: String| ScriptMistake { file: entry.to_owned(), at: None, what, line: String::new() };
+        let of_engine = |error: Error| broken(format!("the JavaScript engine: {error}"));
+        let runtime = Runtime::new().map_err(of_engine)?;
+        runtime.set_memory_limit(MEMORY_BYTES_MAX);
+        runtime.set_max_stack_size(STACK_BYTES_MAX);
+        runtime.set_gc_threshold(GC_THRESHOLD_BYTES);
+        let deadline = Rc::new(RefCell::new(None::<Instant>));
+        let until = deadline.clone();
+        runtime.set_interrupt_handler(Some(Box::new(move || {
+            until.borrow().is_some_and(|until| Instant::now() > until)
+        })));
+        runtime.set_loader(Modules(bundle.clone()), Modules(bundle.clone()));
+        let rejected = Rc::new(RefCell::new(Vec::<Rejected>::new()));
+        let context = Context::full(&runtime).map_err(of_engine)?;
+        let host = Rc::new(Host::new(bundle, play));
+        *deadline.borrow_mut() = Some(Instant::now() + TURN_CPU);
+        let calls = context.with(|ctx| -> Result<Calls, ScriptMistake> {
+            Self::prepare(&ctx, &host, bundle, entry).map_err(|fault| match fault {
+                Fault::Engine(error) => of_engine(error),
+                Fault::Words(what) => broken(what),
+            })
+        })?;
+        *deadline.borrow_mut() = None;
+        let track = rejected.clone();
+        runtime.set_host_promise_rejection_tracker(Some(Box::new(
+            move |ctx, promise, reason, is_handled| {
+                let promise = Persistent::save(&ctx, promise);
+                let mut rejected = track.borrow_mut();
+                if is_handled {
+                    rejected.retain(|one| one.promise != promise);
+                } else {
+                    let (words, stack) = host::words_of(&reason);
+                    rejected.push(Rejected { promise, words, stack });
+                }
+            },
+        )));
+        Ok(Script { calls, context, runtime, host, bundle: bundle.clone(), deadline, rejected })
+    }
+
+    fn prepare(ctx: &Ctx<'_>, host: &Rc<Host>, bundle: &Bundle, entry: &str) -> Result<Calls, Fault> {
+        let functions = host::functions(ctx, host)?;
+        let mut options = rquickjs::context::EvalOptions::default();
+        options.filename = Some(PRELUDE_NAME.to_owned());
+        let prelude: Function<'_> = ctx.eval_with_options(format!("({PRELUDE})"), options)?;
+        let ours: Object<'_> = prelude.call((functions,))?;
+        let words = |error: rquickjs::CaughtError<'_>| {
+            let (words, stack) = host::words_of_caught(&error);
+            let place = position::of_stack(&stack, bundle);
+            Fault::Words(place.map_or(words.clone(), |place| format!("{words}\n    at {place}")))
+        };
+        let code = bundle.modules.first().map_or("", |module| module.code());
+        let declared = Module::declare(ctx.clone(), entry, code).catch(ctx).map_err(words)?;
+        let (module, promise) = declared.eval().catch(ctx).map_err(words)?;
+        promise.finish::<()>().catch(ctx).map_err(|error| match error {
+            rquickjs::CaughtError::Error(Error::WouldBlock) => Fault::Words(
+                "its top level waits for something that takes time; do that in the default function"
+                    .to_owned(),
+            ),
+            other => words(other),
+        })?;
+        let namespace = module.namespace()?;
+        let main: Value<'_> = namespace.get("default")?;
+        let Some(main) = main.into_function() else {
+            return Err(Fault::Words(
+                "it exports no function as default; write: export default async function player(bot) { … }"
+                    .to_owned(),
+            ));
+        };
+        let call = |name: &str| -> Result<Persistent<Function<'static>>, Fault> {
+            Ok(Persistent::save(ctx, ours.get::<_, Function<'_>>(name)?))
+        };
+        Ok(Calls {
+            main: Persistent::save(ctx, main),
+            start: call("start")?,
+            timer: call("timer")?,
+            opened: call("opened")?,
+            message: call("message")?,
+            closed: call("closed")?,
+            forget: call("forget")?,
+            namespace: Persistent::save(ctx, namespace),
+        })
+    }
+
+    /// The export `options`. Errors: it is no plain object.
+    fn options(&self, bundle: &Bundle) -> Result<serde_json::Map<String, serde_json::Value>, ScriptMistake> {
+        let entry = bundle.modules.first().map_or("", |module| module.name.as_str());
+        let text = self.context.with(|ctx| -> rquickjs::Result<Option<String>> {
+            let options: Value<'_> = self.calls.namespace.clone().restore(&ctx)?.get("options")?;
+            ctx.json_stringify(options)?.map(|text| text.to_string()).transpose()
+        });
+        let refused =
+            |what: String| ScriptMistake { file: entry.to_owned(), at: None, what, line: String::new() };
+        let text = text.map_err(|error| refused(format!("options cannot be read: {error}")))?;
+        let Some(text) = text else { return Ok(serde_json::Map::new()) };
+        serde_json::from_str(&text).map_err(|_| {
+            refused("options is no object; write: export const options = { hold: \"30s\" }".to_owned())
+        })
+    }
+
+    /// The zero of the engine's clock, ms since 1970.
+    pub fn set_epoch_ms(&mut self, epoch_ms: f64) {
+        self.host.set_epoch_ms(epoch_ms);
+    }
+
+    /// A bot's turn begins with its function. `id`: unique over all workers.
+    pub fn start(&mut self, bot: u32, id: u64, now_ns: u64) {
+        self.turn(bot, now_ns, now_ns, |script, ctx| {
+            let host = &script.host;
+            let mut args = Args::new(ctx.clone(), 5);
+            args.push_arg(bot)?;
+            args.push_arg(id as f64)?;
+            args.push_arg(host.target())?;
+            args.push_arg(host.env(ctx)?)?;
+            args.push_arg(script.calls.main.clone().restore(ctx)?)?;
+            script.calls.start.clone().restore(ctx)?.call_arg::<()>(args)
+        });
+    }
+
+    /// A timer of a bot has come: `planned_ns` is the instant that was asked for.
+    pub fn timer(&mut self, bot: u32, id: u32, planned_ns: u64, now_ns: u64) {
+        self.turn(bot, planned_ns, now_ns, |script, ctx| {
+            script.calls.timer.clone().restore(ctx)?.call::<_, ()>((bot, id))
+        });
+    }
+
+    /// A connection stands; `protocol`: the one that the server chose, or empty.
+    pub fn opened(&mut self, bot: u32, socket: u32, protocol: &str, now_ns: u64) {
+        self.turn(bot, now_ns, now_ns, |script, ctx| {
+            script.calls.opened.clone().restore(ctx)?.call::<_, ()>((bot, socket, protocol))
+        });
+    }
+
+    /// A message of text; not UTF-8 is refused by the driver before.
+    pub fn text(&mut self, bot: u32, socket: u32, text: &str, now_ns: u64) {
+        self.turn(bot, now_ns, now_ns, |script, ctx| {
+            script.calls.message.clone().restore(ctx)?.call::<_, ()>((bot, socket, text))
+        });
+    }
+
+    /// A message of bytes.
+    pub fn bytes(&mut self, bot: u32, socket: u32, bytes: &[u8], now_ns: u64) {
+        self.turn(bot, now_ns, now_ns, |script, ctx| {
+            let bytes = TypedArray::<u8>::new_copy(ctx.clone(), bytes)?;
+            script.calls.message.clone().restore(ctx)?.call::<_, ()>((bot, socket, bytes))
+        });
+    }
+
+    /// A connection has ended, or never stood.
+    pub fn closed(&mut self, bot: u32, socket: u32, code: u16, reason: &str, is_clean: bool, now_ns: u64) {
+        self.turn(bot, now_ns, now_ns, |script, ctx| {
+            script.calls.closed.clone().restore(ctx)?.call::<_, ()>((bot, socket, code, reason, is_clean))
+        });
+    }
+
+    /// A bot does nothing more.
+    pub fn forget(&mut self, bot: u32, now_ns: u64) {
+        self.turn(bot, now_ns, now_ns, |script, ctx| {
+            script.calls.forget.clone().restore(ctx)?.call::<_, ()>((bot,))
+        });
+    }
+
+    /// What was asked for since the last call, bot by bot, in its order. `buffer` is emptied first and swapped in.
+    pub fn take_commands(&mut self, buffer: &mut Vec<(u32, Command)>) {
+        buffer.clear();
+        self.host.swap(buffer);
+    }
+
+    fn turn(
+        &mut self,
+        bot: u32,
+        planned_ns: u64,
+        now_ns: u64,
+        call: impl FnOnce(&Script, &Ctx<'_>) -> rquickjs::Result<()>,
+    ) {
+        self.host.begin(bot, planned_ns, now_ns);
+        *self.deadline.borrow_mut() = Some(Instant::now() + TURN_CPU);
+        let failed = self.context.with(|ctx| {
+            let called = call(self, &ctx).catch(&ctx).err().map(|error| host::words_of_caught(&error));
+            // Beyond the deadline each job is interrupted, so this ends.
+            while ctx.execute_pending_job() {}
+            called
+        });
+        let was_stopped = self.deadline.borrow_mut().take().is_some_and(|until| Instant::now() > until);
+        if was_stopped {
+            let seconds = TURN_CPU.as_secs();
+            let stack = failed.map_or(String::new(), |(_, stack)| stack);
+            self.threw(
+                format!("it ran for more than {seconds} s without giving way and was stopped"),
+                &stack,
+            );
+            self.host.push(Command::Ended);
+        } else if let Some((words, stack)) = failed {
+            self.threw(words, &stack);
+        }
+        let rejected = std::mem::take(&mut *self.rejected.borrow_mut());
+        for Rejected { words, stack, .. } in &rejected {
+            self.threw(format!("a promise that nobody awaited was rejected: {words}"), stack);
+        }
+    }
+
+    fn threw(&self, words: String, stack: &str) {
+        let place = position::of_stack(stack, &self.bundle);
+        self.host.push(Command::Threw(place.map_or(words.clone(), |place| format!("{words} (at {place})"))));
+    }
+
+    /// Memory that the bots of this worker take, bytes.
+    pub fn memory_bytes(&self) -> u64 {
+        u64::try_from(self.runtime.memory_usage().malloc_size).unwrap_or(0)
+    }
+
+    /// Looks for circles of garbage; takes time with the number of objects, so it has its place between two rungs.
+    pub fn collect_garbage(&self) {
+        self.runtime.run_gc();
+    }
+}
+
+/// Why a script cannot be loaded.
+enum Fault {
+    Engine(Error),
+    Words(String),
+}
+
+impl From<Error> for Fault {
+    fn from(error: Error) -> Fault {
+        Fault::Engine(error)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,199 @@
+use std::path::Path;
+
+use super::*;
+use crate::bundle::bundle;
+
+fn played(text: &str) -> Script {
+    let owned = text.to_owned();
+    let read = move |_: &Path| Ok(owned.clone());
+    let bundle = bundle(Path::new("bot.ts"), &read).unwrap();
+    let play = Play { target: "ws://127.0.0.1:8080/play?a=1".to_owned(), seed: 7, ..Play::default() };
+    Script::new(&Rc::new(bundle), &play).unwrap()
+}
+
+fn commands(script: &mut Script) -> Vec<Command> {
+    let mut all = Vec::new();
+    script.take_commands(&mut all);
+    all.into_iter().map(|(_, command)| command).collect()
+}
+
+#[test]
+fn a_client_logs_in_moves_and_hears_its_answers() {
+    let mut script = played(
+        r#"
+        export default async function player(bot: any) {
+          const ws = await bot.websocket("/play", { headers: { "X-Token": "t" }, protocols: ["game"] });
+          ws.send(JSON.stringify({ type: "login", id: bot.id }));
+          const welcome = JSON.parse(await ws.next((m: string) => JSON.parse(m).type === "welcome"));
+          bot.check("seat", welcome.seat === 4);
+          bot.ready();
+          ws.onmessage = ({ data }: { data: string }) => {
+            const m = JSON.parse(data);
+            if (m.type === "ack") bot.answered("move", m.seq);
+            else bot.tick();
+          };
+          for await (const n of bot.every("50ms", { phase: 0 })) bot.ask("move", n, () => ws.send("m" + n));
+        }"#,
+    );
+    script.start(3, 17, 1_000);
+    let opened = commands(&mut script);
+    assert_eq!(
+        opened,
+        [Command::Open {
+            socket: 1,
+            url: "ws://127.0.0.1:8080/play".to_owned(),
+            protocols: vec!["game".to_owned()],
+            headers: vec![("X-Token".to_owned(), "t".to_owned())],
+        }]
+    );
+    script.opened(3, 1, "game", 2_000);
+    let login = commands(&mut script);
+    assert_eq!(
+        login[0],
+        Command::Send {
+            socket: 1,
+            data: Data::Text("{\"type\":\"login\",\"id\":17}".to_owned()),
+            planned_ns: 2_000
+        }
+    );
+    assert!(matches!(login[1], Command::Timer { .. }), "{login:?}");
+    script.text(3, 1, "{\"type\":\"noise\"}", 3_000);
+    assert_eq!(commands(&mut script), []);
+    script.text(3, 1, "{\"type\":\"welcome\",\"seat\":4}", 1_000_000);
+    let Command::Timer { id, at_ns: 1_000_000 } = commands(&mut script)[1] else { panic!("no first move") };
+    script.timer(3, id, 1_000_000, 1_000_500);
+    let moved = commands(&mut script);
+    assert_eq!(
+        moved[..3],
+        [
+            Command::Ask { operation: 0, key: Key::Number(0), planned_ns: 1_000_000 },
+            Command::Send { socket: 1, data: Data::Text("m0".to_owned()), planned_ns: 1_000_000 },
+            Command::Asked,
+        ]
+    );
+    let Command::Timer { at_ns: 51_000_000, .. } = moved[3] else { panic!("{moved:?}") };
+    script.text(3, 1, "{\"type\":\"ack\",\"seq\":0}", 2_000_000);
+    assert_eq!(commands(&mut script), [Command::Answered { operation: 0, key: Key::Number(0) }]);
+    script.text(3, 1, "{\"type\":\"snapshot\"}", 3_000_000);
+    assert_eq!(commands(&mut script), [Command::Tick]);
+}
+
+#[test]
+fn what_a_script_throws_is_an_error_of_its_bot_with_the_line_that_its_author_wrote() {
+    let text = "interface X { a: number }\n\nexport default async (bot: any): Promise<void> => {\n\
+                setTimeout(() => {\n    const x: any = undefined;\n    x.y();\n  }, 5);\n  await bot.sleep(1);\n  \
+                Promise.reject(new Error(\"left alone\"));\n  throw new Error(\"at the end\");\n};\n";
+    let mut script = played(text);
+    script.start(0, 0, 0);
+    let ids: Vec<u32> = commands(&mut script)
+        .iter()
+        .filter_map(|command| if let Command::Timer { id, .. } = command { Some(*id) } else { None })
+        .collect();
+    for id in ids {
+        script.timer(0, id, 5_000_000, 5_000_000);
+    }
+    let threw: Vec<String> = commands(&mut script)
+        .into_iter()
+        .filter_map(|command| if let Command::Threw(words) = command { Some(words) } else { None })
+        .collect();
+    let expected = [
+        ("TypeError: ", "bot.ts:6:"),
+        ("Error: at the end", "bot.ts:10:"),
+        ("nobody awaited was rejected: Error: left alone", "bot.ts:9:"),
+    ];
+    assert_eq!(threw.len(), expected.len(), "{threw:?}");
+    for (words, (what, place)) in threw.iter().zip(expected) {
+        assert!(words.contains(what) && words.contains(place), "{words}");
+    }
+}
+
+#[test]
+fn a_script_that_never_gives_way_is_stopped_and_the_other_bots_play_on() {
+    for text in [
+        "export default (bot) => { if (bot.id === 0) for (;;); bot.ready(); };",
+        "export default async (bot) => { if (bot.id === 0) for (;;) await null; bot.ready(); };",
+        "export default (bot) => { if (bot.id === 0) { const all = []; for (;;) all.push(all.slice()); } bot.ready(); };",
+    ] {
+        let mut script = played(text);
+        script.start(0, 0, 0);
+        let stopped = commands(&mut script);
+        let is_named = |command: &Command| matches!(command, Command::Threw(words) if words.contains("stopped") || words.contains("memory"));
+        assert!(stopped.iter().any(is_named), "{text}: {stopped:?}");
+        script.start(1, 1, 0);
+        assert!(commands(&mut script).contains(&Command::Ready), "{text}");
+    }
+}
+
+#[test]
+fn one_bot_does_not_hear_anothers_timers_and_sockets() {
+    let mut script = played(
+        "export default async (bot) => { const ws = new WebSocket(''); ws.onopen = () => { bot.ready(); \
+         setTimeout(() => ws.send('of ' + bot.id), 1); }; };",
+    );
+    script.start(0, 0, 0);
+    script.start(1, 1, 0);
+    let mut all = Vec::new();
+    script.take_commands(&mut all);
+    assert!(
+        matches!(&all[0], (0, Command::Open { socket: 1, url, .. }) if url == "ws://127.0.0.1:8080/play?a=1"),
+        "{all:?}"
+    );
+    script.opened(1, 1, "", 10);
+    script.take_commands(&mut all);
+    assert_eq!(all[0], (1, Command::Ready));
+    let (1, Command::Timer { id, .. }) = all[1] else { panic!("{all:?}") };
+    script.timer(0, id, 20, 20);
+    script.timer(1, id, 20, 20);
+    script.take_commands(&mut all);
+    assert_eq!(all, [(1, Command::Send { socket: 1, data: Data::Text("of 1".to_owned()), planned_ns: 20 })]);
+}
+
+#[test]
+fn chance_and_time_are_the_engines() {
+    let text = "export default (bot) => { bot.fail([Math.random(), bot.random(), Date.now(), performance.now()].join()); \
+                setTimeout(() => bot.fail(new Date().toISOString()), 1500); };";
+    let said = |seed: u64| {
+        let read = |_: &Path| Ok(text.to_owned());
+        let bundle = bundle(Path::new("bot.js"), &read).unwrap();
+        let play = Play { target: "ws://h:1".to_owned(), seed, epoch_ms: 1e12, ..Play::default() };
+        let mut script = Script::new(&Rc::new(bundle), &play).unwrap();
+        script.start(0, 0, 2_000_000);
+        let first = commands(&mut script);
+        let Command::Timer { id, at_ns: 1_502_000_000 } = first[1] else { panic!("{first:?}") };
+        script.timer(0, id, 1_502_000_000, 1_502_000_000);
+        (first[0].clone(), commands(&mut script))
+    };
+    assert_eq!(said(7), said(7));
+    assert_ne!(said(7).0, said(8).0);
+    let (Command::Failed(first), then) = said(7) else { panic!() };
+    assert!(first.ends_with(",1000000000002,2"), "{first}");
+    assert_eq!(then, [Command::Failed("2001-09-09T01:46:41.502Z".to_owned())]);
+}
+
+#[test]
+fn a_script_that_cannot_be_played_says_why() {
+    let check = |text: &str, expected: &str| {
+        let owned = text.to_owned();
+        let read = move |_: &Path| Ok(owned.clone());
+        let words = load(bundle(Path::new("bot.ts"), &read).unwrap()).unwrap_err().to_string();
+        assert!(words.contains(expected), "{words}");
+    };
+    check("export const x = 1;", "bot.ts: it exports no function as default; write: export default");
+    check("export default 5;", "it exports no function as default");
+    check("null.x;\nexport default () => {};", "cannot read property 'x' of null\n    at bot.ts:1:");
+    check("await new Promise(() => {});\nexport default () => {};", "its top level waits for something");
+    check("setTimeout(() => {}, 1);\nexport default () => {};", "a timer outside a bot");
+    check("export const options = 5;\nexport default () => {};", "options is no object");
+    check("for (;;);\nexport default () => {};", "interrupted");
+}
+
+#[test]
+fn options_are_read_without_a_bot() {
+    let read = |_: &Path| {
+        Ok("export const options = { hold: '30s', objectives: ['errors == 0'] };\nexport default () => {};"
+            .to_owned())
+    };
+    let loaded = load(bundle(Path::new("bot.ts"), &read).unwrap()).unwrap();
+    assert_eq!(loaded.options["hold"], "30s");
+    assert_eq!(loaded.options["objectives"][0], "errors == 0");
+}

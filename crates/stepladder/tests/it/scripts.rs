@@ -1,0 +1,147 @@
+//! Scripts as their users run them: a bot of one's own, and a server that knows nothing of Stepladder.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
+use crate::place::{Place, Running, free_port};
+
+/// An echo server answers each move with itself.
+const MOVER: &str = r#"
+export const options = { hold: "2s", objectives: ["errors == 0"] };
+export default async function mover(bot: { [name: string]: any }): Promise<void> {
+  const ws = await bot.websocket("/");
+  ws.send("hello " + bot.id);
+  bot.check("the greeting", (await ws.next()) === "hello " + bot.id);
+  bot.ready();
+  ws.onmessage = ({ data }: { data: string }) => bot.answered("move", Number(data));
+  for await (const n of bot.every("50ms")) bot.ask("move", n, () => ws.send(String(n)));
+}"#;
+
+fn echo_server(place: &Place) -> (Running, String) {
+    let mut server = place.start(["serve", "null", "--protocol", "websocket", "--listen", "127.0.0.1:0"]);
+    let line = server.wait_for_out("listening on");
+    let url = line.split_whitespace().find(|word| word.starts_with("ws://")).expect("its URL");
+    (server, url.trim_end_matches('/').to_owned())
+}
+
+#[test]
+fn a_script_climbs_and_the_same_bot_is_played_again_without_its_file() {
+    let place = Place::new();
+    let (_server, url) = echo_server(&place);
+    place.write("mover.ts", MOVER);
+    let ran = place.climb(&["mover.ts", "--target", &url, "--rungs", "5,10", "--json", "run.json"]);
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_balanced(&run);
+    assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
+    let rung = &run["rungs"][1];
+    // Twenty a second from each of ten bots, for two seconds.
+    assert!(rung["offered"].as_u64() >= Some(380), "{rung:#}");
+    assert_eq!((rung["bots"].as_u64(), rung["errors"].as_object().map(|all| all.len())), (Some(10), Some(0)));
+    fs::remove_file(place.path("mover.ts")).unwrap();
+    let again = place.run(["again", run["run"]["id"].as_str().unwrap()]);
+    assert!(again.out.contains("How many?"), "{again:#?}");
+}
+
+#[test]
+fn a_script_that_cannot_be_played_is_refused_with_its_line_before_any_load() {
+    let check = |text: &str, options: &[&str], code: i32, fragments: &[&str]| {
+        let place = Place::new();
+        place.write("bot.ts", text);
+        let target = ["--target", "ws://127.0.0.1:9"];
+        place.run([&["climb", "bot.ts"], &target[..], options].concat()).refused(code, fragments);
+    };
+    let fine = "export default () => {};";
+    check("export default () => {\n  const = 1;\n};", &[], 3, &["bot.ts:2:9: ", "const = 1;"]);
+    check(
+        "export const x = 1;",
+        &[],
+        3,
+        &["bot.ts: it exports no function as default; write: export default"],
+    );
+    check("import \"./gone\";\nexport default () => {};", &[], 3, &["bot.ts:1:8: \"./gone\" names no file"]);
+    check("import \"node:fs\";\nexport default () => {};", &[], 3, &["belongs to Node.js"]);
+    check(
+        "export const options = { rung: [1] };\nexport default () => {};",
+        &[],
+        3,
+        &["bot.ts: options: unknown option \"rung\"; did you mean rungs? known: rungs, hold"],
+    );
+    check(
+        "export const options = { hold: 'soon' };\nexport default () => {};",
+        &[],
+        3,
+        &["bot.ts: ladder.hold:"],
+    );
+    check(
+        "export const options = { ticks: 'often' };\nexport default () => {};",
+        &[],
+        3,
+        &["bot.ts: options.ticks:"],
+    );
+    check(fine, &["--env", "A B"], 3, &["--env: \"A B\" is no name of an environment variable"]);
+    check(fine, &["--env", "STEPLADDER_NOT_SET"], 2, &["STEPLADDER_NOT_SET (--env), which is not set"]);
+    let place = Place::new();
+    place.write("bot.ts", fine);
+    place.run(["climb", "bot.ts"]).refused(3, &["--target"]);
+    place.run(["climb", "bot.ts", "--target", "http://127.0.0.1:9"]).refused(3, &["script", "ws://"]);
+    place.run(["climb", "gone.ts", "--target", "ws://127.0.0.1:9"]).refused(3, &["gone.ts: cannot be read"]);
+}
+
+#[test]
+fn a_variable_that_a_script_may_read_is_stored_and_shown_nowhere() {
+    let place = Place::new();
+    let (_server, url) = echo_server(&place);
+    let text = MOVER.replace("hello \" + bot.id", "hello \" + bot.env.TOKEN");
+    place.write("mover.ts", &text);
+    let secret = "b7f3-very-secret-value";
+    let words =
+        ["climb", "mover.ts", "--target", &url, "--env", "TOKEN", "--rungs", "2", "--json", "run.json"];
+    let mut command = place.command(words);
+    command.env("TOKEN", secret);
+    let ran = place.start_command(command).finish();
+    assert_eq!(ran.code, exit_code_of(&place.json("run.json")["verdict"]), "{ran:#?}");
+    assert!(!format!("{}{}", ran.out, ran.err).contains(secret), "{ran:#?}");
+    for entry in fs::read_dir(place.path("")).unwrap() {
+        let bytes = fs::read(entry.unwrap().path()).unwrap();
+        assert!(!bytes.windows(secret.len()).any(|part| part == secret.as_bytes()));
+    }
+}
+
+/// The game of `examples/game`, a server of Node.js; `./check` installs what it needs below `target/`.
+#[test]
+fn the_game_of_the_examples_is_climbed_by_its_own_player() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let modules: PathBuf = root.join("target/examples/game/node_modules");
+    if !modules.join("ws").is_dir() {
+        println!("NOT RUN: the game of examples/game needs node, and npm install in target/examples/game");
+        return;
+    }
+    let (place, port) = (Place::new(), free_port());
+    let server = root.join("examples/game/server.js");
+    let start = format!("NODE_PATH={} PORT={port} exec node {}", modules.display(), server.display());
+    let player = root.join("examples/game/player.ts");
+    let url = format!("ws://127.0.0.1:{port}");
+    let ran = place.climb(&[
+        player.to_str().unwrap(),
+        "--target",
+        &url,
+        "--start",
+        &start,
+        "--rungs",
+        "16",
+        "--hold",
+        "3s",
+        "--objective",
+        "errors == 0",
+        "--json",
+        "run.json",
+    ]);
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_balanced(&run);
+    let rung = &run["rungs"][0];
+    assert_eq!(rung["verdict"], "PASS", "{ran:#?}");
+    assert!(rung["answered"].as_u64() > Some(800) && rung["ticks"]["due"].as_u64() > Some(800), "{rung:#}");
+}
