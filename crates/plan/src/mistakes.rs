@@ -211,7 +211,7 @@ pub enum ConfigError {
     )]
     NoScript,
     /// a key of a script's options that means nothing
-    #[error("unknown option \"{option}\"{}; known: {known}", nearest.as_ref().map_or(String::new(), |name| format!("; did you mean {name}?")))]
+    #[error("unknown option \"{option}\"; {}known: {known}", nearest.as_ref().map_or(String::new(), |name| format!("did you mean {name}? ")))]
     UnknownOption {
         /// as written
         option: String,

@@ -9,7 +9,7 @@ mod bundle;
 mod position;
 mod runtime;
 
-pub use bundle::{Bundle, ENDINGS, Module, Names, ReadFile, ScriptMistake, Stripped, bundle};
+pub use bundle::{Bundle, ENDINGS, Module, ModuleKind, Names, ReadFile, ScriptMistake, Stripped, bundle};
 pub use runtime::{Command, Data, Key, Loaded, Play, Script, load};
 
 /// What `stepladder new` writes: name of the file, and its text. The first is the bot and takes the name that its user chose.

@@ -5,6 +5,7 @@
 //! What a script throws is an error of its bot and ends nothing else.
 
 mod host;
+mod modules;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -12,16 +13,15 @@ use std::rc::Rc;
 use std::time::{Duration, Instant};
 
 use rquickjs::function::Args;
-use rquickjs::loader::{ImportAttributes, Loader, Resolver};
-use rquickjs::module::Declared;
+use rquickjs::loader::Loader as _;
 use rquickjs::{
-    CatchResultExt as _, Context, Ctx, Error, Function, Module, Object, Persistent, Runtime, TypedArray,
-    Value,
+    CatchResultExt as _, Context, Ctx, Error, Function, Object, Persistent, Runtime, TypedArray, Value,
 };
 
 use crate::bundle::{Bundle, ScriptMistake};
 use crate::position;
 use host::Host;
+use modules::Modules;
 
 /// A turn that runs longer is stopped.
 const TURN_CPU: Duration = Duration::from_secs(1);
@@ -183,36 +183,6 @@ struct Rejected {
     stack: String,
 }
 
-/// Modules by name, as the bundle has them.
-struct Modules(Rc<Bundle>);
-
-impl Resolver for Modules {
-    fn resolve<'js>(
-        &mut self,
-        _: &Ctx<'js>,
-        base: &str,
-        name: &str,
-        _: Option<ImportAttributes<'js>>,
-    ) -> rquickjs::Result<String> {
-        let from = self.0.modules.iter().find(|module| module.name == base);
-        let found = from.and_then(|module| module.imports.get(name));
-        found.cloned().ok_or_else(|| Error::new_resolving(base, name))
-    }
-}
-
-impl Loader for Modules {
-    fn load<'js>(
-        &mut self,
-        ctx: &Ctx<'js>,
-        name: &str,
-        _: Option<ImportAttributes<'js>>,
-    ) -> rquickjs::Result<Module<'js, Declared>> {
-        let module = self.0.modules.iter().find(|module| module.name == name);
-        let module = module.ok_or_else(|| Error::new_loading(name))?;
-        Module::declare(ctx.clone(), name, module.code())
-    }
-}
-
 impl Script {
     /// A worker's script, loaded and without bots. Errors: it cannot be loaded, or exports no function.
     pub fn new(bundle: &Rc<Bundle>, play: &Play) -> Result<Script, ScriptMistake> {
@@ -263,13 +233,13 @@ impl Script {
         options.filename = Some(PRELUDE_NAME.to_owned());
         let prelude: Function<'_> = ctx.eval_with_options(format!("({PRELUDE})"), options)?;
         let ours: Object<'_> = prelude.call((functions,))?;
+        modules::install(ctx, &host.bundle)?;
         let words = |error: rquickjs::CaughtError<'_>| {
             let (words, stack) = host::words_of_caught(&error);
             let place = position::of_stack(&stack, bundle);
             Fault::Words(place.map_or(words.clone(), |place| format!("{words}\n    at {place}")))
         };
-        let code = bundle.modules.first().map_or("", |module| module.code());
-        let declared = Module::declare(ctx.clone(), entry, code).catch(ctx).map_err(words)?;
+        let declared = Modules(host.bundle.clone()).load(ctx, entry, None).catch(ctx).map_err(words)?;
         let (module, promise) = declared.eval().catch(ctx).map_err(words)?;
         promise.finish::<()>().catch(ctx).map_err(|error| match error {
             rquickjs::CaughtError::Error(Error::WouldBlock) => Fault::Words(

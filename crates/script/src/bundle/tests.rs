@@ -1,12 +1,14 @@
-use std::collections::HashMap;
-
 use super::*;
 
+/// The bundle of `bots/player.ts`, with these files on disk.
 fn made(files: &[(&str, &str)]) -> Result<Bundle, ScriptMistake> {
-    let files: HashMap<PathBuf, String> =
-        files.iter().map(|(path, text)| (PathBuf::from(path), (*text).to_owned())).collect();
-    let read = |path: &Path| files.get(path).cloned().ok_or_else(|| io::ErrorKind::NotFound.into());
-    bundle(Path::new("bots/player.ts"), &read)
+    let place = tempfile::tempdir().unwrap();
+    for (name, text) in files {
+        let path = place.path().join(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, text).unwrap();
+    }
+    bundle(&place.path().join("bots/player.ts"), &|path| std::fs::read_to_string(path))
 }
 
 #[test]
@@ -31,11 +33,59 @@ fn relative_imports_are_found_as_typescript_finds_them() {
     ];
     let bundle = made(&files).unwrap();
     let names: Vec<&str> = bundle.modules.iter().map(|module| module.name.as_str()).collect();
-    assert_eq!(names, ["player.ts", "b.mjs", "lib/a.ts", "lib/index.ts"]);
+    assert_eq!(names, ["player.ts", "../b.mjs", "lib/a.ts", "lib/index.ts"]);
     assert_eq!(bundle.modules[0].imports["./lib/a.js"], "lib/a.ts");
     assert_eq!(bundle.hash.len(), 64);
     let other = made(&[("bots/player.ts", "export default () => 1;")]).unwrap();
     assert_ne!(bundle.hash, other.hash);
+}
+
+#[test]
+fn packages_are_found_as_bundlers_for_browsers_find_them() {
+    let main = "import { open } from 'wire';\nimport one from 'old';\nexport default () => open(one);";
+    let files = [
+        ("bots/player.ts", main),
+        ("package.json", "{}"),
+        (
+            "node_modules/wire/package.json",
+            r##"{"type": "module", "exports": {".": {"node": "./node.js", "browser": "./web.js", "default": "./x.js"}},
+                "imports": {"#own": {"browser": "./own.js"}}}"##,
+        ),
+        (
+            "node_modules/wire/web.js",
+            "import '#own'; export const open = (ask) => ask('move').check('no name');",
+        ),
+        ("node_modules/wire/own.js", "export {};"),
+        (
+            "node_modules/old/package.json",
+            r#"{"main": "main.js", "browser": {"./main.js": "./web", "net": false, "./gone.js": false}}"#,
+        ),
+        (
+            "node_modules/old/web.js",
+            "const net = require('net'), gone = require('./gone.js'), part = require('./part');\n\
+             try { require('not-installed'); } catch {}\nmodule.exports = part;",
+        ),
+        ("node_modules/old/part.json", "[1]"),
+    ];
+    let bundle = made(&files).unwrap();
+    let kinds: Vec<(&str, ModuleKind)> =
+        bundle.modules.iter().map(|module| (module.name.as_str(), module.kind)).collect();
+    let expected = [
+        ("player.ts", ModuleKind::Module),
+        ("../node_modules/old/web.js", ModuleKind::CommonJs),
+        ("../node_modules/old/part.json", ModuleKind::Json),
+        ("../node_modules/wire/web.js", ModuleKind::Module),
+        ("../node_modules/wire/own.js", ModuleKind::Module),
+        (NOTHING, ModuleKind::CommonJs),
+    ];
+    assert_eq!(kinds, expected);
+    let imports = &bundle.modules[1].imports;
+    assert_eq!(
+        (imports["net"].as_str(), imports.contains_key("not-installed")),
+        (NOTHING, false),
+        "{imports:?}"
+    );
+    assert_eq!(bundle.names, Names::default(), "calls of packages name nothing");
 }
 
 #[test]
@@ -56,9 +106,19 @@ fn mistakes_name_file_line_and_column_and_show_the_line() {
             "player.ts:1:15: \"./gone\" names no file that can be read; check its path\n    import x",
         ),
         ("import fs from \"node:fs\";\nfs.x();", "belongs to Node.js"),
-        ("import { io } from \"socket.io-client\";\nio();", "packages cannot be imported yet"),
+        ("import fs from \"fs\";\nfs.x();", "\"fs\" belongs to Node.js"),
+        (
+            "import { io } from \"socket.io-client\";\nio();",
+            "player.ts:1:20: the package \"socket.io-client\" is not installed beside the script; run npm install socket.io-client there",
+        ),
+        (
+            "import x from \"@a/b/c.js\";\nx();",
+            "\"@a/b/c.js\" is no file that the package @a/b hands out, or the package is not",
+        ),
+        ("import data from \"./wrong.json\";\ndata.x();", "wrong.json:1:2: it is no JSON: "),
     ] {
-        let mistake = made(&[("bots/player.ts", text)]).unwrap_err().to_string();
+        let files = [("bots/player.ts", text), ("bots/wrong.json", "{a}")];
+        let mistake = made(&files).unwrap_err().to_string();
         assert!(mistake.contains(expected), "{mistake}");
     }
     let gone = made(&[]).unwrap_err().to_string();

@@ -18,7 +18,7 @@ const LOG_BYTES_MAX: usize = 2_000;
 
 /// The turn that is under way, and what was asked for.
 pub(super) struct Host {
-    bundle: Rc<Bundle>,
+    pub(super) bundle: Rc<Bundle>,
     commands: RefCell<Vec<(u32, Command)>>,
     bot: Cell<u32>,
     planned_ns: Cell<u64>,

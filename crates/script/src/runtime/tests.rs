@@ -197,3 +197,53 @@ fn options_are_read_without_a_bot() {
     assert_eq!(loaded.options["hold"], "30s");
     assert_eq!(loaded.options["objectives"][0], "errors == 0");
 }
+
+#[test]
+fn modules_of_commonjs_run_once_and_hand_out_what_they_have() {
+    let place = tempfile::tempdir().unwrap();
+    let files = [
+        (
+            "bot.js",
+            "import old, { twice, count } from './old.cjs';\nimport compiled, { named } from './compiled.cjs';\n\
+             import data from './data.json';\nimport * as again from './old.cjs';\n\
+             export const options = { hold: String(twice(4) + count.of + named + compiled() + data.a.length) };\n\
+             export default async (bot) => { const late = await import('./late.cjs');\n\
+             bot.fail([old === again.default, late.default, count.of].join()); await import('./' + 'gone.cjs'); };",
+        ),
+        (
+            "old.cjs",
+            "#!/usr/bin/env node\nconst count = require('./count.cjs'); count.of += 1; exports.twice = (n) => 2 * n;\n\
+             exports.count = count; exports['no-identifier'] = 1; exports.class = 2; with ({}) {} // sloppy, and a comment at the end",
+        ),
+        (
+            "count.cjs",
+            "const old = require('./old.cjs'); module.exports = { of: 0, circle: typeof old.twice };",
+        ),
+        (
+            "compiled.cjs",
+            "Object.defineProperty(exports, '__esModule', { value: true }); exports.named = 5; exports.default = () => 7;",
+        ),
+        ("data.json", "{ \"a\": [1, 2] }"),
+        (
+            "late.cjs",
+            "module.exports = typeof require('./old.cjs').twice; try { require('nothing'); } catch (error) { module.exports += error.message; }",
+        ),
+    ];
+    for (name, text) in files {
+        std::fs::write(place.path().join(name), text).unwrap();
+    }
+    let bundle = bundle(&place.path().join("bot.js"), &|path| std::fs::read_to_string(path)).unwrap();
+    let loaded = load(bundle.clone()).unwrap();
+    assert_eq!(loaded.options["hold"], "23");
+    let mut script = Script::new(&Rc::new(bundle), &Play::default()).unwrap();
+    script.start(0, 0, 0);
+    let all = commands(&mut script);
+    let Command::Failed(words) = &all[0] else { panic!("{all:?}") };
+    assert_eq!(
+        words,
+        "true,function\"nothing\", which late.cjs asks for, is not there: it was not found before the run, or belongs to \
+         Node.js,1"
+    );
+    let Command::Threw(words) = &all[1] else { panic!("{all:?}") };
+    assert!(words.contains("\"./gone.cjs\", which bot.js asks for, is not there"), "{words}");
+}
