@@ -646,6 +646,7 @@ export type Rung = {
   /** both directions */ bytes_per_s: number | null
   /** connections */ connections: ConnectionFigures
   /** answered − planned; its percentiles count unanswered messages as infinite, which is null here */ response_ns: Summary | null
+  /** the same of each operation that is kept apart: those of scripts */ operations_ns?: { [key in string]: Summary }
   /** answered − sent */ service_ns: Summary | null
   /** sent − planned */ send_lag_ns: Summary | null
   /** read − readable */ receive_lag_ns: Summary | null

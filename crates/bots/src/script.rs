@@ -109,7 +109,7 @@ where
             .into_iter()
             .chain(checks.iter().map(|check| (check.as_str(), ErrorKind::WrongReply)))
             .collect();
-        ends::metric_names(&ops, &causes, &counters, &kinds)
+        ends::metric_names(&ops, &causes, &counters, &kinds).with_timed_ops(operations.len())
     }
 
     fn new(settings: &ScriptBots, plan: &WorkerPlan) -> Self {

@@ -10,6 +10,8 @@ mod goals;
 mod overload;
 mod shots;
 
+use std::collections::BTreeMap;
+
 use measure::{Distribution, Measure, Quantile, Role, Summary, Trial};
 use serde_json::{Map, Value, json};
 
@@ -182,6 +184,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
             handshake_ns: summary(Measure::Handshake),
         },
         response_ns: with_never(trial.distribution(Measure::Response), figures::never_answered(trial)),
+        operations_ns: operations(trial),
         service_ns: summary(Measure::Service),
         send_lag_ns: summary(Measure::SendLag),
         receive_lag_ns: summary(Measure::ReceiveLag),
@@ -217,6 +220,14 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         extra: Map::new(),
     };
     Rung { extra: extra(trial, &rung), ..rung }
+}
+
+/// The response times of each operation that is kept apart.
+fn operations(trial: &Trial) -> BTreeMap<String, Summary> {
+    let of = |(name, values): (&String, &Distribution)| {
+        Some((name.clone(), with_never(values, figures::never_answered_of(trial, name))?))
+    };
+    trial.of_ops.iter().filter_map(of).collect()
 }
 
 /// The first few of each cause: a flood of one must not hide another.

@@ -168,6 +168,10 @@ pub struct Rung {
     pub connections: ConnectionFigures,
     /// answered − planned; its percentiles count unanswered messages as infinite, which is null here
     pub response_ns: Option<Summary>,
+    /// the same of each operation that is kept apart: those of scripts
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[ts(optional, as = "Option<BTreeMap<String, Summary>>")]
+    pub operations_ns: BTreeMap<String, Summary>,
     /// answered − sent
     pub service_ns: Option<Summary>,
     /// sent − planned

@@ -4,6 +4,8 @@
 //! Invariant: a figure that was not measured, or not often enough, reads as such and never as zero.
 //! Units: times in ns, shares in [0, 1], counts as numbers; see `UnitKind`.
 
+use std::sync::{Mutex, PoisonError};
+
 use measure::distribution::samples_needed;
 use measure::{ErrorKind, Measure, Quantile, Trial};
 
@@ -11,8 +13,8 @@ mod of_trial;
 
 use of_trial::*;
 pub(crate) use of_trial::{
-    any_failed, counted_seconds, deliveries_per_s, errors, frames, never_answered, open_share,
-    over_budget_share, paced, questions, rate_per_s, sample, ticks,
+    any_failed, counted_seconds, deliveries_per_s, errors, frames, never_answered, never_answered_of,
+    open_share, over_budget_share, paced, questions, rate_per_s, sample, ticks,
 };
 
 /// What a figure is measured in, and so which units an objective may write behind its number.
@@ -85,6 +87,8 @@ pub(crate) enum Of {
     ClientInterval,
     FirstByte,
     Tls,
+    /// the response of one operation, by its name
+    Operation(&'static str),
 }
 
 macro_rules! scalar {
@@ -281,6 +285,37 @@ impl FigureDoc {
         FIGURES.iter().find(|figure| figure.name == name)
     }
 
+    /// A statistic of the response of one operation: `move.p99` of `move`. `is_operation` says which names are operations.
+    ///
+    /// Operations are named by the author of a script. Each figure that is asked for is made once and kept: there are as many
+    /// as objectives name.
+    pub fn of_operation(name: &str, is_operation: &dyn Fn(&str) -> bool) -> Option<&'static FigureDoc> {
+        static MADE: Mutex<Vec<&'static FigureDoc>> = Mutex::new(Vec::new());
+        let (operation, stat) = name.rsplit_once('.').filter(|(operation, _)| is_operation(operation))?;
+        let like = FIGURES.iter().find(|figure| figure.name.strip_prefix("response.") == Some(stat))?;
+        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(figure) = made.iter().find(|figure| figure.name == name) {
+            return Some(figure);
+        }
+        let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
+        let of = Of::Operation(kept(operation.to_owned()));
+        let figure = FigureDoc {
+            name: kept(name.to_owned()),
+            unit: UnitKind::Time,
+            meaning: kept(format!(
+                "answered - planned, of {operation}; unanswered ones are infinite: {stat}"
+            )),
+            source: match like.source {
+                Source::Quantile(_, q) => Source::Quantile(of, q),
+                Source::Max(_) => Source::Max(of),
+                _ => Source::Mean(of),
+            },
+        };
+        let figure: &'static FigureDoc = Box::leak(Box::new(figure));
+        made.push(figure);
+        Some(figure)
+    }
+
     /// The known name nearest to a misspelt one: the same last word first, then the fewest slips of the keyboard.
     pub fn nearest(name: &str) -> &'static FigureDoc {
         let wanted = name.to_lowercase();
@@ -362,7 +397,7 @@ impl FigureDoc {
 
     /// True for a time that follows from where in a server's tick a request arrives.
     pub(crate) fn is_phase_dependent(&self) -> bool {
-        matches!(self.distribution(), Some(Of::Response | Of::Service | Of::FirstByte))
+        matches!(self.distribution(), Some(Of::Response | Of::Service | Of::FirstByte | Of::Operation(_)))
     }
 
     /// The distribution that it is a statistic of.

@@ -203,26 +203,28 @@ impl Objective {
     /// otherwise those that state it. `None` for figures that are no percentile of requests.
     pub fn samples_of_responses(&self) -> Option<u64> {
         match self.figure.source {
-            Source::Quantile(Of::Response | Of::Service | Of::SendLag, q) => Some(match self.op {
-                Op::Less | Op::AtMost => samples_to_meet(q),
-                _ => samples_needed(q),
-            }),
+            Source::Quantile(Of::Response | Of::Service | Of::SendLag | Of::Operation(_), q) => {
+                Some(match self.op {
+                    Op::Less | Op::AtMost => samples_to_meet(q),
+                    _ => samples_needed(q),
+                })
+            }
             _ => None,
         }
     }
 
     /// The bound in ns when this limits a latency from above, whichever percentile: response, service, deliveries.
     pub fn latency_bound_ns(&self) -> Option<f64> {
-        self.bound_of(&[Of::Response, Of::Service, Of::Delivery])
+        self.bound_of(|of| matches!(of, Of::Response | Of::Service | Of::Delivery | Of::Operation(_)))
     }
 
     /// The same of the response alone.
     pub(crate) fn response_bound_ns(&self) -> Option<f64> {
-        self.bound_of(&[Of::Response])
+        self.bound_of(|of| of == Of::Response)
     }
 
-    fn bound_of(&self, meant: &[Of]) -> Option<f64> {
-        let is_meant = self.figure.distribution().is_some_and(|of| meant.contains(&of));
+    fn bound_of(&self, is_one: impl Fn(Of) -> bool) -> Option<f64> {
+        let is_meant = self.figure.distribution().is_some_and(is_one);
         (is_meant && matches!(self.op, Op::Less | Op::AtMost)).then_some(self.bound)
     }
 
@@ -268,11 +270,20 @@ impl FromStr for Objective {
     type Err = ObjectiveError;
 
     fn from_str(text: &str) -> Result<Self, ObjectiveError> {
+        Objective::read(text, &|_| false)
+    }
+}
+
+impl Objective {
+    /// Reads an objective over figures that are always there, or over one operation of the bots, such as `move.p99 < 50ms`;
+    /// `is_operation` says which names are operations.
+    pub fn read(text: &str, is_operation: &dyn Fn(&str) -> bool) -> Result<Objective, ObjectiveError> {
         let Condition { text, name, op, value } = Condition::of(text).map_err(|error| match error {
             ConditionError::NoComparison { text } => ObjectiveError::NoComparison { text },
             ConditionError::UnknownComparison { text, op } => ObjectiveError::UnknownComparison { text, op },
         })?;
-        let figure = FigureDoc::named(name).ok_or_else(|| {
+        let figure = FigureDoc::named(name).or_else(|| FigureDoc::of_operation(name, is_operation));
+        let figure = figure.ok_or_else(|| {
             let nearest = FigureDoc::nearest(name);
             ObjectiveError::UnknownFigure {
                 text: text.to_owned(),
@@ -343,7 +354,8 @@ impl Serialize for Objective {
 impl<'de> Deserialize<'de> for Objective {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        // Its operation was looked up when the plan was made.
+        Objective::read(&text, &|_| true).map_err(serde::de::Error::custom)
     }
 }
 

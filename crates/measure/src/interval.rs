@@ -118,6 +118,8 @@ pub struct Interval {
     hold: Vec<Distribution>,
     /// of all others
     other: Vec<Distribution>,
+    /// response times of messages planned in the hold, by operation, where they are kept apart
+    of_ops: Vec<Distribution>,
 }
 
 impl Interval {
@@ -142,7 +144,19 @@ impl Interval {
             samples: Vec::new(),
             hold: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
             other: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
+            of_ops: (0..metric_names.timed_ops).map(|_| Distribution::new()).collect(),
         }
+    }
+
+    /// Response times of one operation in the hold; `None` where they are not kept apart.
+    pub fn of_op(&self, op: usize) -> Option<&Distribution> {
+        self.of_ops.get(op)
+    }
+
+    /// The same, to add to.
+    #[inline]
+    pub fn of_op_mut(&mut self, op: usize) -> Option<&mut Distribution> {
+        self.of_ops.get_mut(op)
     }
 
     /// Records one duration of a message that was planned in `phase`.
@@ -212,6 +226,7 @@ impl Interval {
         self.samples.extend(other.samples.iter().cloned());
         self.hold.iter_mut().zip(&other.hold).for_each(|(mine, theirs)| mine.add(theirs));
         self.other.iter_mut().zip(&other.other).for_each(|(mine, theirs)| mine.add(theirs));
+        self.of_ops.iter_mut().zip(&other.of_ops).for_each(|(mine, theirs)| mine.add(theirs));
         self.balance()
     }
 
@@ -236,6 +251,7 @@ impl Interval {
         self.samples.clear();
         self.hold.iter_mut().for_each(Distribution::clear);
         self.other.iter_mut().for_each(Distribution::clear);
+        self.of_ops.iter_mut().for_each(Distribution::clear);
     }
 }
 
@@ -249,7 +265,7 @@ mod tests {
     use super::*;
 
     fn names() -> Arc<MetricNames> {
-        MetricNames::new(&["shot"], &["reset"], &["games"], &["refused"])
+        MetricNames::new(&["shot"], &["reset"], &["games"], &["refused"]).with_timed_ops(1)
     }
 
     fn second(sent: u64, lag_ns: u64) -> Interval {
@@ -257,6 +273,7 @@ mod tests {
         interval.workers = 1;
         *interval.flow_mut(0, Phase::Hold) = Flow { offered: sent, sent, told: sent, ..Flow::default() };
         interval.record(Measure::SendLag, Phase::Hold, lag_ns);
+        interval.of_op_mut(0).unwrap().record(lag_ns);
         interval.connections.open_min = sent;
         interval
     }
@@ -272,6 +289,7 @@ mod tests {
         assert_eq!(merge([&a, &b, &c]), merge([&c, &a, &b]));
         assert_eq!(merge([&a, &b, &c]).flows[0][Phase::Hold as usize].told, 6);
         assert_eq!(merge([&a, &b, &c]).connections.open_min, 6);
+        assert_eq!(merge([&a, &b, &c]).of_op(0).unwrap().count(), 3);
     }
 
     #[test]

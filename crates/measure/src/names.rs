@@ -90,6 +90,8 @@ pub struct MetricNames {
     pub counters: Vec<String>,
     /// why a connection did not open: index into `Connections::failed`
     pub connect_failures: Vec<String>,
+    /// the response times of the first so many operations are kept apart: index into `Interval::of_op`
+    pub timed_ops: usize,
     /// of errors and failed connects, by name; most are of no kind
     kinds: BTreeMap<String, ErrorKind>,
     /// of operations, by name; most have none
@@ -115,6 +117,13 @@ impl MetricNames {
     pub fn with_kinds(self: Arc<Self>, kinds: &[(&str, ErrorKind)]) -> Arc<Self> {
         let mut names = Arc::unwrap_or_clone(self);
         names.kinds.extend(kinds.iter().map(|&(name, kind)| (name.to_owned(), kind)));
+        Arc::new(names)
+    }
+
+    /// The same names, with the response times of the first `count` operations kept apart.
+    pub fn with_timed_ops(self: Arc<Self>, count: usize) -> Arc<Self> {
+        let mut names = Arc::unwrap_or_clone(self);
+        names.timed_ops = count.min(names.ops.len());
         Arc::new(names)
     }
 
@@ -162,6 +171,8 @@ struct StoredNames {
     counters: Vec<String>,
     connect_failures: Vec<String>,
     #[serde(default)]
+    timed_ops: usize,
+    #[serde(default)]
     kinds: BTreeMap<String, ErrorKind>,
     op_roles: Option<BTreeMap<String, Role>>,
     counter_roles: Option<BTreeMap<String, Role>>,
@@ -175,6 +186,7 @@ impl From<StoredNames> for MetricNames {
         MetricNames {
             op_roles: stored.op_roles.unwrap_or_else(|| roles(&stored.ops, old_op)),
             counter_roles: stored.counter_roles.unwrap_or_else(|| roles(&stored.counters, old_counter)),
+            timed_ops: stored.timed_ops.min(stored.ops.len()),
             ops: stored.ops,
             errors: stored.errors,
             counters: stored.counters,
@@ -215,6 +227,7 @@ mod tests {
     #[test]
     fn a_name_has_the_role_that_was_declared_and_no_other() {
         let names = MetricNames::new(&["keep", "hail"], &[], &["keep", "b", "a"], &[])
+            .with_timed_ops(1)
             .with_op_roles(&[("hail", Role::Keep)])
             .with_counter_roles(&[("a", Role::ArrivalPhase), ("b", Role::ArrivalPhase)]);
         let stored: MetricNames = serde_json::from_str(&serde_json::to_string(&*names).unwrap()).unwrap();

@@ -210,6 +210,18 @@ pub enum ConfigError {
         "script bots need a script; climb it (stepladder climb player.ts --target ws://HOST:PORT), or name it with bots.file"
     )]
     NoScript,
+    /// `mov.p99 < 50ms`
+    #[error(
+        "objective \"{text}\": {wrong} is neither a figure nor one of an operation of the script; its operations: {known}"
+    )]
+    UnknownOperation {
+        /// as written
+        text: String,
+        /// the name
+        wrong: String,
+        /// what its text calls bot.ask, bot.answered and bot.measure with
+        known: String,
+    },
     /// a key of a script's options that means nothing
     #[error("unknown option \"{option}\"; {}known: {known}", nearest.as_ref().map_or(String::new(), |name| format!("did you mean {name}? ")))]
     UnknownOption {

@@ -90,6 +90,11 @@ pub trait Workload {
         0.0
     }
 
+    /// Operations that objectives may name: the response times of each are kept apart.
+    fn operations(&self) -> &[String] {
+        &[]
+    }
+
     /// Messages per second that the plan means to offer, where the plan alone fixes them.
     fn intended_per_s(&self, _load: f64) -> Option<f64> {
         None

@@ -238,6 +238,35 @@ stores! {
     V2: &Distribution, |value| V2::store(*value);
 }
 
+/// What a distribution is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Recorded {
+    /// all messages
+    Of(Measure),
+    /// the response times of one operation
+    ResponseOf(String),
+}
+
+const RESPONSE_OF: &str = "response of ";
+
+impl Stores<Recorded> for Text {
+    fn store(value: &Recorded) -> Result<Value, String> {
+        match value {
+            Recorded::Of(measure) => Text::store(measure),
+            Recorded::ResponseOf(op) => Ok(Value::Text(format!("{RESPONSE_OF}{op}"))),
+        }
+    }
+}
+
+impl Loads<Recorded> for Text {
+    fn load(value: &Value) -> Result<Recorded, Option<String>> {
+        match words(value)?.strip_prefix(RESPONSE_OF) {
+            Some(op) => Ok(Recorded::ResponseOf(op.to_owned())),
+            None => Text::load(value).map(Recorded::Of),
+        }
+    }
+}
+
 /// A name without a list in SQL, so that a later version may know more of them.
 impl<N: Named> Stores<N> for Text {
     fn store(value: &N) -> Result<Value, String> {

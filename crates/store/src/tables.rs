@@ -14,8 +14,8 @@ use rusqlite::types::Value;
 
 use crate::error::StoreError;
 use crate::form::{
-    Bytes, Count, Digits, Encoded, Flag, Form, Json, Loads, Maybe, Number, OneOf, Real, Stores, Tally, Text,
-    V2, Whole,
+    Bytes, Count, Digits, Encoded, Flag, Form, Json, Loads, Maybe, Number, OneOf, Real, Recorded, Stores,
+    Tally, Text, V2, Whole,
 };
 use crate::row::{Column, OF_RUN, OF_TRIAL, ReadError, Row, Table};
 use crate::run::{LineSource, Outcome, RunEnd, RunHead, RunKind, StoredLine, StoredVerdict};
@@ -249,11 +249,11 @@ table! {
 table! {
     /// Durations in ns as HdrHistogram V2 (not compressed). Empty ones are left out.
     DISTRIBUTION, distribution, "distribution", of OF_TRIAL, key 3,
-    |(interval, name, in_hold, count, values)| (u32, Measure, bool, u64, &Distribution) => (u32, Measure, bool, u64, Distribution)
-        = (0, Measure::Response, false, 0, Distribution::new()),
+    |(interval, name, in_hold, count, values)| (u32, Recorded, bool, u64, &Distribution) => (u32, Recorded, bool, u64, Distribution)
+        = (0, Recorded::Of(Measure::Response), false, 0, Distribution::new()),
     {
         interval: Count = *interval, "the second in which they were recorded";
-        name: Text = *name, "`response`, `service`, `send_lag`, `receive_lag`, `handshake`, …";
+        name: Text = *name, "`response`, `service`, `send_lag`, `receive_lag`, `handshake`, …; `response of NAME`: of one operation";
         in_hold: Flag = *in_hold, "of messages planned in the hold";
         count: Count = *count, "how many", and "CHECK (count > 0)";
         v2: V2 = *values, "the histogram";

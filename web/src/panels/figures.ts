@@ -18,7 +18,9 @@ const panel: Panel = {
     const rung = trial.rung!
     const tile = (name: string, value: Node | string, unit = '') =>
       h('div', { class: 'tile' }, h('dt', null, name), h('dd', null, value, unit ? h('small', null, ` ${unit}`) : null))
-    const there = ROWS.filter(([, of]) => of(rung))
+    const [response, ...others] = ROWS
+    const operations = Object.entries(rung.operations_ns ?? {}).map(([name, values]): typeof response => [`· ${name}`, () => values])
+    const there = [response, ...operations, ...others].filter(([, of]) => of(rung))
     return [
       h('dl', { class: 'tiles' },
         tile('rate', shown(rung.rate_per_s, 'per_s')),

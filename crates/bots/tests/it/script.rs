@@ -181,6 +181,26 @@ fn scripts_that_all_throw_end_no_worker_and_hide_nothing() {
     assert!(words.iter().any(|words| words.contains("player.ts:1:")), "{words:?}");
 }
 
+/// A login is answered at once and a move after half a second; each has its own times.
+#[test]
+fn operations_of_a_script_have_their_own_times() {
+    let text = "export default async (bot) => { const ws = await bot.websocket(); bot.ready(); \
+                ws.onmessage = ({ data }) => { if (data === 'welcome') bot.answered('login', 'x'); \
+                                               else bot.answered('move', Number(data.slice(4))); }; \
+                for await (const n of bot.every('1s')) { \
+                  bot.ask('login', 'x', () => ws.send('login')); bot.ask('move', n, () => ws.send('move ' + n)); } };";
+    let trial = held(text, 20, 30, None, &mut Game { frozen_ns: SECOND_NS / 2, ..Game::default() });
+    let p50 = |op: &str| match trial.of_ops[op].quantile(0.5, 0) {
+        Quantile::Ns(ns) => ns as f64 / 1e9,
+        other => panic!("{other:?}"),
+    };
+    assert!((p50("login") - 0.001).abs() < 0.0001, "{}", p50("login"));
+    assert_eq!(trial.of_ops.keys().collect::<Vec<_>>(), ["login", "move"]);
+    assert!(
+        trial.of_ops["move"].max_ns() > Some(400_000_000) && trial.of_ops["login"].max_ns() < Some(2_000_000)
+    );
+}
+
 #[test]
 fn a_script_may_ask_in_one_turn_and_send_in_another() {
     let text = "export default async (bot) => { const ws = await bot.websocket(); bot.ready(); \

@@ -107,6 +107,11 @@ impl Recorder {
         flow.answered += 1;
         flow.late += u64::from(response_ns > self.late_after_ns);
         self.interval.record(Measure::Response, request.phase, response_ns);
+        if request.phase == Phase::Hold
+            && let Some(of_op) = self.interval.of_op_mut(usize::from(request.op))
+        {
+            of_op.record(response_ns);
+        }
         let sent_ns = request.sent_ns.unwrap_or(at_ns);
         self.interval.record(Measure::Service, request.phase, at_ns.saturating_sub(sent_ns));
     }

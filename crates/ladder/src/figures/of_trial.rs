@@ -40,6 +40,11 @@ pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u6
         Of::ClientInterval => (of_measure(Measure::TickInterval), 0),
         Of::FirstByte => (of_measure(Measure::FirstByte), never_began(trial)),
         Of::Tls => (of_measure(Measure::Tls), 0),
+        Of::Operation(name) => {
+            let values =
+                trial.of_ops.get(name).map_or_else(|| Cow::Owned(Distribution::new()), Cow::Borrowed);
+            (values, never_answered_of(trial, name))
+        }
     })
 }
 
@@ -63,7 +68,15 @@ pub(crate) fn paced(trial: &Trial) -> Flow {
 
 /// Questions that were planned and never rightly answered: they enter every percentile of the response as infinite.
 pub(crate) fn never_answered(trial: &Trial) -> u64 {
-    let flow = questions(trial);
+    never(&questions(trial))
+}
+
+/// The same of one operation.
+pub(crate) fn never_answered_of(trial: &Trial, operation: &str) -> u64 {
+    trial.ops.get(operation).map_or(0, never)
+}
+
+fn never(flow: &Flow) -> u64 {
     flow.failed + flow.lost + flow.not_sent + flow.open_after
 }
 

@@ -1,3 +1,5 @@
+use measure::trial::{Sum, kind};
+use measure::{Entry, Event, Flow, Interval, Measure, MetricNames, Phase, TrialHead};
 use proptest::prelude::*;
 
 use super::*;
@@ -104,8 +106,40 @@ fn an_objective_travels_as_its_text() {
     let json = serde_json::to_string(&objective).unwrap();
     assert_eq!(json, "\"response.p99 < 50ms\"");
     assert_eq!(serde_json::from_str::<Objective>(&json).unwrap(), objective);
-    let error = serde_json::from_str::<Objective>("\"respnse.p99 < 50ms\"").unwrap_err();
-    assert!(error.to_string().contains("did you mean response.p99?"), "{error}");
+    let error = serde_json::from_str::<Objective>("\"respnse.p9 < 50ms\"").unwrap_err();
+    assert!(error.to_string().contains("did you mean response.p9"), "{error}");
+}
+
+/// 200 moves that took 10 ms, 100 joins that took 1 s, and one join that was never answered.
+#[test]
+fn an_operation_is_judged_by_its_own_times() {
+    let names = MetricNames::new(&["move", "join", "message"], &[], &[], &[]).with_timed_ops(2);
+    let mut second = Interval::new(&names);
+    (second.index, second.workers) = (1, 1);
+    for (op, answered, open_after, ns) in [(0, 200, 0, 10_000_000), (1, 100, 1, 1_000_000_000)] {
+        let sent = answered + open_after;
+        *second.flow_mut(op, Phase::Hold) =
+            Flow { offered: sent, sent, answered, open_after, ..Flow::default() };
+        second.of_op_mut(op).unwrap().record_many(ns, answered);
+        second.distribution_mut(Measure::Response, true).record_many(ns, answered);
+    }
+    let head = TrialHead { metric_names: names, ..TrialHead::default() };
+    let mark = |at_s: u64, kind: &str| Event {
+        at_ns: at_s * 1_000_000_000,
+        kind: kind.to_owned(),
+        ..Event::default()
+    };
+    let mut sum = Sum::new(head, vec![mark(1, kind::HOLD), mark(2, kind::DRAIN)], 0);
+    sum.take(&Entry::Interval(Box::new(second)));
+    let trial = sum.finish();
+    let is_operation = |name: &str| ["move", "join"].contains(&name);
+    let outcome = |text: &str| Objective::read(text, &is_operation).unwrap().evaluate(&trial);
+    assert!(matches!(outcome("move.p50 < 20ms"), Outcome::Met { value: Some(_), .. }));
+    assert!(matches!(outcome("join.p50 < 500ms"), Outcome::NotMet { .. }));
+    assert!(matches!(outcome("join.max < 5s"), Outcome::NotMet { value: f64::INFINITY, .. }));
+    assert!(matches!(outcome("join.mean < 5s"), Outcome::Met { .. }));
+    assert!(Objective::read("message.p50 < 5s", &is_operation).is_err(), "it owes no reply");
+    assert!(Objective::read("move.p98 < 5s", &is_operation).is_err());
 }
 
 proptest! {

@@ -94,6 +94,7 @@ impl Sum {
             cut_s,
             left_out: BTreeSet::new(),
             ops: BTreeMap::new(),
+            of_ops: BTreeMap::new(),
             errors: BTreeMap::new(),
             errors_before_hold: BTreeMap::new(),
             counters: BTreeMap::new(),
@@ -253,6 +254,13 @@ impl Sum {
                 [true, false].into_iter().for_each(|part| sum.add(interval.distribution(measure, part)));
             } else if from_cut && is_kept {
                 sum.add(interval.distribution(measure, true));
+            }
+        }
+        if from_cut && is_kept {
+            for (op, name) in names.ops.iter().enumerate().take(names.timed_ops) {
+                if let Some(values) = interval.of_op(op) {
+                    trial.of_ops.entry(name.clone()).or_insert_with(Distribution::new).add(values);
+                }
             }
         }
         if !from_cut {

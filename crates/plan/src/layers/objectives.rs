@@ -1,6 +1,6 @@
 //! What a rung must meet, and what this climb could never measure.
 
-use ladder::{Allowed, Gate, Objective};
+use ladder::{Allowed, Gate, Objective, ObjectiveError};
 
 use crate::known;
 use crate::layers::reader::Reader;
@@ -126,7 +126,7 @@ fn read_one(
     text: &str,
     (bots, ticks, found): About<'_>,
 ) -> Option<Objective> {
-    match text.parse::<Objective>() {
+    match Objective::read(text, &|name| bots.operations().iter().any(|known| known == name)) {
         Ok(objective) => {
             let forgotten = (objective.figure().name == "audit" && stop::forgets(reader, found))
                 .then_some(ConfigError::NotMeasured { figure: "audit", why: FORGOTTEN });
@@ -134,6 +134,11 @@ fn read_one(
                 reader.refuse_plainly(place.clone(), wrong);
             }
             Some(objective)
+        }
+        Err(ObjectiveError::UnknownFigure { text, name, .. }) if !bots.operations().is_empty() => {
+            let known = bots.operations().join(", ");
+            reader.refuse_plainly(place.clone(), ConfigError::UnknownOperation { text, wrong: name, known });
+            None
         }
         // Its message has an example of its own, of the figure that was meant.
         Err(wrong) => {

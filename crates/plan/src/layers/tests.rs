@@ -433,19 +433,14 @@ fn settings_that_contradict_each_other_are_refused() {
 fn bots_that_do_not_fit_are_refused() {
     check(
         "arena --bots arean",
-        &["--bots: unknown bots \"arean\"; built in: arena, chat, http, protobuf, leaderboard, grid, echo; \
+        &["--bots: unknown bots \"arean\"; built in: arena, chat, http, protobuf, leaderboard, grid, script, echo; \
            did you mean arena? (for example: --bots arena)"],
     );
     check(
         "arena --bots grid",
         &["--bots: grid bots cannot talk to arena; leave the bots out, and its own are taken"],
     );
-    check(
-        "arena --bots shooter.ts",
-        &[
-            "--bots: bots from a file (shooter.ts) are known but not built yet; built: arena, chat, http, protobuf, leaderboard, grid, echo (for example: --bots arena)",
-        ],
-    );
+    check("arena --bots shooter.ts", &["shooter.ts: cannot be read: files were not read"]);
     check(
         "arena --bots echo",
         &["--bots: echo bots cannot talk to arena; leave the bots out, and its own are taken"],

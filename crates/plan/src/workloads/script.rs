@@ -53,6 +53,10 @@ impl Workload for ScriptBots {
         &[10.0, 50.0, 100.0]
     }
 
+    fn operations(&self) -> &[String] {
+        &self.bundle.names.operations
+    }
+
     fn has_ticks(&self) -> bool {
         self.has_ticks
     }

@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use rusqlite::types::Value;
 
 use crate::error::StoreError;
-use crate::form::Tally;
+use crate::form::{Recorded, Tally};
 use crate::row::Table;
 use crate::run::RunId;
 use crate::tables;
@@ -75,9 +75,15 @@ impl Keeper<'_> {
             for in_hold in [false, true] {
                 let values = interval.distribution(measure, in_hold);
                 if !values.is_empty() {
-                    let row = (index, measure, in_hold, values.count(), values);
+                    let row = (index, Recorded::Of(measure), in_hold, values.count(), values);
                     parts.push((&tables::DISTRIBUTION, tables::distribution::values(&row)?));
                 }
+            }
+        }
+        for (op, name) in names.ops.iter().enumerate().take(names.timed_ops) {
+            if let Some(values) = interval.of_op(op).filter(|values| !values.is_empty()) {
+                let row = (index, Recorded::ResponseOf(name.clone()), true, values.count(), values);
+                parts.push((&tables::DISTRIBUTION, tables::distribution::values(&row)?));
             }
         }
         for (kind, names, counts) in [

@@ -7,7 +7,7 @@ use measure::{Entry, Interval, TrialHead};
 use rusqlite::{Connection, params};
 
 use super::recall::OF_TRIAL;
-use crate::form::Tally;
+use crate::form::{Recorded, Tally};
 use crate::row::{ReadError, Row, Rows};
 use crate::run::RunId;
 use crate::tables::{self, DISTRIBUTION, FLOW, INTERVAL, TALLY};
@@ -119,8 +119,15 @@ fn add_flow(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
 }
 
 fn add_distribution(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
-    let (_, measure, in_hold, _, values) = tables::distribution::read(row)?;
-    *interval.distribution_mut(measure, in_hold) = values;
+    let (_, name, in_hold, _, values) = tables::distribution::read(row)?;
+    let place = match name {
+        Recorded::Of(measure) => interval.distribution_mut(measure, in_hold),
+        Recorded::ResponseOf(op) => {
+            let index = index_of(&interval.metric_names.ops, &op, row)?;
+            interval.of_op_mut(index).ok_or_else(|| unknown(row))?
+        }
+    };
+    *place = values;
     Ok(())
 }
 
@@ -137,6 +144,9 @@ fn add_tally(interval: &mut Interval, row: &Row) -> Result<(), ReadError> {
 }
 
 fn index_of(names: &[String], name: &str, row: &Row) -> Result<usize, ReadError> {
-    let unknown = || ReadError::Damaged(format!("{} has a name that its trial does not know", row.place()));
-    names.iter().position(|known| known == name).ok_or_else(unknown)
+    names.iter().position(|known| known == name).ok_or_else(|| unknown(row))
+}
+
+fn unknown(row: &Row) -> ReadError {
+    ReadError::Damaged(format!("{} has a name that its trial does not know", row.place()))
 }
