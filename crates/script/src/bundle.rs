@@ -15,6 +15,7 @@ use std::path::{Component, Path, PathBuf};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 
+use crate::position::around;
 use parse::{AllNames, Import};
 use resolve::{Files, Found};
 
@@ -112,7 +113,7 @@ fn position(at: &Option<(u32, u32)>) -> String {
 }
 
 fn shown_line(line: &str) -> String {
-    if line.is_empty() { String::new() } else { format!("\n    {}", line.trim()) }
+    if line.is_empty() { String::new() } else { format!("\n    {line}") }
 }
 
 impl Module {
@@ -220,8 +221,8 @@ fn mistake_at(module: &Module, offset: usize, what: String) -> ScriptMistake {
     let before = module.source.get(..offset).unwrap_or_default();
     let line = before.matches('\n').count() as u32 + 1;
     let column = before.rsplit('\n').next().unwrap_or_default().chars().count() as u32 + 1;
-    let shown = module.line(line).to_owned();
-    ScriptMistake { file: module.name.clone(), at: Some((line, column)), what, line: shown }
+    let line_shown = around(module.line(line), column);
+    ScriptMistake { file: module.name.clone(), at: Some((line, column)), what, line: line_shown }
 }
 
 #[cfg(test)]

@@ -4,6 +4,9 @@ use oxc_sourcemap::SourceMap;
 
 use crate::bundle::Bundle;
 
+/// Of a longer line only a part is shown.
+const LINE_CHARACTERS_MAX: usize = 120;
+
 /// The first line of a stack that lies in a file of the script: `player.ts:12:5`, and the line itself.
 ///
 /// Stacks of QuickJS read `    at move (player.ts:9:13)`, or without the name and the brackets.
@@ -27,5 +30,18 @@ fn of_frame(line: &str, bundle: &Bundle) -> Option<String> {
             (token.get_src_line() + 1, token.get_src_col() + 1)
         }
     };
-    Some(format!("{file}:{row}:{column}: {}", module.line(row).trim()))
+    Some(format!("{file}:{row}:{column}: {}", around(module.line(row), column)))
+}
+
+/// A line as it is shown; of one that a tool wrote, without line ends, the part around the column.
+pub(crate) fn around(line: &str, column: u32) -> String {
+    let letters = line.chars().count();
+    if letters <= LINE_CHARACTERS_MAX {
+        return line.trim().to_owned();
+    }
+    let from = (column as usize).saturating_sub(LINE_CHARACTERS_MAX / 2).min(letters - LINE_CHARACTERS_MAX);
+    let part: String = line.chars().skip(from).take(LINE_CHARACTERS_MAX).collect();
+    let before = if from > 0 { "…" } else { "" };
+    let behind = if from + LINE_CHARACTERS_MAX < letters { "…" } else { "" };
+    format!("{before}{}{behind}", part.trim())
 }

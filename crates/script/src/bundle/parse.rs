@@ -12,6 +12,8 @@ use oxc_semantic::SemanticBuilder;
 use oxc_span::SourceType;
 use oxc_transformer::{TransformOptions, Transformer};
 
+use crate::position::around;
+
 use super::resolve::Asks;
 use super::{Module, ModuleKind, Names, ScriptMistake, Stripped, mistake_at};
 
@@ -40,7 +42,7 @@ pub(super) fn module(
                 file: module.name.clone(),
                 at: Some((error.line() as u32, error.column() as u32)),
                 what: format!("it is no JSON: {error}"),
-                line: module.line(error.line() as u32).to_owned(),
+                line: around(module.line(error.line() as u32), error.column() as u32),
             }),
         };
     }

@@ -121,6 +121,9 @@ fn mistakes_name_file_line_and_column_and_show_the_line() {
         let mistake = made(&files).unwrap_err().to_string();
         assert!(mistake.contains(expected), "{mistake}");
     }
+    let long = format!("const x = '{}'; const = 1; // {}", "é".repeat(300), "x".repeat(300));
+    let mistake = made(&[("bots/player.ts", &long)]).unwrap_err();
+    assert!(mistake.line.contains("const = 1") && mistake.line.chars().count() <= 122, "{mistake}");
     let gone = made(&[]).unwrap_err().to_string();
     assert!(gone.starts_with("player.ts: cannot be read: "), "{gone}");
 }
