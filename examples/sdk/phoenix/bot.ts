@@ -39,7 +39,11 @@ export default async function client(bot: Bot) {
     if (from === user) bot.answered("say", seq);
   });
   const presence = new Presence(channel);
-  const seen = new Promise<void>((resolve) => presence.onSync(() => presence.list((name) => name).includes(user) && resolve()));
+  const seen = new Promise<void>((resolve) =>
+    presence.onSync(() => {
+      if (presence.list((name) => name).includes(user)) resolve();
+    }),
+  );
   bot.check("the room is joined", (await joined(channel)) === "ok");
   await seen;
   bot.ready();
