@@ -10,11 +10,14 @@ export const options: Options = { hold: "10s", ticks: "33.333ms", objectives: ["
 type Vector = { x: number; y: number };
 type FromServer = {
   welcome?: { room: number };
-  ack?: { seq: number; at: Vector; input: Uint8Array };
+  ack?: { seq: number; at: Vector; input: Uint8Array; at_us: number | { toString(): string } };
   snapshot?: { tick: number; players: { id: number; at: Vector }[] };
 };
 
-const { root } = protobuf.parse(proto);
+/** More than 32 bits, and exact in a number. */
+const SINCE_US = 1_700_000_000_000_000;
+
+const { root } = protobuf.parse(proto, { keepCase: true });
 const FromClient = root.lookupType("game.FromClient");
 const FromServer = root.lookupType("game.FromServer");
 
@@ -42,6 +45,8 @@ export default async function player(bot: Bot) {
         bot.check("bytes come back reversed", input !== undefined && input.every((byte, at) => byte === ack.input[input.length - 1 - at]));
         // The field is a float of 32 bits.
         bot.check("the place comes back exactly", ack.at.x === Math.fround(ack.seq / 10) && ack.at.y === -bot.id);
+        // A Long where the package `long` is found, else a number.
+        bot.check("a number of 64 bits comes back exactly", String(ack.at_us) === String(SINCE_US + ack.seq));
         bot.answered("move", ack.seq);
       } else if (snapshot) {
         bot.tick();
@@ -60,6 +65,6 @@ export default async function player(bot: Bot) {
       const input = Uint8Array.from({ length: 16 }, () => bot.random() * 256);
       inputs.set(seq, input);
       x = seq / 10;
-      send({ move: { seq, to: { x, y: -bot.id }, input } });
+      send({ move: { seq, to: { x, y: -bot.id }, input, at_us: SINCE_US + seq } });
     });
 }

@@ -15,6 +15,7 @@ message Move {
   uint32 seq = 1;
   Vector to = 2;
   bytes input = 3;
+  uint64 at_us = 4;
 }
 message FromClient {
   oneof kind {
@@ -30,6 +31,7 @@ message Ack {
   uint32 seq = 1;
   Vector at = 2;
   bytes input = 3;
+  uint64 at_us = 4;
 }
 message Player {
   uint32 id = 1;

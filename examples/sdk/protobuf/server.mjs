@@ -6,7 +6,7 @@ import { proto } from "./messages.mjs";
 const PORT = Number(process.env.PORT ?? 8080);
 const PERIOD_MS = 1000 / 30;
 const ROOM_SIZE = 10;
-const { root } = protobuf.parse(proto);
+const { root } = protobuf.parse(proto, { keepCase: true });
 const FromClient = root.lookupType("game.FromClient");
 const FromServer = root.lookupType("game.FromServer");
 const encode = (message) => FromServer.encode(message).finish();
@@ -36,7 +36,7 @@ server.on("connection", (socket) => {
     } else if (move && room) {
       player.at = move.to;
       // In reverse order: an echo would not show that the server has read the bytes.
-      socket.send(encode({ ack: { seq: move.seq, at: move.to, input: Uint8Array.from(move.input).reverse() } }));
+      socket.send(encode({ ack: { seq: move.seq, at: move.to, input: Uint8Array.from(move.input).reverse(), at_us: move.at_us } }));
     }
   });
   socket.on("close", () => room?.delete(player));

@@ -125,8 +125,9 @@ http.on("upgrade", (request, socket, head) => {
   const { pathname, searchParams } = new URL(request.url, "http://server");
   const token = searchParams.get("id");
   const user = negotiated.get(token);
-  // A browser cannot set headers here, so the client repeats its token in the query.
-  const authorized = pathname === "/hub" && user && userOf(`Bearer ${searchParams.get("access_token")}`) === user;
+  // A browser cannot set headers here, so there the client repeats its token in the query.
+  const authorization = request.headers.authorization ?? `Bearer ${searchParams.get("access_token")}`;
+  const authorized = pathname === "/hub" && user && userOf(authorization) === user;
   if (!authorized) return socket.end("HTTP/1.1 401 Unauthorized\r\nConnection: close\r\nContent-Length: 0\r\n\r\n");
   negotiated.delete(token);
   sockets.handleUpgrade(request, socket, head, (socket) => {
