@@ -46,7 +46,7 @@ export default async function client(bot: Bot) {
     2: (payload, _, reply) => publish(reply!, `${payload}!`),
     3: (payload) => {
       const [from, seq] = payload.split(" ").map(Number);
-      room.received(from, seq);
+      if (from !== bot.id) room.received(from, seq); // the server sends it to its publisher too
     },
   };
   let pong: () => void;
@@ -70,8 +70,8 @@ export default async function client(bot: Bot) {
   for await (const n of bot.every("100ms")) {
     bot.ask("request", n, () => publish("work", `${n}`, `${inbox}.${n}`));
     if (n % 10 === 0) {
-      room.sent(n);
-      publish(`room.${number}`, `${bot.id} ${n}`);
+      room.sent(n / 10);
+      publish(`room.${number}`, `${bot.id} ${n / 10}`);
     }
   }
 }

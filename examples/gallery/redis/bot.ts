@@ -106,8 +106,8 @@ export default async function client(bot: Bot) {
         if (kind === "subscribe") subscribed();
         if (kind !== "message") continue;
         const [from, seq] = String(payload).split(" ").map(Number);
-        room.received(from, seq);
         if (from === bot.id) bot.answered("line", seq);
+        else room.received(from, seq);
       } else {
         if (value instanceof Failure) bot.fail(value.message);
         waiting.shift()?.(value);
@@ -132,9 +132,9 @@ export default async function client(bot: Bot) {
       });
     });
     if (n % 10 === 0)
-      bot.ask("line", n, () => {
-        room.sent(n);
-        command("PUBLISH", name, `${bot.id} ${n}`);
+      bot.ask("line", n / 10, () => {
+        room.sent(n / 10);
+        command("PUBLISH", name, `${bot.id} ${n / 10}`);
       });
   }
 }

@@ -16,10 +16,10 @@ export default async function member(bot: Bot) {
   let line = 0;
   events.addEventListener("line", ({ data, lastEventId }) => {
     const { from, seq } = JSON.parse(data);
-    room.received(from, seq);
     bot.check("lines of the room come without a gap", line === 0 || Number(lastEventId) === line + 1);
     line = Number(lastEventId);
     if (from === bot.id) bot.answered("line", seq);
+    else room.received(from, seq);
   });
   bot.ready();
 
