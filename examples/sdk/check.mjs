@@ -156,7 +156,11 @@ for (const [name, check] of Object.entries(checks)) {
   if (asked.length > 0 && !asked.includes(name)) continue;
   const PORT = await freePort();
   const command = name === "mqtt" ? ["./server.sh"] : ["node", "server.mjs"];
-  const server = spawn(command[0], command.slice(1), { cwd: fileURLToPath(new URL(name, import.meta.url)), env: { ...process.env, PORT }, stdio: ["ignore", "pipe", "inherit"] });
+  const server = spawn(command[0], command.slice(1), {
+    cwd: fileURLToPath(new URL(name, import.meta.url)),
+    env: { ...process.env, PORT },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   const ended = once(server, "exit");
   try {
     const [line] = await once(server.stdout, "data");

@@ -24,7 +24,8 @@ export default async function sensor(bot: Bot) {
       bot.check("a reading is plausible", celsius >= 20 && celsius < 25);
       last.set(topic, seq);
     });
-    const others = Array.from({ length: 9 }, (_, at) => `sensors/${name.replace(/\d+$/, (own) => String(Number(own) - 9 + at).padStart(own.length, "0"))}/reading`);
+    const before = (count: number) => name.replace(/\d+$/, (own) => String(Number(own) - count).padStart(own.length, "0"));
+    const others = Array.from({ length: 9 }, (_, at) => `sensors/${before(at + 1)}/reading`);
     const granted = await client.subscribeAsync(others, { qos: 1 });
     bot.check("all subscriptions are granted", granted.every(({ qos }) => qos === 1));
   }

@@ -61,7 +61,7 @@ export default async function client(bot: Bot) {
         const bytes = Uint8Array.from({ length: 64 }, () => bot.random() * 256);
         channel.push("blob", bytes.buffer).receive("ok", (reply: ArrayBuffer) => {
           const reversed = new Uint8Array(reply);
-          bot.check("bytes come back reversed", reversed.length === bytes.length && bytes.every((byte, at) => byte === reversed[bytes.length - 1 - at]));
+          bot.check("bytes come back reversed", reversed.reverse().join() === bytes.join());
           bot.answered("blob", n);
         });
       });

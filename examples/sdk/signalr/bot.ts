@@ -29,7 +29,9 @@ export default async function client(bot: Bot) {
   const refused = await connection.invoke("Fly").then(() => "", (error) => error.message);
   bot.check("an unknown method is refused", refused.includes("Unknown hub method"));
   const items: number[] = [];
-  await new Promise<void>((complete, error) => connection.stream<number>("Count", 3, 10).subscribe({ next: (item) => void items.push(item), complete, error }));
+  await new Promise<void>((complete, error) => {
+    connection.stream<number>("Count", 3, 10).subscribe({ next: (item) => void items.push(item), complete, error });
+  });
   bot.check("a stream has its items in order", items.join() === "0,1,2");
   bot.ready();
 

@@ -40,7 +40,8 @@ export default async function player(bot: Bot) {
     const bytes = new Uint8Array(data);
     const expected = sent.get(seq);
     sent.delete(seq);
-    bot.check("bytes come back reversed", expected !== undefined && bytes.length === expected.length && bytes.every((byte, at) => byte === expected[expected.length - 1 - at]));
+    const reversed = expected && Uint8Array.from(expected).reverse();
+    bot.check("bytes come back reversed", reversed !== undefined && bytes.join() === reversed.join());
     bot.answered("blob", seq);
   });
   const { room } = await socket.timeout(2000).emitWithAck("join");
