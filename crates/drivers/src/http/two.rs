@@ -5,12 +5,14 @@
 //! protocol says of it as last words. A goodbye without an error is told, and so is each request that it puts off.
 //! Not here: pushes (refused in our settings), priorities, trailers (read and dropped).
 
+pub mod fetch;
 pub mod request;
 
 mod channel;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod line;
+mod pieces;
 mod pipe;
 mod talk;
 
