@@ -225,6 +225,7 @@ fn play_to<B>(
             tls: None,
             reply_bytes_max: plan.bots.reply_bytes_max(),
             upgrade: Upgrade::default(),
+            speaks: Default::default(),
         };
         plan.sockets().iter().map(address)
     };

@@ -352,6 +352,7 @@ mod tests {
             tls: None,
             reply_bytes_max: 1 << 20,
             upgrade: Default::default(),
+            speaks: Default::default(),
         };
         WorkerState::<Narrow>::new(Box::new(Interval::new(names)), &plan, vec![address], Shared::default())
     }
