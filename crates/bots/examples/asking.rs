@@ -47,6 +47,7 @@ fn main() {
         tls: None,
         reply_bytes_max: 1 << 20,
         upgrade: Default::default(),
+        speaks: Default::default(),
     };
     let setup = Setup {
         plan,

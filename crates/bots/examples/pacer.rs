@@ -65,6 +65,7 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
         tls: None,
         reply_bytes_max: 1 << 20,
         upgrade: Default::default(),
+        speaks: Default::default(),
     };
     let setup = Setup {
         plan,

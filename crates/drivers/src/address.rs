@@ -7,6 +7,8 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 
+use crate::any::Protocol;
+
 /// A resolved address. Names were looked up once, in the control plane.
 #[derive(Clone, Debug)]
 pub struct Address {
@@ -25,6 +27,8 @@ pub struct Address {
     pub reply_bytes_max: usize,
     /// what a WebSocket handshake says besides; other protocols have no use for it
     pub upgrade: Upgrade,
+    /// what a connection speaks whose driver may be any; the others speak what they are
+    pub speaks: Protocol,
 }
 
 /// What a WebSocket handshake says besides what the protocol asks for.
@@ -81,7 +85,9 @@ pub struct TlsSettings {
     pub name: ServerName<'static>,
     /// trust, versions, ciphers; offers no protocol by name
     pub config: Arc<rustls::ClientConfig>,
-    /// the same, and offers HTTP/1.1 by name (ALPN)
+    /// the same, and offers HTTP/2 and 1.1 by name (ALPN)
+    pub config_http: Arc<rustls::ClientConfig>,
+    /// the same, and offers HTTP/1.1 by name
     pub config_http1: Arc<rustls::ClientConfig>,
     /// the same, and offers HTTP/2 by name
     pub config_http2: Arc<rustls::ClientConfig>,
@@ -134,13 +140,14 @@ impl TlsSettings {
             builder.with_root_certificates(roots).with_no_client_auth()
         };
         let name = ServerName::try_from(host.to_owned()).map_err(|_| TlsError::Name(host.to_owned()))?;
-        let offering = |protocol: &[u8]| {
+        let offering = |protocols: &[&[u8]]| {
             let mut config = config.clone();
-            config.alpn_protocols = vec![protocol.to_vec()];
+            config.alpn_protocols = protocols.iter().map(|protocol| protocol.to_vec()).collect();
             Arc::new(config)
         };
-        let (config_http1, config_http2) = (offering(b"http/1.1"), offering(b"h2"));
-        Ok(TlsSettings { name, config: Arc::new(config), config_http1, config_http2 })
+        let config_http = offering(&[b"h2", b"http/1.1"]);
+        let (config_http1, config_http2) = (offering(&[b"http/1.1"]), offering(&[b"h2"]));
+        Ok(TlsSettings { name, config: Arc::new(config), config_http, config_http1, config_http2 })
     }
 
     /// The same settings for a server whose certificate must carry this address.

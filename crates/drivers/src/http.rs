@@ -4,6 +4,7 @@
 //! answer comes with the tag of its request. A body is kept only where something reads it, else it is counted.
 //! Not here: redirects, checks, pools. A connection that an answer closes says so with the answer.
 
+pub mod fetch;
 mod harmless;
 pub mod one;
 pub mod two;
@@ -15,8 +16,11 @@ use strum::VariantArray;
 use crate::driver::Driver;
 use crate::messages::Envelope;
 use crate::unfinished::{Exhausted, FREE_BYTES};
+pub use fetch::{Fetch, Head, Headers, Piece};
 pub use one::Http1;
+pub use one::fetch::Fetch1;
 pub use two::Http2;
+pub use two::fetch::Fetch2;
 
 /// Nothing of an answer's head, its header lines included, may be larger.
 pub const HEAD_BYTES_MAX: usize = 16 * 1024;
@@ -241,4 +245,4 @@ impl From<Exhausted> for Fault {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -4,6 +4,7 @@
 //! share, and never waits. It knows nothing of bots, plans, phases or measurements.
 
 mod address;
+pub mod any;
 mod connect;
 mod driver;
 pub mod grid;
@@ -15,6 +16,7 @@ mod nowhere;
 mod read_buffer;
 pub mod redis;
 pub mod tcp;
+pub mod udp;
 pub mod websocket;
 
 mod shown;
@@ -23,6 +25,7 @@ mod stream;
 mod unfinished;
 
 pub use address::{Address, Authority, Login, TlsSettings, Upgrade};
+pub use any::{Any, HttpVersion, Protocol};
 pub use driver::{Broken, Closed, Driver, Goodbye, OpenError, Refused};
 pub use grid::Grid;
 pub use grpc::Grpc;
@@ -34,5 +37,6 @@ pub use read_buffer::ReadBuffer;
 pub use redis::Redis;
 pub use shown::shown;
 pub use tcp::Tcp;
+pub use udp::Udp;
 pub use unfinished::{Exhausted, FREE_BYTES, Reservation, UNFINISHED_BYTES_MAX};
 pub use websocket::WebSocket;

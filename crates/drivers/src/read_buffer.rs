@@ -44,6 +44,12 @@ impl ReadBuffer {
         &mut self.bytes[self.to..end]
     }
 
+    /// The same for what cannot be read in parts: all the room, and how many bytes are enough for one read.
+    pub(crate) fn lay_whole(&mut self) -> (&mut [u8], usize) {
+        (self.from, self.to) = (0, 0);
+        (&mut self.bytes, self.limit)
+    }
+
     /// From now on a read brings at most `bytes`, for a connection that reads slowly on purpose. At least 1, since a read
     /// without room would look like the end of the stream.
     pub fn set_limit(&mut self, bytes: usize) {
@@ -59,6 +65,11 @@ impl ReadBuffer {
     /// What has not been taken yet.
     pub fn rest(&self) -> &[u8] {
         &self.bytes[self.from..self.to]
+    }
+
+    /// The same, for who moves bytes within it.
+    pub(crate) fn rest_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes[self.from..self.to]
     }
 
     /// Takes `count` bytes off the front and returns them.

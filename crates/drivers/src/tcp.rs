@@ -6,6 +6,8 @@
 //! Saying goodbye ends our sending side only, once all is sent, so that the server's last bytes can still be read.
 //! Not here: TLS.
 
+pub mod framed;
+pub mod frames;
 pub mod framing;
 pub mod length_prefixed;
 pub mod lines;
@@ -28,6 +30,8 @@ use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
 use crate::stream;
 use crate::unfinished::Carried;
+pub use framed::Framed;
+pub use frames::Frames;
 pub use framing::{Framing, Front, Raw};
 pub use length_prefixed::LengthPrefixed;
 pub use lines::{Lines, lines};

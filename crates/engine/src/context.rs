@@ -124,7 +124,7 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.resend(request, connection, what)
     }
 
-    /// No reply will come to a request that was kept. After the hold it is unanswered instead.
+    /// No reply will come to a request that was kept, or begun without a connection. After the hold it is unanswered instead.
     pub fn lose(&mut self, request: RequestId) {
         self.state.lose(request);
     }
@@ -192,6 +192,14 @@ impl<D: Driver> BotContext<'_, D> {
         sent_ns: u64,
     ) -> Option<RequestId> {
         self.state.expect(connection, op, planned_ns, sent_ns)
+    }
+
+    /// Begins what takes time and belongs to no connection, such as a step of several messages. It counts as sent now and ends
+    /// with `answered`, `failed` or `lose`; what has not ended when the trial does is unanswered.
+    ///
+    /// It has no send lag: nothing leaves with it, and the messages that it consists of have their own.
+    pub fn begin(&mut self, op: usize, planned_ns: u64) -> RequestId {
+        self.state.begin(op, planned_ns)
     }
 
     /// The reply has come. Returns false when it is owed no longer.

@@ -4,6 +4,7 @@
 //! loss or winner must be recorded as exactly that. For tests and oracles; never part of a run.
 //! A message takes no time on the wire; what takes time is what the simulated server says takes time.
 
+mod anything;
 mod law;
 mod wire;
 
@@ -24,6 +25,7 @@ use crate::clock::{Clock, VirtualClock};
 use crate::state::{ConnectionId, Shared};
 use crate::timeline::{Progress, Timeline};
 use crate::worker::{Handover, Worker};
+pub use anything::{Anything, Asked};
 pub use law::Law;
 pub use wire::{Blocks, Exchanges, Freight, GridSays, Messages, Operations, Simulated, Wire};
 use wire::{WIRES, Wires};
@@ -225,6 +227,7 @@ fn play_to<B>(
             tls: None,
             reply_bytes_max: plan.bots.reply_bytes_max(),
             upgrade: Upgrade::default(),
+            speaks: Default::default(),
         };
         plan.sockets().iter().map(address)
     };

@@ -73,7 +73,7 @@ pub struct Shared {
 pub(crate) struct WorkerState<D: Driver> {
     pub(crate) connections: ConnectionTable<D>,
     pub(crate) requests: PendingRequests,
-    /// replies that are owed by no connection, until their requests are sent again
+    /// replies that are owed by no connection: until their requests are sent again, or because they have none (`begin`)
     kept: RequestList,
     pub(crate) recorder: Recorder,
     pub(crate) pacer: Pacer,

@@ -348,6 +348,7 @@ impl<B: Bots> Worker<B> {
         while let Some((planned_ns, item)) = self.state.pacer.pop_due(drain_ns.saturating_sub(1)) {
             self.serve(planned_ns, item);
         }
+        self.state.end_kept();
         self.has_drained = true;
         self.settle(clock);
     }

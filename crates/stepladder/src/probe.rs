@@ -119,6 +119,7 @@ fn address_of(worker: &WorkerPlan) -> anyhow::Result<Address> {
         tls: tls(target)?,
         reply_bytes_max: REPLY_BYTES,
         upgrade: upgrade(worker),
+        speaks: Default::default(),
     })
 }
 

@@ -501,6 +501,7 @@ pub(crate) fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Ve
                 .map(|tls| if socket == plan.address { tls.clone() } else { tls.of(socket.ip()) }),
             reply_bytes_max,
             upgrade: upgrade(plan),
+            speaks: Default::default(),
         })
     };
     Ok(bots::catalog::paths(plan)?.into_iter().flat_map(of_path).collect())

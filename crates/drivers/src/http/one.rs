@@ -9,7 +9,9 @@
 
 pub mod chunks;
 pub mod exchange;
+pub mod fetch;
 pub mod head;
+pub mod pieces;
 pub mod request;
 
 use std::io;

@@ -1,7 +1,7 @@
 //! Both versions on real sockets, against servers of hyper's and against servers that break the rules.
 
 mod rude;
-mod server;
+pub(crate) mod server;
 
 use std::future::poll_fn;
 use std::task::{Context, Waker};
@@ -45,6 +45,7 @@ fn address(socket: std::net::SocketAddr, tls: Option<TlsSettings>) -> Address {
         tls,
         reply_bytes_max: 1 << 20,
         upgrade: Default::default(),
+        speaks: Default::default(),
     }
 }
 

@@ -5,38 +5,33 @@
 //! protocol says of it as last words. A goodbye without an error is told, and so is each request that it puts off.
 //! Not here: pushes (refused in our settings), priorities, trailers (read and dropped).
 
+pub mod fetch;
 pub mod request;
 
+mod channel;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
+mod line;
+mod pieces;
 mod pipe;
 mod talk;
 
-use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use socket2::Socket;
-use tokio::io::AsyncWrite;
 
-use super::{Fault, Http, Media, Outgoing, Parts, Received};
+use super::{Http, Media, Outgoing, Parts, Received};
 use crate::address::Address;
 use crate::connect;
-use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Driver, OpenError, Refused};
+use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::read_buffer::ReadBuffer;
-use crate::shutdown::Shutdown;
-use crate::stream::{self, Stream};
+use crate::stream::Stream;
+use line::Line;
 use request::Request;
-use talk::{End, Talk};
-
-const PROTOCOL: &str = "HTTP/2";
-/// Beyond this much unsent the connection takes no more.
-const UNSENT_BYTES_MAX: usize = 128 * 1024;
-/// So much of what another protocol says is shown.
-const FIRST_BYTES: usize = 60;
+use talk::Talk;
 
 /// A request, put together; cheap to clone.
 #[derive(Clone, Debug)]
@@ -44,9 +39,7 @@ pub struct Prepared(Rc<Request>);
 
 /// One open connection.
 pub struct Http2 {
-    stream: Stream,
-    talk: Box<Talk>,
-    shutdown: Shutdown,
+    line: Line<Talk>,
 }
 
 impl Http for Http2 {
@@ -59,7 +52,7 @@ impl Http for Http2 {
     }
 
     fn media(&self) -> Option<Media> {
-        self.talk.media()
+        self.line.talk.media()
     }
 
     fn is_idempotent(prepared: &Prepared) -> bool {
@@ -78,130 +71,40 @@ impl Driver for Http2 {
 
     async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
         let stream = Stream::open(begin_connect, to, |tls| &tls.config_http2).await?;
-        if to.tls.is_some() && stream.protocol() != Some(b"h2") {
-            let why = "it does not offer h2 in the TLS handshake (ALPN)".to_owned();
-            return Err(OpenError::WrongProtocol { protocol: PROTOCOL, why });
-        }
         let talk = Talk::begin().await.map_err(io::Error::other)?;
-        let mut opening = Http2 { stream, talk: Box::new(talk), shutdown: Shutdown::default() };
-        opening.await_settings().await?;
-        Ok(opening)
+        Ok(Http2 { line: Line::open(stream, to, talk).await? })
     }
 
     /// Refuses when as many requests are open as the server allows, and once it has said goodbye.
     fn send(&mut self, what: Outgoing<'_, Prepared>) -> Result<(), Refused> {
-        let unsent_bytes = self.unsent_bytes();
-        if unsent_bytes <= UNSENT_BYTES_MAX && self.talk.ask(&what.prepared.0, what.tag) {
+        if self.line.has_room() && self.line.talk.ask(&what.prepared.0, what.tag) {
             Ok(())
         } else {
-            Err(Refused(unsent_bytes))
+            Err(Refused(self.line.unsent_bytes()))
         }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            let mut pipe = self.talk.pipe().borrow_mut();
-            if pipe.unsent().is_empty() {
-                break;
-            }
-            let count = ready!(Pin::new(&mut self.stream).poll_write(cx, pipe.unsent()))?;
-            pipe.wrote(count);
-        }
-        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
+        self.line.poll_flush(cx)
     }
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
-        if let Some(end) = self.talk.end() {
-            return Poll::Ready(self.end(end));
-        }
-        // Before a read, since what one read asks for has a bound and was offered to the kernel since.
-        if self.talk.pipe().borrow().answer_bytes() > ANSWER_BYTES_MAX {
-            return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
-        }
-        let count = match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(&[]))) {
-            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
-                return Poll::Ready(Err(Closed::Failed(error)));
-            }
-            Ok(count) if count > 0 => {
-                buffer.filled(count);
-                self.talk.pipe().borrow_mut().came(buffer.take(count));
-                count
-            }
-            Ok(_) | Err(_) => {
-                self.talk.pipe().borrow_mut().end();
-                0
-            }
-        };
-        self.talk.turn();
-        if self.talk.pipe().borrow().has_too_many_answers() {
-            return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
-        }
-        match self.talk.end() {
-            Some(end) if count == 0 => Poll::Ready(self.end(end)),
-            _ => Poll::Ready(Ok(count)),
-        }
+        self.line.poll_read(cx, buffer)
     }
 
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
-        self.talk.next(buffer).map_err(Broken::Http).transpose()
+        self.line.talk.next(buffer).map_err(Broken::Http).transpose()
     }
 
     fn close(&mut self) {
-        if self.shutdown.say() {
-            self.talk.close();
-        }
+        self.line.close();
     }
 
     fn unsent_bytes(&self) -> usize {
-        self.talk.pipe().borrow().unsent().len()
+        self.line.unsent_bytes()
     }
 
     fn tls_ns(&self) -> Option<u64> {
-        self.stream.tls_ns()
+        self.line.tls_ns()
     }
-}
-
-impl Http2 {
-    /// What came before the end is heard first.
-    fn end(&self, end: End) -> Result<usize, Closed> {
-        match end {
-            _ if self.talk.has_news() => Ok(0),
-            End::OfConnection => Err(Closed::ByPeer(None)),
-            End::CutOff => Err(Closed::Broken(Broken::Http(Fault::CutOff))),
-        }
-    }
-
-    /// Exchanges settings. A server that speaks something else says so with its first bytes.
-    async fn await_settings(&mut self) -> Result<(), OpenError> {
-        let (mut room, mut first) = ([0; 1024], Vec::new());
-        loop {
-            poll_fn(|cx| self.poll_flush(cx)).await?;
-            if self.talk.requests_max() > 0 {
-                return Ok(());
-            }
-            let count = poll_fn(|cx| stream::poll_read(&mut self.stream, cx, &mut room)).await?;
-            if count == 0 {
-                return Err(OpenError::ClosedEarly);
-            }
-            let missing = FIRST_BYTES.saturating_sub(first.len()).min(count);
-            first.extend_from_slice(&room[..missing]);
-            self.talk.pipe().borrow_mut().came(&room[..count]);
-            self.talk.turn();
-            if self.talk.end().is_some() {
-                return Err(wrong_protocol(&first));
-            }
-        }
-    }
-}
-
-/// It ended what we began, and these were its first bytes.
-fn wrong_protocol(first: &[u8]) -> OpenError {
-    let line = first.split(|byte| *byte == b'\r' || *byte == b'\n').next().unwrap_or_default();
-    let why = if line.iter().all(|byte| byte.is_ascii_graphic() || *byte == b' ') && !line.is_empty() {
-        format!("it answers \"{}\"", String::from_utf8_lossy(line))
-    } else {
-        "it ends the connection over our settings".to_owned()
-    };
-    OpenError::WrongProtocol { protocol: PROTOCOL, why }
 }

@@ -56,6 +56,7 @@ fn talk(
             tls: None,
             reply_bytes_max: 1 << 20,
             upgrade: Default::default(),
+            speaks: Default::default(),
         };
         let server = tokio::task::spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();

@@ -252,6 +252,7 @@ fn a_connection_opens_on_its_database_and_what_is_not_redis_is_named() {
                 tls: None,
                 reply_bytes_max: REPLY_BYTES_MAX,
                 upgrade: Default::default(),
+                speaks: Default::default(),
             };
             let begin_connect = Redis::begin_connect(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
             let server = async {
@@ -293,6 +294,7 @@ fn a_password_is_shown_before_the_database_is_selected_and_a_refusal_is_told_in_
                 tls: None,
                 reply_bytes_max: REPLY_BYTES_MAX,
                 upgrade: Default::default(),
+                speaks: Default::default(),
             };
             let begin_connect = Redis::begin_connect(&to, None).unwrap();
             let server = async {

@@ -348,6 +348,7 @@ fn address(listener: &TcpListener) -> Address {
         tls: None,
         reply_bytes_max: 1 << 20,
         upgrade: Default::default(),
+        speaks: Default::default(),
     }
 }
 

@@ -165,6 +165,7 @@ fn an_independent_server_understands_every_message() {
             tls: None,
             reply_bytes_max: 1 << 20,
             upgrade: Default::default(),
+            speaks: Default::default(),
         };
         let server = tokio::task::spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();
@@ -212,6 +213,7 @@ fn a_server_that_closes_at_once_is_told_from_one_that_refuses() {
             tls: None,
             reply_bytes_max: 1 << 20,
             upgrade: Default::default(),
+            speaks: Default::default(),
         };
         let begin_connect = WebSocket::begin_connect(&to, None).unwrap();
         let (far, _) = listener.accept().await.unwrap();
@@ -241,6 +243,7 @@ fn what_comes_with_the_answer_is_heard_without_another_read() {
             tls: None,
             reply_bytes_max: 1 << 20,
             upgrade: Default::default(),
+            speaks: Default::default(),
         };
         let mut begin_connect = WebSocket::begin_connect(&to, None).unwrap();
         begin_connect.key = "dGhlIHNhbXBsZSBub25jZQ==".to_owned();
@@ -297,6 +300,7 @@ async fn over_tls(socket: std::net::SocketAddr, tls: crate::TlsSettings) -> Resu
         tls: Some(tls),
         reply_bytes_max: 1 << 20,
         upgrade: Default::default(),
+        speaks: Default::default(),
     };
     let mut socket = WebSocket::open(WebSocket::begin_connect(&to, None)?, &to).await?;
     socket.send(Message::Text(b"over TLS")).unwrap();

@@ -17,6 +17,11 @@ pub struct ConnectionId {
     generation: u32,
 }
 
+impl ConnectionId {
+    /// That of no connection, which is never found.
+    pub(crate) const NONE: ConnectionId = ConnectionId { index: u32::MAX, generation: 0 };
+}
+
 pub(crate) struct Connection<D> {
     generation: u32,
     pub(crate) bot: u32,

@@ -138,6 +138,9 @@ impl<D: Driver> WorkerState<D> {
     /// Takes a request off its connection. False: it never left, and is forgotten.
     pub(crate) fn keep(&mut self, id: RequestId) -> bool {
         let Some(&PendingRequest { connection, sent_ns, .. }) = self.requests.get(id) else { return false };
+        if connection == ConnectionId::NONE {
+            return true;
+        }
         let Some(connection) = self.connections.get_mut(connection) else { return false };
         if sent_ns.is_none() {
             if let Some(at) = connection.unsent.iter().position(|message| message.owes == Owes::Reply(id)) {
@@ -176,6 +179,22 @@ impl<D: Driver> WorkerState<D> {
         }
     }
 
+    /// Enters a request that has no connection; it counts as sent now.
+    pub(crate) fn begin(&mut self, op: usize, planned_ns: u64) -> RequestId {
+        let phase = self.phase(planned_ns);
+        let request = self.requests.insert(&mut self.kept, ConnectionId::NONE, op, phase, planned_ns);
+        self.recorder.sent(op, phase, true);
+        self.requests.sent(request, self.now_ns);
+        request
+    }
+
+    /// The trial is over: what no connection owes and has no outcome is unanswered, and stays open in the record.
+    pub(crate) fn end_kept(&mut self) {
+        while let Some(request) = self.requests.first(&self.kept) {
+            self.lose(request);
+        }
+    }
+
     /// Enters a reply that is owed by a connection although nothing was sent for it; it counts as sent at `sent_ns`.
     /// `None`: the connection has ended.
     pub(crate) fn expect(
@@ -196,7 +215,10 @@ impl<D: Driver> WorkerState<D> {
     /// Removes a request whose reply has come, for its outcome to be recorded. `None`: the reply is owed no longer.
     pub(crate) fn take_request(&mut self, id: RequestId) -> Option<PendingRequest> {
         let &PendingRequest { connection, sent_ns, .. } = self.requests.get(id)?;
-        let connection = self.connections.get_mut(connection)?;
+        let Some(connection) = self.connections.get_mut(connection) else {
+            let has_none = connection == ConnectionId::NONE;
+            return has_none.then(|| self.requests.finish(&mut self.kept, id));
+        };
         if sent_ns.is_none() {
             // The kernel was not seen to take the buffer that holds the request. Since the reply is here, everything
             // that was encoded up to the request has left.
@@ -352,6 +374,7 @@ mod tests {
             tls: None,
             reply_bytes_max: 1 << 20,
             upgrade: Default::default(),
+            speaks: Default::default(),
         };
         WorkerState::<Narrow>::new(Box::new(Interval::new(names)), &plan, vec![address], Shared::default())
     }

@@ -192,6 +192,7 @@ fn last_word<B: Bots>(greeting: Greeting) -> (usize, FromWorker) {
             tls: None,
             reply_bytes_max: 1 << 20,
             upgrade: Default::default(),
+            speaks: Default::default(),
         }],
         shared: Shared { timeline, ..Shared::default() },
         clock: MonotonicClock::starting_now(),

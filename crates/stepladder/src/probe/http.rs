@@ -70,6 +70,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
         tls: tls(target)?,
         reply_bytes_max: worker.bots.reply_bytes_max(),
         upgrade: Upgrade::default(),
+        speaks: Default::default(),
     };
     let mut templates = RequestTemplates::of::<D>(worker, http);
     let index = harmless(http);

@@ -81,6 +81,33 @@ impl Chunks {
         Ok(walk)
     }
 
+    /// Goes through `bytes` to the end of the body, to a fault or to the end of the bytes, and moves the data among them
+    /// to their front. What came before a fault is told first, and the fault when the rest is given once more. Errors: the
+    /// fault, and where the piece begins that has it.
+    pub fn gather(&mut self, bytes: &mut [u8]) -> Result<Walk, (usize, Fault)> {
+        let mut walk = Walk { taken: 0, data_bytes: 0, is_end: false };
+        while walk.taken < bytes.len() && self.at != At::End {
+            let (before, from) = (*self, walk.taken);
+            match self.piece(&bytes[from..]) {
+                Ok((taken, data)) => {
+                    let data_bytes = data.len() as u64;
+                    bytes.copy_within(from + data.start..from + data.end, walk.data_bytes as usize);
+                    walk.taken += taken;
+                    walk.data_bytes += data_bytes;
+                }
+                Err(fault) => {
+                    *self = before;
+                    if walk.data_bytes == 0 {
+                        return Err((from, fault));
+                    }
+                    return Ok(walk);
+                }
+            }
+        }
+        walk.is_end = self.at == At::End;
+        Ok(walk)
+    }
+
     /// Moves the data of a whole body, which was walked through before, to its front if `keeps`. Returns its length.
     pub fn join(bytes: &mut [u8], keeps: bool) -> usize {
         let (mut chunks, mut from, mut joined_bytes) = (Chunks::default(), 0, 0);

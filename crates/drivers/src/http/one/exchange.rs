@@ -381,4 +381,4 @@ fn find_head(request: &Request, bytes: &[u8]) -> Result<Option<Head>, Fault> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

@@ -29,6 +29,11 @@ pub enum Over {
     Either,
 }
 
+/// A stream, whatever it is over.
+pub trait Both: AsyncRead + AsyncWrite + Unpin {}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Both for S {}
+
 pub struct Server {
     pub socket: SocketAddr,
 }
@@ -150,7 +155,7 @@ fn in_pieces(text: Vec<u8>, piece_bytes: usize) -> UnsyncBoxBody<Bytes, Infallib
     BodyExt::boxed_unsync(StreamBody::new(pieces))
 }
 
-fn acceptor(over: Over) -> TlsAcceptor {
+pub fn acceptor(over: Over) -> TlsAcceptor {
     let file = |name: &str| format!("{}/tests/data/{name}", env!("CARGO_MANIFEST_DIR"));
     let certificate = CertificateDer::from_pem_file(file("localhost.pem")).unwrap();
     let key = PrivateKeyDer::from_pem_file(file("localhost.key")).unwrap();

@@ -1,41 +1,28 @@
-//! Many requests and their answers on one connection: what HTTP/2 knows between its reads. No socket, no clock.
-//!
-//! The `h2` crate does the protocol. It is polled here after whatever could have moved it, as long as it wakes itself,
-//! so that no task and no waker of a runtime takes part.
+//! Many requests and their whole answers on one connection: what it knows between its reads. No socket, no clock.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll};
 
-use bytes::Bytes;
 use h2::RecvStream;
-use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
+use h2::client::ResponseFuture;
 
-use super::pipe::{Pipe, PipeEnd};
+use super::channel::{Channel, is_goodbye};
+use super::line::{End, Turns};
+use super::pipe::Pipe;
 use super::request::Request;
-use crate::http::{Answer, Fault, HEAD_BYTES_MAX, Media, Received};
+use crate::http::{Answer, Fault, Media, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::Reservation;
-
-/// So much of an answer may be on its way, on a stream and on the connection; what comes is released at once.
-const WINDOW_BYTES: u32 = 1 << 20;
 
 /// Messages up to this length get their memory as they come.
 const MESSAGE_BYTES_SMALL: usize = 16 * 1024;
 
 /// Where a connection is in its talk with the server.
 pub struct Talk {
-    pipe: Rc<RefCell<Pipe>>,
-    /// `None` once it has ended
-    connection: Option<Connection<PipeEnd, Bytes>>,
-    /// `None` once we said goodbye
-    requests: Option<SendRequest<Bytes>>,
-    woken: Arc<Woken>,
-    waker: Waker,
+    channel: Channel,
     asked: Vec<Asked>,
     told: VecDeque<Told>,
     /// of the last head
@@ -89,15 +76,6 @@ enum Told {
     Answer(Asked),
 }
 
-/// What the end of the connection means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// nothing was under way
-    OfConnection,
-    /// an answer's rest will never come
-    CutOff,
-}
-
 /// How far an answer is.
 enum Progress {
     Waits,
@@ -109,39 +87,11 @@ enum Progress {
     Failed(Fault, String),
 }
 
-/// That something could move.
-#[derive(Default)]
-struct Woken(AtomicBool);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.wake_by_ref();
-    }
-
-    fn wake_by_ref(self: &Arc<Self>) {
-        self.0.store(true, Ordering::Relaxed);
-    }
-}
-
 impl Talk {
     /// Says hello. Until the server's settings have come it takes no request.
     pub async fn begin() -> Result<Self, h2::Error> {
-        let pipe = Rc::new(RefCell::new(Pipe::default()));
-        let (requests, connection) = Builder::new()
-            .enable_push(false)
-            .initial_max_send_streams(0)
-            .initial_window_size(WINDOW_BYTES)
-            .initial_connection_window_size(WINDOW_BYTES)
-            .max_header_list_size(HEAD_BYTES_MAX as u32)
-            .handshake(PipeEnd(pipe.clone()))
-            .await?;
-        let woken = Arc::new(Woken::default());
         let mut talk = Talk {
-            pipe,
-            connection: Some(connection),
-            requests: Some(requests),
-            waker: Waker::from(woken.clone()),
-            woken,
+            channel: Channel::begin().await?,
             asked: Vec::new(),
             told: VecDeque::new(),
             media: None,
@@ -157,7 +107,7 @@ impl Talk {
 
     /// So many requests may be open at once, as the server allows; 0 until it has said so.
     pub fn requests_max(&self) -> usize {
-        self.requests.as_ref().map_or(0, SendRequest::current_max_send_streams)
+        self.channel.requests_max()
     }
 
     /// Takes a request. False: too many are open, or the connection takes no more.
@@ -165,7 +115,7 @@ impl Talk {
         if self.closes || self.asked.len() >= self.requests_max() {
             return false;
         }
-        let (Some(requests), Some(head)) = (&mut self.requests, &request.head) else { return false };
+        let (Some(requests), Some(head)) = (&mut self.channel.requests, &request.head) else { return false };
         let Ok((answer, mut body)) = requests.send_request(head.clone(), request.body.is_empty()) else {
             return false;
         };
@@ -198,13 +148,13 @@ impl Talk {
 
     /// What is between it and the socket. Who lays bytes in calls `turn`.
     pub fn pipe(&self) -> &RefCell<Pipe> {
-        &self.pipe
+        self.channel.pipe()
     }
 
     /// Moves on as far as that goes without further bytes.
     pub fn turn(&mut self) {
         self.advance();
-        if self.pipe.borrow_mut().take_surplus() {
+        if self.pipe().borrow_mut().take_surplus() {
             let words = "a frame on a stream that the server has ended: an answer came twice, or went on";
             self.fault.get_or_insert_with(|| (Fault::Unasked, words.to_owned()));
         }
@@ -212,18 +162,13 @@ impl Talk {
 
     fn advance(&mut self) {
         loop {
-            self.woken.0.store(false, Ordering::Relaxed);
-            let mut cx = Context::from_waker(&self.waker);
-            if let Some(connection) = &mut self.connection
-                && let Poll::Ready(outcome) = Pin::new(connection).poll(&mut cx)
-            {
-                self.connection = None;
+            if let Poll::Ready(outcome) = self.channel.poll() {
                 self.gather();
                 self.finish(outcome.err());
                 return;
             }
             self.gather();
-            if !self.woken.0.load(Ordering::Relaxed) {
+            if !self.channel.is_woken() {
                 return;
             }
         }
@@ -231,8 +176,9 @@ impl Talk {
 
     /// Looks at every open request.
     fn gather(&mut self) {
-        let mut cx = Context::from_waker(&self.waker);
-        if let Some(requests) = &mut self.requests {
+        let waker = self.channel.waker();
+        let mut cx = Context::from_waker(&waker);
+        if let Some(requests) = &mut self.channel.requests {
             // The only way to hear that the server said goodbye while answers are still to come.
             if let Poll::Ready(Err(error)) = requests.poll_ready(&mut cx) {
                 self.closes = true;
@@ -269,7 +215,7 @@ impl Talk {
                     self.asked.remove(index);
                 }
                 // Where the whole connection ended, `finish` says why.
-                Progress::Failed(..) if self.connection.is_none() => index += 1,
+                Progress::Failed(..) if self.channel.has_ended() => index += 1,
                 Progress::Failed(fault, words) => {
                     self.asked.remove(index);
                     self.fault.get_or_insert((fault, words));
@@ -287,16 +233,6 @@ impl Talk {
         if let Some(error) = error.filter(|error| !is_goodbye(error)) {
             self.fault.get_or_insert((Fault::Two, error.to_string()));
         }
-    }
-
-    /// True when something can be heard.
-    pub fn has_news(&self) -> bool {
-        !self.told.is_empty() || self.fault.is_some()
-    }
-
-    /// How the connection ended, if it has.
-    pub fn end(&self) -> Option<End> {
-        self.end
     }
 
     /// What has come next. After a fault, what HTTP/2 says of it is the rest of the buffer.
@@ -332,7 +268,7 @@ impl Talk {
     pub fn close(&mut self) {
         self.closes = true;
         self.asked.clear();
-        self.requests = None;
+        self.channel.requests = None;
         self.turn();
     }
 }
@@ -459,9 +395,26 @@ impl Asked {
     }
 }
 
-/// An end without a fault: the server said goodbye, or the stream is over.
-fn is_goodbye(error: &h2::Error) -> bool {
-    error.is_io() || (error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR))
+impl Turns for Talk {
+    fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    fn turn(&mut self) {
+        self.turn();
+    }
+
+    fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    fn has_news(&self) -> bool {
+        !self.told.is_empty() || self.fault.is_some()
+    }
+
+    fn close(&mut self) {
+        self.close();
+    }
 }
 
 #[cfg(test)]

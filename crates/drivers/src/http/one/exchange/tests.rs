@@ -7,12 +7,12 @@ use crate::unfinished::{self, UNFINISHED_BYTES_MAX};
 
 /// What was told, in our own memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Told {
+pub enum Told {
     Began(u32),
     Answer { tag: u32, status: u16, body: Vec<u8>, body_bytes: u64, location: Option<String>, closes: bool },
 }
 
-const GET: Parts<'static> = Parts {
+pub const GET: Parts<'static> = Parts {
     method: "GET",
     scheme: "http",
     authority: "a",
@@ -25,7 +25,7 @@ const GET: Parts<'static> = Parts {
     envelope: None,
 };
 
-fn request(parts: &Parts<'_>) -> Rc<Request> {
+pub fn request(parts: &Parts<'_>) -> Rc<Request> {
     Rc::new(Request::new(parts))
 }
 
@@ -76,7 +76,7 @@ fn receive(exchange: &mut Exchange, buffer: &mut ReadBuffer, told: &mut Vec<Told
 const READ_MOST: usize = crate::read_buffer::READ_BUFFER_BYTES / 2;
 
 /// The reads of a stream that is cut at `cuts`, and where a read would be too long.
-fn split<'b>(bytes: &'b [u8], cuts: &[Index]) -> Vec<&'b [u8]> {
+pub fn split<'b>(bytes: &'b [u8], cuts: &[Index]) -> Vec<&'b [u8]> {
     let mut edges: Vec<usize> = cuts.iter().map(|cut| cut.index(bytes.len() + 1)).collect();
     edges.extend((0..bytes.len()).step_by(READ_MOST).chain([0, bytes.len()]));
     edges.sort_unstable();
@@ -85,7 +85,7 @@ fn split<'b>(bytes: &'b [u8], cuts: &[Index]) -> Vec<&'b [u8]> {
 }
 
 /// Everything told of one answer that comes in `reads`, and what the end of the stream means then.
-fn outcome(request: &Rc<Request>, reads: &[&[u8]]) -> (Vec<Told>, Result<End, Fault>) {
+pub fn outcome(request: &Rc<Request>, reads: &[&[u8]]) -> (Vec<Told>, Result<End, Fault>) {
     let (mut exchange, mut buffer, mut told) = (Exchange::default(), ReadBuffer::new(), Vec::new());
     assert!(ask(&mut exchange, request, 7));
     for bytes in reads {
@@ -101,16 +101,16 @@ fn outcome(request: &Rc<Request>, reads: &[&[u8]]) -> (Vec<Told>, Result<End, Fa
 
 /// An answer and what must be told of it.
 #[derive(Clone, Debug)]
-struct Planted {
-    interim: String,
-    bytes: Vec<u8>,
-    status: u16,
-    is_head: bool,
-    keeps_body: bool,
-    body: Vec<u8>,
-    location: Option<&'static str>,
-    until_end: bool,
-    closes: bool,
+pub struct Planted {
+    pub interim: String,
+    pub bytes: Vec<u8>,
+    pub status: u16,
+    pub is_head: bool,
+    pub keeps_body: bool,
+    pub body: Vec<u8>,
+    pub location: Option<&'static str>,
+    pub until_end: bool,
+    pub closes: bool,
 }
 
 impl Planted {
@@ -138,7 +138,7 @@ enum Way {
     UntilEnd,
 }
 
-fn planted() -> impl Strategy<Value = Planted> {
+pub fn planted() -> impl Strategy<Value = Planted> {
     let ways = prop_oneof![4 => Just(Way::Sized), 4 => Just(Way::Chunked), 1 => Just(Way::UntilEnd)];
     let statuses = proptest::sample::select(vec![200u16, 200, 200, 201, 204, 301, 304, 404, 503]);
     let body = prop_oneof![
@@ -218,6 +218,21 @@ fn planted() -> impl Strategy<Value = Planted> {
     })
 }
 
+/// A byte more, another or one less, at places near the front, where the framing is.
+pub fn mangled(bytes: &[u8], wounds: Vec<(Index, u8, u8)>) -> Vec<u8> {
+    let mut bytes = bytes.to_vec();
+    for (at, kind, byte) in wounds {
+        let at = at.index(bytes.len().clamp(1, 200));
+        match kind {
+            0 => bytes.insert(at.min(bytes.len()), byte),
+            1 if at < bytes.len() => bytes[at] = byte,
+            _ if at < bytes.len() => drop(bytes.remove(at)),
+            _ => {}
+        }
+    }
+    bytes
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(1500))]
 
@@ -271,17 +286,7 @@ proptest! {
         wounds in proptest::collection::vec((any::<Index>(), 0u8..3, any::<u8>()), 1..4),
         cuts in proptest::collection::vec(any::<Index>(), 1..8),
     ) {
-        let mut bytes = planted.bytes.clone();
-        for (at, kind, byte) in wounds {
-            // Near the front, where the framing is.
-            let at = at.index(bytes.len().clamp(1, 200));
-            match kind {
-                0 => bytes.insert(at.min(bytes.len()), byte),
-                1 if at < bytes.len() => bytes[at] = byte,
-                _ if at < bytes.len() => drop(bytes.remove(at)),
-                _ => {}
-            }
-        }
+        let bytes = mangled(&planted.bytes, wounds);
         let without_began = |(told, end): (Vec<Told>, Result<End, Fault>)| {
             (told.into_iter().filter(|one| *one != Told::Began(7)).collect::<Vec<_>>(), end)
         };

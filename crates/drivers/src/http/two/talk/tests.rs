@@ -1,4 +1,5 @@
 use std::pin::pin;
+use std::task::Waker;
 
 use super::*;
 use crate::http::Parts;

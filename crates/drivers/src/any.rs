@@ -1,0 +1,238 @@
+//! A connection that may be any of what a script can open: WebSocket, TCP with frames, UDP, HTTP for `fetch`.
+//!
+//! What is spoken stands in the address (`Protocol`), so one kind of bots can hold connections of all kinds. The built-in
+//! workloads keep their drivers as types: this one asks what it is at every call, which their hot path shall not pay for.
+//! A WebSocket, of which there may be many thousands, lies in place; everything else is boxed.
+//! What belongs to another protocol is refused: a text where HTTP is spoken, a request where it is not.
+
+use std::io;
+use std::net::IpAddr;
+use std::task::{Context, Poll};
+
+use socket2::Socket;
+
+use crate::address::Address;
+use crate::connect;
+use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::http::{Fetch, Fetch1, Fetch2, Piece};
+use crate::read_buffer::ReadBuffer;
+use crate::stream::Stream;
+use crate::tcp::{Framed, Frames};
+use crate::udp::{self, Udp};
+use crate::websocket::{self, Message, WebSocket};
+
+/// What a connection speaks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Protocol {
+    /// RFC 6455
+    #[default]
+    WebSocket,
+    /// a stream of bytes with these frames, plain or behind TLS
+    Tcp(Frames),
+    /// datagrams
+    Udp,
+    /// requests and their answers
+    Http(HttpVersion),
+}
+
+/// Which HTTP is spoken.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum HttpVersion {
+    /// behind TLS what the server chooses by name (ALPN), in clear 1.1: as a browser does
+    #[default]
+    Any,
+    /// 1.1
+    One,
+    /// 2, in clear by prior knowledge
+    Two,
+}
+
+impl Protocol {
+    /// The longest message that can be sent, bytes; a longer one is refused.
+    pub fn message_bytes_max(self) -> usize {
+        match self {
+            Protocol::WebSocket => websocket::MESSAGE_BYTES_MAX,
+            Protocol::Tcp(frames) => frames.message_bytes_max(),
+            Protocol::Udp => udp::DATAGRAM_BYTES_MAX,
+            Protocol::Http(_) => usize::MAX,
+        }
+    }
+
+    /// The protocol allows the server to close a connection between two requests, and the next request opens another.
+    pub fn reopens(self) -> bool {
+        matches!(self, Protocol::Http(_))
+    }
+}
+
+/// What can be sent.
+#[derive(Clone, Copy, Debug)]
+pub enum Send<'a> {
+    /// text, which the caller vouches is UTF-8; over TCP and UDP its bytes
+    Text(&'a [u8]),
+    /// bytes
+    Binary(&'a [u8]),
+    /// a request, over HTTP
+    Request(Fetch<'a>),
+    /// gives up the open request of this tag, over HTTP/2: nothing more is heard of it. Over HTTP/1.1 it is refused, since
+    /// only the end of the connection gives a request up
+    Cancel(u32),
+}
+
+/// What can be heard.
+#[derive(Debug)]
+pub enum Received<'d> {
+    /// checked UTF-8: a text message, or a line without its end
+    Text(&'d [u8]),
+    /// a binary message, a frame, a datagram, what came of a raw stream, or a line that is not UTF-8
+    Binary(&'d [u8]),
+    /// of an answer, over HTTP
+    Http(Piece<'d>),
+}
+
+/// One open connection.
+pub struct Any(Kind);
+
+enum Kind {
+    WebSocket(WebSocket),
+    Tcp(Box<Framed>),
+    Udp(Box<Udp>),
+    Http1(Box<Fetch1>),
+    Http2(Box<Fetch2>),
+}
+
+/// A connection on its way.
+pub struct Connecting(Begun);
+
+enum Begun {
+    WebSocket(Box<websocket::Connecting>),
+    Socket(Socket),
+}
+
+impl Driver for Any {
+    type Connecting = Connecting;
+    type Send<'a> = Send<'a>;
+    type Received<'a> = Received<'a>;
+
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Connecting, OpenError> {
+        Ok(Connecting(match to.speaks {
+            Protocol::WebSocket => Begun::WebSocket(Box::new(WebSocket::begin_connect(to, from)?)),
+            Protocol::Udp => Begun::Socket(Udp::begin_connect(to, from)?),
+            Protocol::Tcp(_) | Protocol::Http(_) => Begun::Socket(connect::begin(to.socket, from)?),
+        }))
+    }
+
+    async fn open(begin_connect: Connecting, to: &Address) -> Result<Self, OpenError> {
+        let socket = match begin_connect.0 {
+            Begun::WebSocket(begun) => {
+                return Ok(Any(Kind::WebSocket(WebSocket::open(*begun, to).await?)));
+            }
+            Begun::Socket(socket) => socket,
+        };
+        Ok(Any(match to.speaks {
+            Protocol::Udp => Kind::Udp(Box::new(Udp::open(socket, to).await?)),
+            Protocol::Http(HttpVersion::One) => Kind::Http1(Box::new(Fetch1::open(socket, to).await?)),
+            Protocol::Http(HttpVersion::Two) => Kind::Http2(Box::new(Fetch2::open(socket, to).await?)),
+            Protocol::Http(HttpVersion::Any) => {
+                let stream = Stream::open(socket, to, |tls| &tls.config_http).await?;
+                if stream.protocol() == Some(b"h2") {
+                    Kind::Http2(Box::new(Fetch2::over(stream, to).await?))
+                } else {
+                    Kind::Http1(Box::new(Fetch1::over(stream, to)))
+                }
+            }
+            // What was begun as a WebSocket has been opened above.
+            Protocol::Tcp(_) | Protocol::WebSocket => Kind::Tcp(Box::new(Framed::open(socket, to).await?)),
+        }))
+    }
+
+    fn send(&mut self, what: Send<'_>) -> Result<(), Refused> {
+        match (&mut self.0, what) {
+            (Kind::WebSocket(socket), Send::Text(text)) => socket.send(Message::Text(text)),
+            (Kind::WebSocket(socket), Send::Binary(bytes)) => socket.send(Message::Binary(bytes)),
+            (Kind::Tcp(socket), Send::Text(bytes) | Send::Binary(bytes)) => socket.send(bytes),
+            (Kind::Udp(socket), Send::Text(bytes) | Send::Binary(bytes)) => socket.send(bytes),
+            (Kind::Http1(socket), Send::Request(fetch)) => socket.send(fetch),
+            (Kind::Http2(socket), Send::Request(fetch)) => socket.send(fetch),
+            (Kind::Http2(socket), Send::Cancel(tag)) => {
+                if socket.cancel(tag) {
+                    Ok(())
+                } else {
+                    Err(Refused(0))
+                }
+            }
+            _ => Err(Refused(0)),
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        match &mut self.0 {
+            Kind::WebSocket(socket) => socket.poll_flush(cx),
+            Kind::Tcp(socket) => socket.poll_flush(cx),
+            Kind::Udp(socket) => socket.poll_flush(cx),
+            Kind::Http1(socket) => socket.poll_flush(cx),
+            Kind::Http2(socket) => socket.poll_flush(cx),
+        }
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+        match &mut self.0 {
+            Kind::WebSocket(socket) => socket.poll_read(cx, buffer),
+            Kind::Tcp(socket) => socket.poll_read(cx, buffer),
+            Kind::Udp(socket) => socket.poll_read(cx, buffer),
+            Kind::Http1(socket) => socket.poll_read(cx, buffer),
+            Kind::Http2(socket) => socket.poll_read(cx, buffer),
+        }
+    }
+
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
+        Some(match &mut self.0 {
+            Kind::WebSocket(socket) => socket.next(buffer)?.map(|message| match message {
+                websocket::Received::Text(text) => Received::Text(text),
+                websocket::Received::Binary(bytes) => Received::Binary(bytes),
+            }),
+            Kind::Tcp(socket) => {
+                let may_be_text = socket.frames() == Frames::Lines;
+                socket.next(buffer)?.map(|bytes| match bytes {
+                    line if may_be_text && std::str::from_utf8(line).is_ok() => Received::Text(line),
+                    bytes => Received::Binary(bytes),
+                })
+            }
+            Kind::Udp(socket) => socket.next(buffer)?.map(Received::Binary),
+            Kind::Http1(socket) => socket.next(buffer)?.map(Received::Http),
+            Kind::Http2(socket) => socket.next(buffer)?.map(Received::Http),
+        })
+    }
+
+    fn close(&mut self) {
+        match &mut self.0 {
+            Kind::WebSocket(socket) => socket.close(),
+            Kind::Tcp(socket) => socket.close(),
+            Kind::Udp(socket) => socket.close(),
+            Kind::Http1(socket) => socket.close(),
+            Kind::Http2(socket) => socket.close(),
+        }
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        match &self.0 {
+            Kind::WebSocket(socket) => socket.unsent_bytes(),
+            Kind::Tcp(socket) => socket.unsent_bytes(),
+            Kind::Udp(socket) => socket.unsent_bytes(),
+            Kind::Http1(socket) => socket.unsent_bytes(),
+            Kind::Http2(socket) => socket.unsent_bytes(),
+        }
+    }
+
+    fn tls_ns(&self) -> Option<u64> {
+        match &self.0 {
+            Kind::WebSocket(socket) => socket.tls_ns(),
+            Kind::Tcp(socket) => socket.tls_ns(),
+            Kind::Udp(_) => None,
+            Kind::Http1(socket) => socket.tls_ns(),
+            Kind::Http2(socket) => socket.tls_ns(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,213 @@
+//! One request and its answer in pieces, and then the next: what a connection knows between its reads. No socket, no clock.
+//!
+//! Beside `exchange`, which tells whole answers and recalls the last head, since a flag would cost its hot path. The rules
+//! are those of the same parsers: where a head and a body end, what is a fault, when the connection takes no more.
+//! The bytes of a read lie in the read buffer and are told from there; only an incomplete head is carried.
+
+use super::chunks::Chunks;
+use super::exchange::End;
+use super::head::{self, Body};
+use super::request::Request;
+use crate::http::fetch::{Head, Headers, INTERIM_MAX};
+use crate::http::{Fault, Parts, Piece};
+use crate::read_buffer::ReadBuffer;
+use crate::unfinished::Carried;
+
+/// Where a connection is in its talk with the server.
+#[derive(Default)]
+pub struct Pieces {
+    /// the request, as far as it was asked
+    wire: Vec<u8>,
+    /// of these
+    written_bytes: usize,
+    stage: Stage,
+    /// an incomplete head
+    carried: Carried,
+    tag: u32,
+    /// interim heads before the one that is awaited
+    interim_count: u8,
+    /// the answer has no body, whatever its head says
+    is_head: bool,
+    /// the connection takes no further request
+    closes: bool,
+    /// bytes followed an answer without a request for them
+    has_surplus: bool,
+}
+
+/// How far the answer is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    /// nothing was asked
+    #[default]
+    Idle,
+    Head,
+    /// so many bytes of the body are still to come, at least one
+    Sized(u64),
+    Chunked(Chunks),
+    UntilEnd,
+    /// all of it was told but its end
+    Whole,
+}
+
+impl Pieces {
+    /// Takes a request. False: one is open, or the connection takes no more.
+    pub fn ask(&mut self, parts: &Parts<'_>, tag: u32) -> bool {
+        if self.stage != Stage::Idle || !self.unsent().is_empty() || self.closes || self.has_surplus {
+            return false;
+        }
+        let Request { wire, is_head, closes, .. } = Request::new(parts);
+        (self.wire, self.written_bytes) = (wire.into_vec(), 0);
+        (self.tag, self.interim_count, self.is_head, self.closes) = (tag, 0, is_head, closes);
+        self.stage = Stage::Head;
+        true
+    }
+
+    /// What the kernel has not taken yet of the request.
+    pub fn unsent(&self) -> &[u8] {
+        &self.wire[self.written_bytes..]
+    }
+
+    /// The kernel took so much of it.
+    pub fn wrote(&mut self, count: usize) {
+        self.written_bytes += count;
+        if self.unsent().is_empty() {
+            self.forget_request();
+        }
+    }
+
+    /// True when a part of the request has left and the rest has not.
+    pub fn has_written(&self) -> bool {
+        self.written_bytes > 0
+    }
+
+    /// Gives up what is unsent; no further request can follow.
+    pub fn stop_sending(&mut self) {
+        self.closes = true;
+        self.forget_request();
+    }
+
+    /// A quiet connection keeps no room for its last request.
+    fn forget_request(&mut self) {
+        (self.wire, self.written_bytes) = (Vec::new(), 0);
+    }
+
+    /// Room for one read, behind what the last one left incomplete.
+    pub fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8] {
+        buffer.lay(self.carried.bytes())
+    }
+
+    /// `count` bytes were read into that room.
+    pub fn came(&mut self, count: usize, buffer: &mut ReadBuffer) {
+        self.carried.clear();
+        buffer.filled(count);
+    }
+
+    /// The stream ended; `is_clean`: the peer said that it would.
+    pub fn end(&mut self, is_clean: bool) -> End {
+        match self.stage {
+            Stage::UntilEnd if is_clean => {
+                self.stage = Stage::Whole;
+                End::OfAnswer
+            }
+            Stage::Head if self.carried.bytes().is_empty() => End::OfConnection,
+            Stage::Idle | Stage::Whole => End::OfConnection,
+            Stage::Head | Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => End::CutOff,
+        }
+    }
+
+    /// What has come next. After a fault the offending bytes are the rest of the buffer.
+    pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Piece<'d>>, Fault> {
+        if self.has_surplus {
+            return Err(Fault::Unasked);
+        }
+        if self.stage == Stage::Whole {
+            return Ok(Some(self.finish(buffer)));
+        }
+        let rest_bytes = buffer.rest().len();
+        if rest_bytes == 0 {
+            return Ok(None);
+        }
+        let tag = self.tag;
+        match self.stage {
+            Stage::Idle | Stage::Whole => Err(Fault::Unasked),
+            Stage::Head => self.hear_head(buffer),
+            Stage::Sized(left) => {
+                let taken = left.min(rest_bytes as u64);
+                self.stage = if taken == left { Stage::Whole } else { Stage::Sized(left - taken) };
+                Ok(Some(Piece::Part { tag, bytes: buffer.take(taken as usize) }))
+            }
+            Stage::UntilEnd => Ok(Some(Piece::Part { tag, bytes: buffer.take(rest_bytes) })),
+            Stage::Chunked(mut chunks) => {
+                let gathered = chunks.gather(buffer.rest_mut());
+                self.stage = Stage::Chunked(chunks);
+                match gathered {
+                    Err((at, fault)) => {
+                        buffer.take(at);
+                        Err(fault)
+                    }
+                    Ok(walk) => {
+                        if walk.is_end {
+                            self.stage = Stage::Whole;
+                        }
+                        if walk.data_bytes > 0 {
+                            let bytes = &buffer.take(walk.taken)[..walk.data_bytes as usize];
+                            return Ok(Some(Piece::Part { tag, bytes }));
+                        }
+                        buffer.take(walk.taken);
+                        Ok(walk.is_end.then(|| self.finish(buffer)))
+                    }
+                }
+            }
+        }
+    }
+
+    fn hear_head<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Piece<'d>>, Fault> {
+        let head = loop {
+            let rest_bytes = buffer.rest().len();
+            if rest_bytes == 0 {
+                return Ok(None);
+            }
+            match head::read(buffer.rest(), self.is_head)? {
+                None => {
+                    self.carried.keep(buffer.take(rest_bytes))?;
+                    return Ok(None);
+                }
+                Some(head) if head.is_interim() => {
+                    // Each is small, but a server may say them forever.
+                    self.interim_count += 1;
+                    if self.interim_count > INTERIM_MAX {
+                        return Err(Fault::HeadTooLarge);
+                    }
+                    buffer.take(head.bytes);
+                }
+                Some(head) => break head,
+            }
+        };
+        self.closes |= head.closes;
+        self.stage = match head.body {
+            Body::Sized(0) => Stage::Whole,
+            Body::Sized(length) => Stage::Sized(length),
+            Body::Chunked => Stage::Chunked(Chunks::default()),
+            Body::UntilEnd => Stage::UntilEnd,
+        };
+        let lines: &[u8] = buffer.take(head.bytes);
+        let status_bytes = memchr::memchr(b'\n', lines).map_or(lines.len(), |at| at + 1);
+        let (status_line, lines) = lines.split_at(status_bytes);
+        // Behind `HTTP/1.1 200 `.
+        let reason = status_line.get(13..).unwrap_or_default().trim_ascii_end();
+        let headers = Headers::of(lines);
+        Ok(Some(Piece::Head(Head { tag: self.tag, status: head.status, reason, headers })))
+    }
+
+    /// The answer is complete. A request that is not yet written needs no further byte, but its rest must not be taken
+    /// for the next one.
+    fn finish<'d>(&mut self, buffer: &ReadBuffer) -> Piece<'d> {
+        self.stage = Stage::Idle;
+        self.closes |= !self.unsent().is_empty();
+        self.has_surplus = !buffer.rest().is_empty();
+        Piece::End { tag: self.tag, closes: self.closes }
+    }
+}
+
+#[cfg(test)]
+mod tests;

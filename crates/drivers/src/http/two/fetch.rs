@@ -1,0 +1,84 @@
+//! HTTP/2 whose answers are told as they come: the socket; what a connection knows between its reads is `pieces`.
+
+use std::io;
+use std::net::IpAddr;
+use std::task::{Context, Poll};
+
+use socket2::Socket;
+
+use super::line::Line;
+use super::pieces::Pieces;
+use crate::address::Address;
+use crate::connect;
+use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::http::fetch::Origin;
+use crate::http::{Fetch, Piece};
+use crate::read_buffer::ReadBuffer;
+use crate::stream::Stream;
+
+/// One open connection.
+pub struct Fetch2 {
+    line: Line<Pieces>,
+    origin: Origin,
+}
+
+impl Fetch2 {
+    /// Over a stream that stands.
+    pub(crate) async fn over(stream: Stream, to: &Address) -> Result<Self, OpenError> {
+        let pieces = Pieces::begin().await.map_err(io::Error::other)?;
+        Ok(Fetch2 { line: Line::open(stream, to, pieces).await?, origin: Origin::of(to) })
+    }
+
+    /// Gives an open request up. Nothing more is heard of it. False: it is not open.
+    pub fn cancel(&mut self, tag: u32) -> bool {
+        self.line.talk.cancel(tag)
+    }
+}
+
+impl Driver for Fetch2 {
+    type Connecting = Socket;
+    type Send<'a> = Fetch<'a>;
+    type Received<'a> = Piece<'a>;
+
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+        connect::begin(to.socket, from)
+    }
+
+    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
+        let stream = Stream::open(begin_connect, to, |tls| &tls.config_http2).await?;
+        Fetch2::over(stream, to).await
+    }
+
+    /// Refuses when as many requests are open as the server allows, and once it has said goodbye.
+    fn send(&mut self, what: Fetch<'_>) -> Result<(), Refused> {
+        if self.line.has_room() && self.line.talk.ask(&what.parts(&self.origin), what.tag) {
+            Ok(())
+        } else {
+            Err(Refused(self.line.unsent_bytes()))
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.line.poll_flush(cx)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+        self.line.poll_read(cx, buffer)
+    }
+
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Piece<'d>, Broken>> {
+        self.line.talk.next(buffer).map_err(Broken::Http).transpose()
+    }
+
+    fn close(&mut self) {
+        self.line.close();
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.line.unsent_bytes()
+    }
+
+    fn tls_ns(&self) -> Option<u64> {
+        self.line.tls_ns()
+    }
+}

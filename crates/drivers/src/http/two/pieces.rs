@@ -1,0 +1,309 @@
+//! Many requests on one connection and their answers in pieces: what it knows between its reads. No socket, no clock.
+//!
+//! Beside `talk`, which gathers whole answers. An answer that the server resets fails by itself, and the others go on.
+//! A piece is told before the next read, and the server may send on at once: so no more of all bodies together is kept
+//! than one read brought.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use h2::client::ResponseFuture;
+use h2::{Reason, RecvStream};
+use http::response;
+
+use super::channel::{Channel, is_goodbye};
+use super::line::{End, Turns};
+use super::request::Request;
+use crate::http::fetch::{Head, Headers, INTERIM_MAX};
+use crate::http::{Fault, Parts, Piece};
+use crate::read_buffer::ReadBuffer;
+
+/// Where a connection is in its talk with the server.
+pub struct Pieces {
+    channel: Channel,
+    asked: Vec<Asked>,
+    told: VecDeque<Told>,
+    /// the first thing that went wrong with the connection, and what HTTP/2 says of it; heard behind all else
+    fault: Option<(Fault, String)>,
+    /// why the connection ended, until that is told
+    end: Option<End>,
+    /// no further request is taken
+    closes: bool,
+    /// its goodbye was heard
+    has_left: bool,
+    /// its goodbye was an error, which `finish` tells
+    is_cast_out: bool,
+}
+
+/// An open request.
+struct Asked {
+    tag: u32,
+    stage: Stage,
+    /// interim heads before the one that is awaited
+    interim_count: u8,
+}
+
+enum Stage {
+    Head(ResponseFuture),
+    Body(RecvStream),
+}
+
+/// What is known and not yet heard.
+enum Told {
+    Head { tag: u32, head: Box<response::Parts> },
+    Part { tag: u32, bytes: Bytes },
+    End { tag: u32 },
+    Failed { tag: u32, fault: Fault, words: String },
+    Leaving,
+    PutOff { tag: u32 },
+}
+
+/// How far an answer is.
+enum Progress {
+    Waits,
+    Whole,
+    /// the server says that it did not look at it
+    PutOff,
+    Failed(Fault, String),
+}
+
+impl Pieces {
+    /// Says hello. Until the server's settings have come it takes no request.
+    pub async fn begin() -> Result<Self, h2::Error> {
+        let mut pieces = Pieces {
+            channel: Channel::begin().await?,
+            asked: Vec::new(),
+            told: VecDeque::new(),
+            fault: None,
+            end: None,
+            closes: false,
+            has_left: false,
+            is_cast_out: false,
+        };
+        pieces.turn();
+        Ok(pieces)
+    }
+
+    /// Takes a request. False: too many are open, or the connection takes no more.
+    pub fn ask(&mut self, parts: &Parts<'_>, tag: u32) -> bool {
+        if self.closes || self.asked.len() >= self.channel.requests_max() {
+            return false;
+        }
+        let request = Request::new(parts);
+        let (Some(requests), Some(head)) = (&mut self.channel.requests, request.head) else { return false };
+        let Ok((answer, mut body)) = requests.send_request(head, request.body.is_empty()) else {
+            return false;
+        };
+        if !request.body.is_empty() && body.send_data(request.body, true).is_err() {
+            return false;
+        }
+        self.asked.push(Asked { tag, stage: Stage::Head(answer), interim_count: 0 });
+        self.closes |= request.closes;
+        self.turn();
+        true
+    }
+
+    /// Gives an open request up, which the server is told. Nothing more is heard of it. False: it is not open.
+    pub fn cancel(&mut self, tag: u32) -> bool {
+        let open_count = self.asked.len();
+        self.asked.retain(|asked| asked.tag != tag);
+        self.told.retain(|told| told.tag() != Some(tag));
+        let is_open = self.asked.len() < open_count;
+        if is_open {
+            self.turn();
+        }
+        is_open
+    }
+
+    fn advance(&mut self) {
+        loop {
+            if let Poll::Ready(outcome) = self.channel.poll() {
+                self.gather();
+                self.finish(outcome.err());
+                return;
+            }
+            self.gather();
+            if !self.channel.is_woken() {
+                return;
+            }
+        }
+    }
+
+    /// Looks at every open request.
+    fn gather(&mut self) {
+        let waker = self.channel.waker();
+        let mut cx = Context::from_waker(&waker);
+        if let Some(requests) = &mut self.channel.requests {
+            // The only way to hear that the server said goodbye while answers are still to come.
+            if let Poll::Ready(Err(error)) = requests.poll_ready(&mut cx) {
+                self.closes = true;
+                self.is_cast_out = !is_goodbye(&error);
+                if !self.is_cast_out && !std::mem::replace(&mut self.has_left, true) {
+                    self.told.push_back(Told::Leaving);
+                }
+            }
+        }
+        let (told, is_cast_out, has_ended) = (&mut self.told, self.is_cast_out, self.channel.has_ended());
+        self.asked.retain_mut(|asked| {
+            let tag = asked.tag;
+            match asked.poll(&mut cx, told) {
+                Progress::Waits => return true,
+                Progress::Whole => told.push_back(Told::End { tag }),
+                // Where the connection ends with an error, `finish` says which.
+                Progress::PutOff if is_cast_out => return true,
+                Progress::PutOff => told.push_back(Told::PutOff { tag }),
+                Progress::Failed(..) if has_ended => return true,
+                Progress::Failed(fault, words) => told.push_back(Told::Failed { tag, fault, words }),
+            }
+            false
+        });
+    }
+
+    fn finish(&mut self, error: Option<h2::Error>) {
+        let was_cut = self.asked.iter().any(|asked| matches!(asked.stage, Stage::Body(_)));
+        self.asked.clear();
+        self.closes = true;
+        self.end = Some(if was_cut { End::CutOff } else { End::OfConnection });
+        if let Some(error) = error.filter(|error| !is_goodbye(error)) {
+            self.fault.get_or_insert((Fault::Two, error.to_string()));
+        }
+    }
+
+    /// What has come next. After a fault, what HTTP/2 says of it is the rest of the buffer.
+    pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Piece<'d>>, Fault> {
+        let Some(told) = self.told.pop_front() else {
+            return match self.fault.take() {
+                None => Ok(None),
+                Some((fault, words)) => {
+                    buffer.lay(words.as_bytes());
+                    Err(fault)
+                }
+            };
+        };
+        let said = &mut buffer.joined;
+        said.clear();
+        Ok(Some(match told {
+            Told::Leaving => Piece::Leaving,
+            Told::PutOff { tag } => Piece::PutOff { tag },
+            Told::End { tag } => Piece::End { tag, closes: self.closes && !self.is_cast_out },
+            Told::Part { tag, bytes } => {
+                said.extend_from_slice(&bytes);
+                Piece::Part { tag, bytes: said }
+            }
+            Told::Failed { tag, fault, words } => {
+                said.extend_from_slice(words.as_bytes());
+                Piece::Failed { tag, fault, words: said }
+            }
+            Told::Head { tag, head } => {
+                for (name, value) in &head.headers {
+                    for part in [name.as_str().as_bytes(), b": ", value.as_bytes(), b"\r\n"] {
+                        said.extend_from_slice(part);
+                    }
+                }
+                let (status, headers) = (head.status.as_u16(), Headers::of(said));
+                Piece::Head(Head { tag, status, reason: b"", headers })
+            }
+        }))
+    }
+}
+
+impl Turns for Pieces {
+    fn channel(&self) -> &Channel {
+        &self.channel
+    }
+
+    fn turn(&mut self) {
+        self.advance();
+        if self.channel.pipe().borrow_mut().take_surplus() {
+            let words = "a frame on a stream that the server has ended: an answer came twice, or went on";
+            self.fault.get_or_insert_with(|| (Fault::Unasked, words.to_owned()));
+        }
+    }
+
+    fn end(&self) -> Option<End> {
+        self.end
+    }
+
+    fn has_news(&self) -> bool {
+        !self.told.is_empty() || self.fault.is_some()
+    }
+
+    fn close(&mut self) {
+        self.closes = true;
+        self.asked.clear();
+        self.channel.requests = None;
+        self.turn();
+    }
+}
+
+impl Told {
+    fn tag(&self) -> Option<u32> {
+        match self {
+            Told::Leaving => None,
+            Told::Head { tag, .. }
+            | Told::Part { tag, .. }
+            | Told::End { tag }
+            | Told::Failed { tag, .. }
+            | Told::PutOff { tag } => Some(*tag),
+        }
+    }
+}
+
+impl Asked {
+    /// Tells what has come of the answer.
+    fn poll(&mut self, cx: &mut Context<'_>, told: &mut VecDeque<Told>) -> Progress {
+        let tag = self.tag;
+        loop {
+            match &mut self.stage {
+                Stage::Head(answer) => {
+                    while let Poll::Ready(Some(Ok(_))) = answer.poll_informational(cx) {
+                        // Each is small, but a server may say them forever.
+                        self.interim_count += 1;
+                        if self.interim_count > INTERIM_MAX {
+                            let words = format!("more than {INTERIM_MAX} interim heads");
+                            return Progress::Failed(Fault::HeadTooLarge, words);
+                        }
+                    }
+                    match Pin::new(answer).poll(cx) {
+                        Poll::Pending => return Progress::Waits,
+                        Poll::Ready(Err(error)) => return failed(&error),
+                        Poll::Ready(Ok(answer)) => {
+                            let (head, body) = answer.into_parts();
+                            told.push_back(Told::Head { tag, head: Box::new(head) });
+                            self.stage = Stage::Body(body);
+                        }
+                    }
+                }
+                Stage::Body(body) => match body.poll_data(cx) {
+                    Poll::Pending => return Progress::Waits,
+                    Poll::Ready(None) => return Progress::Whole,
+                    Poll::Ready(Some(Err(error))) => {
+                        return Progress::Failed(Fault::Two, error.to_string());
+                    }
+                    Poll::Ready(Some(Ok(bytes))) => {
+                        // Where it fails the stream has ended, and the next poll says how.
+                        let _ = body.flow_control().release_capacity(bytes.len());
+                        if !bytes.is_empty() {
+                            told.push_back(Told::Part { tag, bytes });
+                        }
+                    }
+                },
+            }
+        }
+    }
+}
+
+/// What an answer whose head never came has ended with. Source: RFC 9113, section 8.7.
+fn failed(error: &h2::Error) -> Progress {
+    let is_refused = error.is_reset() && error.is_remote() && error.reason() == Some(Reason::REFUSED_STREAM);
+    if error.is_go_away() || is_refused {
+        Progress::PutOff
+    } else {
+        Progress::Failed(Fault::Two, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,135 @@
+//! A TCP connection, plain or behind TLS, whose frames the address names.
+//!
+//! Beside `Tcp`, whose frames are a type, since the built-in workloads pay for no choice at run time.
+
+use std::io;
+use std::net::IpAddr;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use socket2::Socket;
+use tokio::io::AsyncWrite;
+
+use super::frames::Frames;
+use super::framing::Front;
+use super::{MESSAGE_BYTES_MAX, UNSENT_BYTES_MAX};
+use crate::address::Address;
+use crate::any::Protocol;
+use crate::connect;
+use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::read_buffer::ReadBuffer;
+use crate::shutdown::Shutdown;
+use crate::stream::{self, Stream};
+use crate::unfinished::Carried;
+
+/// One open connection.
+pub struct Framed {
+    stream: Stream,
+    frames: Frames,
+    /// encoded, not yet taken by the kernel
+    unsent: Vec<u8>,
+    /// the incomplete message that the last read ended with
+    carried: Carried,
+    shutdown: Shutdown,
+}
+
+impl Driver for Framed {
+    type Connecting = Socket;
+    /// One message.
+    type Send<'a> = &'a [u8];
+    /// One message; of `Frames::Raw` what came.
+    type Received<'a> = &'a [u8];
+
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+        connect::begin(to.socket, from)
+    }
+
+    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
+        let stream = Stream::open(begin_connect, to, |tls| &tls.config).await?;
+        let frames = match to.speaks {
+            Protocol::Tcp(frames) => frames,
+            _ => Frames::default(),
+        };
+        Ok(Framed {
+            stream,
+            frames,
+            unsent: Vec::new(),
+            carried: Carried::default(),
+            shutdown: Shutdown::default(),
+        })
+    }
+
+    /// Refuses also what is longer than its frame can say.
+    fn send(&mut self, what: &[u8]) -> Result<(), Refused> {
+        // Behind a goodbye the kernel takes nothing either, and would end the connection for the attempt.
+        if self.shutdown.is_said() || self.unsent.len() > UNSENT_BYTES_MAX {
+            return Err(Refused(UNSENT_BYTES_MAX));
+        }
+        if self.frames.write(&mut self.unsent, what) {
+            Ok(())
+        } else {
+            Err(Refused(self.frames.message_bytes_max()))
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(stream::poll_write_all(&mut self.stream, cx, &mut self.unsent))?;
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+        match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(self.carried.bytes()))) {
+            Ok(0) => Poll::Ready(Err(self.end())),
+            // Many servers end the connection without TLS's own goodbye.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Err(self.end())),
+            Err(error) => Poll::Ready(Err(Closed::Failed(error))),
+            Ok(count) => {
+                self.carried.clear();
+                buffer.filled(count);
+                Poll::Ready(Ok(count))
+            }
+        }
+    }
+
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<&'d [u8], Broken>> {
+        match self.frames.front(buffer.rest()) {
+            Front::Whole { header_bytes, payload_bytes } => {
+                buffer.take(header_bytes);
+                Some(Ok(self.frames.heard(buffer.take(payload_bytes))))
+            }
+            Front::Incomplete => {
+                let rest_bytes = buffer.rest().len();
+                self.carried.keep(buffer.take(rest_bytes)).err().map(|exhausted| Err(exhausted.into()))
+            }
+            Front::TooLarge => Some(Err(Broken::TooLarge(MESSAGE_BYTES_MAX))),
+        }
+    }
+
+    fn close(&mut self) {
+        self.shutdown.say();
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.unsent.len()
+    }
+
+    fn tls_ns(&self) -> Option<u64> {
+        self.stream.tls_ns()
+    }
+}
+
+impl Framed {
+    pub(crate) fn frames(&self) -> Frames {
+        self.frames
+    }
+
+    /// What the end of the stream means.
+    fn end(&self) -> Closed {
+        if self.carried.bytes().is_empty() {
+            Closed::ByPeer(None)
+        } else {
+            Closed::Broken(Broken::Protocol("the connection ended inside a message"))
+        }
+    }
+}
