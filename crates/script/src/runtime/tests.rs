@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use super::*;
+use crate::command::{Data, Key};
 use crate::bundle::bundle;
 
 fn played(text: &str) -> Script {
@@ -75,7 +76,7 @@ fn a_client_logs_in_moves_and_hears_its_answers() {
     script.text(3, 1, "{\"type\":\"ack\",\"seq\":0}", 2_000_000);
     assert_eq!(commands(&mut script), [Command::Answered { operation: 0, key: Key::Number(0) }]);
     script.text(3, 1, "{\"type\":\"snapshot\"}", 3_000_000);
-    assert_eq!(commands(&mut script), [Command::Tick]);
+    assert_eq!(commands(&mut script), [Command::Tick { time_ms: None }]);
 }
 
 #[test]
