@@ -1,8 +1,12 @@
 use std::path::Path;
 
 use super::*;
-use crate::command::{Data, Key};
 use crate::bundle::bundle;
+use crate::command::{Data, Key};
+
+mod bot;
+mod requests;
+mod web;
 
 fn played(text: &str) -> Script {
     let owned = text.to_owned();

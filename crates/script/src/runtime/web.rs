@@ -87,6 +87,13 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>, all: &Object<'js>)
 /// An address and its parts as `URL` shows them, in the order of `NAMES` in web/url.js.
 fn parsed(url: &str, base: Option<&str>) -> Option<Vec<String>> {
     let base = base.map(Url::parse).transpose().ok()?;
+    // The standard skips further slashes before a host; the crate refuses them where there is a base.
+    let rest = url.trim_start_matches(|letter: char| letter <= ' ').trim_start_matches(['/', '\\']);
+    let is_special =
+        base.as_ref().is_some_and(|base| matches!(base.scheme(), "http" | "https" | "ws" | "wss"));
+    let slashes = url.len() - rest.len();
+    let shortened = (is_special && slashes > 2 && !url.starts_with(' ')).then(|| format!("//{rest}"));
+    let url = shortened.as_deref().unwrap_or(url);
     Url::options().base_url(base.as_ref()).parse(url).ok().map(|url| parts(&url))
 }
 

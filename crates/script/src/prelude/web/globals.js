@@ -1,7 +1,8 @@
 // The rest of the global object: console, navigator, process, and its own names.
 //
-// There is no `window` and no `document`: the realm is one of a worker, and SDKs choose what they do in a worker. With a
-// `window` but no document, SignalR takes the realm for React Native and sends its token in headers that no browser sends.
+// There is no `window` and no `document`: the global object is a WorkerGlobalScope, and SDKs do what they do in a Web Worker.
+// With a `window` but no document, SignalR takes the realm for React Native and sends its token in headers that no browser
+// sends; without a WorkerGlobalScope, MQTT.js takes it for Node.js.
 // `eval` and `new Function` stay: msgpackr, protobufjs and ajv compile their codecs with them and are several times slower
 // without, and code that is made so reaches the same globals as the script itself, no more.
 (host, own) => {
@@ -43,5 +44,10 @@
   };
   const navigator = Object.freeze({ userAgent: "Stepladder", onLine: true, language: "en", languages: Object.freeze(["en"]), hardwareConcurrency: 1 });
 
-  own.expose({ console, navigator, process, self: globalThis, global: globalThis });
+  class WorkerGlobalScope {
+    constructor() { throw new TypeError("Illegal constructor"); }
+  }
+  Object.setPrototypeOf(globalThis, WorkerGlobalScope.prototype);
+
+  own.expose({ WorkerGlobalScope, console, navigator, process, self: globalThis, global: globalThis });
 }
