@@ -44,11 +44,11 @@
     ready() { host.ready(); }
     sleep(time) {
       const at = own.now + own.ns(time, "bot.sleep");
-      return new Promise((resolve) => own.timer(at, () => resolve()));
+      return new Promise((resolve) => own.timer(at, resolve));
     }
     at(time) {
       const at = this.#state.began + own.ns(time, "bot.at");
-      return new Promise((resolve) => own.timer(at, () => resolve()));
+      return new Promise((resolve) => own.timer(at, resolve));
     }
     every(period, options) {
       const gap = own.ns(period, "bot.every");

@@ -9,6 +9,9 @@
     return (own.turn = bots[index]);
   };
 
+  const ended = () => host.ended();
+  const failed = (error) => { own.thrown(error); host.ended(); };
+
   own.turns = {
     __proto__: null,
     start(index, now, id, target, env, main) {
@@ -19,8 +22,8 @@
         asked: null, jar: null, groups: null, logSecond: -1, logCount: 0,
       });
       let result;
-      try { result = main(own.botOf(state, env)); } catch (error) { own.thrown(error); host.ended(); return; }
-      Promise.resolve(result).then(() => host.ended(), (error) => { own.thrown(error); host.ended(); });
+      try { result = main(own.botOf(state, env)); } catch (error) { failed(error); return; }
+      Promise.resolve(result).then(ended, failed);
     },
     timer(index, now, id) {
       const state = turn(index, now);
