@@ -42,7 +42,7 @@ macro_rules! prelude {
     };
 }
 /// The Web's interfaces and `bot` in JavaScript, in the order in which they are evaluated: each may use those before it.
-const PRELUDE: [(&str, &str); 22] = prelude![
+const PRELUDE: [(&str, &str); 23] = prelude![
     "core/shared",
     "core/events",
     "web/abort",
@@ -52,6 +52,7 @@ const PRELUDE: [(&str, &str); 22] = prelude![
     "web/headers",
     "web/streams",
     "web/data",
+    "web/filereader",
     "web/clone",
     "web/crypto",
     "web/cookies",

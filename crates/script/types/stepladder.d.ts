@@ -2,7 +2,7 @@
 //
 // The Web's interfaces are there as in a Web Worker: WebSocket, fetch with Headers, Request, Response and ReadableStream,
 // EventSource, XMLHttpRequest (asynchronous), Event and EventTarget, AbortController, URL, URLSearchParams, TextEncoder,
-// TextDecoder (utf-8, utf-16le, latin1), Blob, File, FormData, atob, btoa, crypto (getRandomValues, randomUUID, and
+// TextDecoder (utf-8, utf-16le, latin1), Blob, File, FileReader, FormData, atob, btoa, crypto (getRandomValues, randomUUID, and
 // subtle.digest, importKey, exportKey, generateKey, sign and verify for HMAC), structuredClone, queueMicrotask, timers,
 // performance and console. What differs on purpose:
 //   Time and chance are the run's: Date, performance.now, Math.random and crypto follow the engine's clock and the seed.

@@ -165,6 +165,11 @@ fn blobs_forms_and_headers_hold_what_was_put_in() {
         ),
         ("new Blob('text')", "!TypeError"),
         (
+            "(async () => { const log = []; for (const how of ['readAsText', 'readAsDataURL', 'readAsArrayBuffer']) { const r = new FileReader(); r[how](new Blob(['é'], { type: 'a/b' })); await new Promise((done) => r.onloadend = done); log.push(r.result.byteLength ?? r.result); } return log; })()",
+            r#"["é","data:a/b;base64,w6k=",2]"#,
+        ),
+        ("new FileReader().readAsText('x')", "!TypeError"),
+        (
             "(() => { const f = new FormData(); f.append('a', 1); f.append('a', 2); f.set('b', new Blob(['x'])); f.set('a', 3); return [[...f.keys()], f.get('a'), f.get('b').name]; })()",
             r#"[["a","b"],"3","blob"]"#,
         ),
