@@ -248,6 +248,11 @@ impl Script {
     }
 
     fn prepare(ctx: &Ctx<'_>, host: &Rc<Host>, bundle: &Bundle, entry: &str) -> Result<Calls, Fault> {
+        let words = |error: rquickjs::CaughtError<'_>| {
+            let (words, stack) = host::words_of_caught(&error);
+            let place = position::of_stack(&stack, bundle);
+            Fault::Words(place.map_or(words.clone(), |place| format!("{words}\n    at {place}")))
+        };
         let functions = host::functions(ctx, host)?;
         web::functions(ctx, host, &functions)?;
         // What the files of the prelude share. Scripts reach neither of the two.
@@ -256,15 +261,11 @@ impl Script {
         for (name, text) in PRELUDE {
             let mut options = rquickjs::context::EvalOptions::default();
             options.filename = Some(name.to_owned());
-            let file: Function<'_> = ctx.eval_with_options(format!("({text})"), options)?;
-            file.call::<_, ()>((functions.clone(), own.clone()))?;
+            let file: Function<'_> =
+                ctx.eval_with_options(format!("({text})"), options).catch(ctx).map_err(words)?;
+            file.call::<_, ()>((functions.clone(), own.clone())).catch(ctx).map_err(words)?;
         }
         let ours: Object<'_> = own.get("turns")?;
-        let words = |error: rquickjs::CaughtError<'_>| {
-            let (words, stack) = host::words_of_caught(&error);
-            let place = position::of_stack(&stack, bundle);
-            Fault::Words(place.map_or(words.clone(), |place| format!("{words}\n    at {place}")))
-        };
         let code = bundle.modules.first().map_or("", |module| module.code());
         let declared = Module::declare(ctx.clone(), entry, code).catch(ctx).map_err(words)?;
         let (module, promise) = declared.eval().catch(ctx).map_err(words)?;

@@ -1,6 +1,7 @@
 // Events and their targets. Source: WHATWG DOM, sections 2.2 to 2.10; there is no tree, so nothing is captured or bubbles.
 (host, own) => {
   "use strict";
+  const { DOMException } = globalThis;
   const CANCELABLE = 1, CANCELED = 2, STOPPED = 4, STOPPED_AT_ONCE = 8, DISPATCHED = 16, BUBBLES = 32, COMPOSED = 64, TRUSTED = 128;
   let begin, end, isStopped, give, fire;
 

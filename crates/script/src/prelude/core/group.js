@@ -5,6 +5,7 @@
 // as the bot whose turn it is.
 (host, own) => {
   "use strict";
+  const { structuredClone } = globalThis;
   const groups = new Map();
 
   class Group {

@@ -3,6 +3,7 @@
 // One realm serves all bots of a worker. `own.turn` is the state of the bot whose turn it is; the host drains the microtasks
 // of a turn before the next one begins, so every continuation runs with its own bot. `own.now` is the instant of the turn in
 // ns of the engine's clock; nothing here reads another clock. Scripts reach neither `host` nor `own`.
+// Each file takes the interfaces that it needs when it is loaded, so that a polyfill in a script replaces the script's only.
 (host, own) => {
   "use strict";
   const QUOTED_CHARACTERS = 200;

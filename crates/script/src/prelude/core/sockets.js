@@ -1,6 +1,7 @@
 // Connections: WebSocket as the Web has it, and what `bot.websocket`, `bot.tcp` and `bot.udp` give.
 (host, own) => {
   "use strict";
+  const { CloseEvent, DOMException, Event, Headers } = globalThis;
   const BUFFERED_MESSAGES_MAX = 1000;
   const CLOSE_REASON_BYTES_MAX = 123;
   const CONNECTING = 0, OPEN = 1, CLOSING = 2, CLOSED = 3;

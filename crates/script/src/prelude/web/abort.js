@@ -1,11 +1,12 @@
 // AbortController and AbortSignal. Source: WHATWG DOM, section 3.
 (host, own) => {
   "use strict";
+  const { Event, DOMException } = globalThis;
   const INTERNAL = Symbol("internal");
   let abort;
 
   class AbortSignal extends EventTarget {
-    #aborted = false; #reason = undefined; #algorithms = null;
+    #aborted = false; #reason = undefined; #algorithms = null; #sources = null; #dependents = null;
     constructor(token) {
       super();
       if (token !== INTERNAL) throw new TypeError("Illegal constructor: an AbortSignal comes from an AbortController");
@@ -30,18 +31,24 @@
       const signal = new AbortSignal(INTERNAL);
       const first = all.find((one) => one.aborted);
       if (first !== undefined) abort(signal, first.reason);
-      else for (const one of all) own.onAbort(one, () => abort(signal, one.reason));
+      // A signal that depends on others is replaced by them, so that the order is that of the first cause.
+      else signal.#sources = new Set(all.flatMap((one) => (one.#sources === null ? [one] : [...one.#sources])));
+      for (const source of signal.#sources ?? []) (source.#dependents ??= new Set()).add(signal);
       return signal;
     }
     static {
       abort = (signal, reason) => {
         if (signal.#aborted) return;
-        signal.#aborted = true;
-        signal.#reason = reason === undefined ? new DOMException("it was aborted", "AbortError") : reason;
-        const algorithms = signal.#algorithms ?? [];
-        signal.#algorithms = null;
-        for (const algorithm of algorithms) algorithm();
-        own.fire(signal, new Event("abort"));
+        const all = [signal];
+        for (const dependent of signal.#dependents ?? []) if (!dependent.#aborted) all.push(dependent);
+        reason = reason === undefined ? new DOMException("it was aborted", "AbortError") : reason;
+        for (const one of all) { one.#aborted = true; one.#reason = reason; }
+        for (const one of all) {
+          const algorithms = one.#algorithms ?? [];
+          one.#algorithms = one.#dependents = null;
+          for (const algorithm of algorithms) algorithm();
+          own.fire(one, new Event("abort"));
+        }
       };
       own.isSignal = (value) => own.isObject(value) && #algorithms in value;
       /** Calls once when the signal aborts; before its listeners hear of it. */

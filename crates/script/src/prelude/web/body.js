@@ -1,6 +1,7 @@
 // Bodies of requests and responses. Source: WHATWG Fetch, sections 2.2.4 and 5.3.
 (host, own) => {
   "use strict";
+  const { FormData, ReadableStream } = globalThis;
 
   /** Parts of a body as they come in from the host; read as a whole or as a stream, whichever is asked for. */
   class Inflow {

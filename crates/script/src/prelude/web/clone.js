@@ -1,6 +1,7 @@
 // structuredClone. Source: WHATWG HTML, section 2.7.
 (host, own) => {
   "use strict";
+  const { DOMException, File } = globalThis;
   const ERRORS = new Set([Error, EvalError, RangeError, ReferenceError, SyntaxError, TypeError, URIError]);
   const UNCLONABLE = [Promise, WeakMap, WeakSet, WeakRef, FinalizationRegistry];
   const refused = (what) => new DOMException(`${what} could not be cloned`, "DataCloneError");

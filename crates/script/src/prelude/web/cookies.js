@@ -3,6 +3,7 @@
 // server under test is often one without TLS that sets Secure cookies all the same.
 (host, own) => {
   "use strict";
+  const { Date } = globalThis;
   const COOKIES_MAX = 200;
   const COOKIE_CHARACTERS_MAX = 4096;
 

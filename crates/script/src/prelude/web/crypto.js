@@ -1,6 +1,7 @@
 // crypto: chance from the seed of the run, digests and HMAC. Source: W3C Web Cryptography. The host computes (crate `ring`).
 (host, own) => {
   "use strict";
+  const { DOMException } = globalThis;
   const RANDOM_BYTES_MAX = 65536;
   const HASHES = ["SHA-1", "SHA-256", "SHA-384", "SHA-512"];
   const INTERNAL = Symbol("internal");

@@ -1,6 +1,7 @@
 // Blob, File and FormData. Sources: W3C File API; WHATWG XHR, section 5; multipart as WHATWG HTML writes it.
 (host, own) => {
   "use strict";
+  const { ReadableStream, Date } = globalThis;
   let bytesIn;
 
   class Blob {

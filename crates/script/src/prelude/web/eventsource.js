@@ -1,6 +1,7 @@
 // EventSource. Source: WHATWG HTML, section 9.2. `headers` in its options is an addition: clients outside browsers set them.
 (host, own) => {
   "use strict";
+  const { DOMException, ErrorEvent, Event, Headers, MessageEvent, TextDecoder, URL } = globalThis;
   const CONNECTING = 0, OPEN = 1, CLOSED = 2;
   const RETRY_MS = 3000;
 

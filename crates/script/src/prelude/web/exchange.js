@@ -4,6 +4,7 @@
 // of its own to the host, so that each is measured.
 (host, own) => {
   "use strict";
+  const { URL } = globalThis;
   const REDIRECTS_MAX = 20;
   const REDIRECTS = new Set([301, 302, 303, 307, 308]);
   /** Headers that describe a body which is no longer sent. */

@@ -4,6 +4,7 @@
 // accepted and mean nothing.
 (host, own) => {
   "use strict";
+  const { AbortController, Headers, URL } = globalThis;
   const UPPER = new Set(["DELETE", "GET", "HEAD", "OPTIONS", "POST", "PUT"]);
   const NO_BODY = new Set([101, 103, 204, 205, 304]);
   const INTERNAL = Symbol("internal");

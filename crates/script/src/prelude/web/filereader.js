@@ -1,6 +1,7 @@
 // FileReader. Source: W3C File API, section 6. The bytes are there already, so reading ends with the turn's microtasks.
 (host, own) => {
   "use strict";
+  const { ProgressEvent, TextDecoder, DOMException, queueMicrotask } = globalThis;
   const EMPTY = 0, LOADING = 1, DONE = 2;
   const BYTES_AT_ONCE = 8190;
 

@@ -3,10 +3,12 @@
 // There is no `window` and no `document`: the global object is a WorkerGlobalScope, and SDKs do what they do in a Web Worker.
 // With a `window` but no document, SignalR takes the realm for React Native and sends its token in headers that no browser
 // sends; without a WorkerGlobalScope, MQTT.js takes it for Node.js.
+// The global object has no `addEventListener`: no event ever comes to it, and engine.io would keep each socket in a list for it.
 // `eval` and `new Function` stay: msgpackr, protobufjs and ajv compile their codecs with them and are several times slower
 // without, and code that is made so reaches the same globals as the script itself, no more.
 (host, own) => {
   "use strict";
+  const { queueMicrotask } = globalThis;
   const LINES_PER_SECOND_MAX = 20;
   const LINE_CHARACTERS_MAX = 2000;
 
@@ -49,5 +51,5 @@
   }
   Object.setPrototypeOf(globalThis, WorkerGlobalScope.prototype);
 
-  own.expose({ WorkerGlobalScope, console, navigator, process, self: globalThis, global: globalThis });
+  own.expose({ WorkerGlobalScope, console, navigator, process, self: globalThis, global: globalThis, reportError: (error) => own.thrown(error) });
 }

@@ -79,7 +79,8 @@
       for (let at = 0; at < even.length; at++) even[at] = bytes[2 * at] | (bytes[2 * at + 1] << 8);
       const text = units(even);
       if (this.#fatal && (isOdd || !text.isWellFormed())) throw new TypeError("decode(): the bytes are not UTF-16");
-      return text.toWellFormed() + (isOdd ? "\ufffd" : "");
+      // A first half and the odd byte after it are one error.
+      return text.toWellFormed() + (isOdd && !/[\ud800-\udbff]$/.test(text) ? "\ufffd" : "");
     }
   }
   const units = (all) => {

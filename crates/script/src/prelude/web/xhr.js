@@ -2,6 +2,7 @@
 // requests, documents, progress of what is sent.
 (host, own) => {
   "use strict";
+  const { DOMException, Event, Headers, ProgressEvent } = globalThis;
   const UNSENT = 0, OPENED = 1, HEADERS_RECEIVED = 2, LOADING = 3, DONE = 4;
   const TYPES = ["", "text", "json", "arraybuffer", "blob"];
   const EVENTS = ["loadstart", "progress", "abort", "error", "load", "timeout", "loadend"];
