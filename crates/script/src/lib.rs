@@ -6,11 +6,15 @@
 //! All bots of a worker share one QuickJS runtime and one realm: the code is there once, and a bot costs what it keeps.
 
 mod bundle;
+mod command;
 mod position;
+mod rows;
 mod runtime;
 
 pub use bundle::{Bundle, ENDINGS, Module, ModuleKind, Names, ReadFile, ScriptMistake, Stripped, bundle};
-pub use runtime::{Command, Data, Key, Loaded, Play, Script, load};
+pub use command::{Command, Data, Frames, Key};
+pub use rows::{How, Rows};
+pub use runtime::{Loaded, Play, Script, load};
 
 /// What `stepladder new` writes: name of the file, and its text. The first is the bot and takes the name that its user chose.
 pub const TEMPLATES: [(&str, &str); 3] = [

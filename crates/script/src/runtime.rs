@@ -6,20 +6,25 @@
 
 mod host;
 mod modules;
+mod web;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use rquickjs::function::Args;
+use rquickjs::function::IntoArgs;
 use rquickjs::loader::Loader as _;
 use rquickjs::{
-    CatchResultExt as _, Context, Ctx, Error, Function, Object, Persistent, Runtime, TypedArray, Value,
+    ArrayBuffer, CatchResultExt as _, Context, Ctx, Error, Function, IntoJs, Object, Persistent, Runtime,
+    TypedArray, Value,
 };
 
 use crate::bundle::{Bundle, ScriptMistake};
+use crate::command::Command;
 use crate::position;
+use crate::rows::Rows;
 use host::Host;
 use modules::Modules;
 
@@ -31,97 +36,38 @@ const MEMORY_BYTES_MAX: usize = 2 << 30;
 const STACK_BYTES_MAX: usize = 512 << 10;
 /// Garbage that is no circle goes at once; circles are looked for when so much has been allocated since.
 const GC_THRESHOLD_BYTES: usize = 64 << 20;
-const PRELUDE: &str = include_str!("prelude/prelude.js");
-const PRELUDE_NAME: &str = "stepladder:prelude";
 
-/// What a script asks of the engine.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Command {
-    /// connect; `url` is whole
-    Open {
-        /// the bot's own number for it
-        socket: u32,
-        /// `ws://host:port/path`
-        url: String,
-        /// offered, in their order
-        protocols: Vec<String>,
-        /// further headers of the handshake
-        headers: Vec<(String, String)>,
-    },
-    /// send a message
-    Send {
-        /// on which connection
-        socket: u32,
-        /// text or bytes
-        data: Data,
-        /// the instant of the turn in which it was sent
-        planned_ns: u64,
-    },
-    /// close a connection
-    Close {
-        /// which
-        socket: u32,
-    },
-    /// a turn at an instant, ns since the start of the trial
-    Timer {
-        /// comes back with the turn
-        id: u32,
-        /// may lie in the past
-        at_ns: u64,
-    },
-    /// what is sent until `Asked` owes a reply
-    Ask {
-        /// index into the names of operations
-        operation: usize,
-        /// tells replies apart
-        key: Key,
-        /// the instant of the turn in which it was asked
-        planned_ns: u64,
-    },
-    /// the end of it
-    Asked,
-    /// a reply has come
-    Answered {
-        /// index into the names of operations
-        operation: usize,
-        /// of the question
-        key: Key,
-    },
-    /// the bot is in
-    Ready,
-    /// a tick of the server's loop arrived
-    Tick,
-    /// a check that did not hold; index into the names of checks
-    CheckFailed(usize),
-    /// `bot.fail`, with its words
-    Failed(String),
-    /// adds to a counter by its index
-    Count(usize, u64),
-    /// the script threw, with the place in its text
-    Threw(String),
-    /// the bot's function has returned
-    Ended,
-    /// what the script printed: level and text
-    Log(&'static str, String),
+macro_rules! prelude {
+    ($($name:literal),* $(,)?) => {
+        [$((concat!("stepladder:", $name), include_str!(concat!("prelude/", $name, ".js")))),*]
+    };
 }
-
-/// A message.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Data {
-    /// UTF-8
-    Text(String),
-    /// anything
-    Binary(Vec<u8>),
-}
-
-/// What tells replies apart.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Key {
-    /// a whole number
-    Number(i64),
-    /// anything else, as text
-    Text(Box<str>),
-}
+/// The Web's interfaces and `bot` in JavaScript, in the order in which they are evaluated: each may use those before it.
+const PRELUDE: [(&str, &str); 23] = prelude![
+    "core/shared",
+    "core/events",
+    "web/abort",
+    "core/timers",
+    "web/text",
+    "web/url",
+    "web/headers",
+    "web/streams",
+    "web/data",
+    "web/filereader",
+    "web/clone",
+    "web/crypto",
+    "web/cookies",
+    "web/exchange",
+    "web/body",
+    "web/fetch",
+    "web/eventsource",
+    "web/xhr",
+    "web/globals",
+    "core/sockets",
+    "core/group",
+    "core/bot",
+    "core/turns",
+];
 
 /// A script that was read and can be played.
 #[derive(Clone, Debug)]
@@ -143,6 +89,8 @@ pub struct Play {
     pub seed: u64,
     /// the zero of the engine's clock, ms since 1970
     pub epoch_ms: f64,
+    /// files of `bot.row`, by the name that the script writes
+    pub rows: BTreeMap<String, Arc<Rows>>,
 }
 
 /// Reads a script as far as it goes without bots: it must export a function, and its options must be plain data.
@@ -168,12 +116,55 @@ pub struct Script {
 struct Calls {
     main: Persistent<Function<'static>>,
     namespace: Persistent<Object<'static>>,
-    start: Persistent<Function<'static>>,
-    timer: Persistent<Function<'static>>,
-    opened: Persistent<Function<'static>>,
-    message: Persistent<Function<'static>>,
-    closed: Persistent<Function<'static>>,
-    forget: Persistent<Function<'static>>,
+    turns: [Persistent<Function<'static>>; Turn::NAMES.len()],
+}
+
+/// What begins a turn; each is a function of the prelude.
+#[derive(Clone, Copy)]
+enum Turn {
+    Start,
+    Timer,
+    Opened,
+    Message,
+    Closed,
+    Responded,
+    BodyPart,
+    BodyEnd,
+    RequestFailed,
+    Forget,
+}
+
+impl Turn {
+    const NAMES: [&str; 10] = [
+        "start",
+        "timer",
+        "opened",
+        "message",
+        "closed",
+        "responded",
+        "bodyPart",
+        "bodyEnd",
+        "requestFailed",
+        "forget",
+    ];
+}
+
+/// Bytes as a turn gets them: a copy that the script may keep.
+struct Buffer<'a>(&'a [u8]);
+
+impl<'js> IntoJs<'js> for Buffer<'_> {
+    fn into_js(self, ctx: &Ctx<'js>) -> rquickjs::Result<Value<'js>> {
+        Ok(ArrayBuffer::new_copy(ctx.clone(), self.0)?.into_value())
+    }
+}
+
+/// Bytes of a body.
+struct Bytes<'a>(&'a [u8]);
+
+impl<'js> IntoJs<'js> for Bytes<'_> {
+    fn into_js(self, ctx: &Ctx<'js>) -> rquickjs::Result<Value<'js>> {
+        Ok(TypedArray::<u8>::new_copy(ctx.clone(), self.0)?.into_value())
+    }
 }
 
 /// A promise that was rejected while nobody waited for it.
@@ -228,17 +219,25 @@ impl Script {
     }
 
     fn prepare(ctx: &Ctx<'_>, host: &Rc<Host>, bundle: &Bundle, entry: &str) -> Result<Calls, Fault> {
-        let functions = host::functions(ctx, host)?;
-        let mut options = rquickjs::context::EvalOptions::default();
-        options.filename = Some(PRELUDE_NAME.to_owned());
-        let prelude: Function<'_> = ctx.eval_with_options(format!("({PRELUDE})"), options)?;
-        let ours: Object<'_> = prelude.call((functions,))?;
-        modules::install(ctx, &host.bundle)?;
         let words = |error: rquickjs::CaughtError<'_>| {
             let (words, stack) = host::words_of_caught(&error);
             let place = position::of_stack(&stack, bundle);
             Fault::Words(place.map_or(words.clone(), |place| format!("{words}\n    at {place}")))
         };
+        let functions = host::functions(ctx, host)?;
+        web::functions(ctx, host, &functions)?;
+        // What the files of the prelude share. Scripts reach neither of the two.
+        let own = Object::new(ctx.clone())?;
+        own.set_prototype(None)?;
+        for (name, text) in PRELUDE {
+            let mut options = rquickjs::context::EvalOptions::default();
+            options.filename = Some(name.to_owned());
+            let file: Function<'_> =
+                ctx.eval_with_options(format!("({text})"), options).catch(ctx).map_err(words)?;
+            file.call::<_, ()>((functions.clone(), own.clone())).catch(ctx).map_err(words)?;
+        }
+        let ours: Object<'_> = own.get("turns")?;
+        modules::install(ctx, &host.bundle)?;
         let declared = Modules(host.bundle.clone()).load(ctx, entry, None).catch(ctx).map_err(words)?;
         let (module, promise) = declared.eval().catch(ctx).map_err(words)?;
         promise.finish::<()>().catch(ctx).map_err(|error| match error {
@@ -256,18 +255,14 @@ impl Script {
                     .to_owned(),
             ));
         };
-        let call = |name: &str| -> Result<Persistent<Function<'static>>, Fault> {
-            Ok(Persistent::save(ctx, ours.get::<_, Function<'_>>(name)?))
-        };
+        let mut turns = Vec::with_capacity(Turn::NAMES.len());
+        for name in Turn::NAMES {
+            turns.push(Persistent::save(ctx, ours.get::<_, Function<'_>>(name)?));
+        }
         Ok(Calls {
             main: Persistent::save(ctx, main),
-            start: call("start")?,
-            timer: call("timer")?,
-            opened: call("opened")?,
-            message: call("message")?,
-            closed: call("closed")?,
-            forget: call("forget")?,
             namespace: Persistent::save(ctx, namespace),
+            turns: turns.try_into().map_err(|_| Fault::Words("a turn has no function".to_owned()))?,
         })
     }
 
@@ -294,59 +289,74 @@ impl Script {
 
     /// A bot's turn begins with its function. `id`: unique over all workers.
     pub fn start(&mut self, bot: u32, id: u64, now_ns: u64) {
-        self.turn(bot, now_ns, now_ns, |script, ctx| {
+        self.turn(bot, now_ns, |script, ctx| {
             let host = &script.host;
-            let mut args = Args::new(ctx.clone(), 5);
-            args.push_arg(bot)?;
-            args.push_arg(id as f64)?;
-            args.push_arg(host.target())?;
-            args.push_arg(host.env(ctx)?)?;
-            args.push_arg(script.calls.main.clone().restore(ctx)?)?;
-            script.calls.start.clone().restore(ctx)?.call_arg::<()>(args)
+            let main = script.calls.main.clone().restore(ctx)?;
+            let args = (bot, now_ns as f64, id as f64, host.target(), host.env(ctx)?, main);
+            script.function(Turn::Start, ctx)?.call(args)
         });
     }
 
     /// A timer of a bot has come: `planned_ns` is the instant that was asked for.
     pub fn timer(&mut self, bot: u32, id: u32, planned_ns: u64, now_ns: u64) {
-        self.turn(bot, planned_ns, now_ns, |script, ctx| {
-            script.calls.timer.clone().restore(ctx)?.call::<_, ()>((bot, id))
+        self.turn(bot, planned_ns, |script, ctx| {
+            script.function(Turn::Timer, ctx)?.call((bot, now_ns as f64, id))
         });
     }
 
     /// A connection stands; `protocol`: the one that the server chose, or empty.
     pub fn opened(&mut self, bot: u32, socket: u32, protocol: &str, now_ns: u64) {
-        self.turn(bot, now_ns, now_ns, |script, ctx| {
-            script.calls.opened.clone().restore(ctx)?.call::<_, ()>((bot, socket, protocol))
-        });
+        self.event(bot, now_ns, Turn::Opened, (bot, now_ns as f64, socket, protocol));
     }
 
     /// A message of text; not UTF-8 is refused by the driver before.
     pub fn text(&mut self, bot: u32, socket: u32, text: &str, now_ns: u64) {
-        self.turn(bot, now_ns, now_ns, |script, ctx| {
-            script.calls.message.clone().restore(ctx)?.call::<_, ()>((bot, socket, text))
-        });
+        self.event(bot, now_ns, Turn::Message, (bot, now_ns as f64, socket, text));
     }
 
     /// A message of bytes.
     pub fn bytes(&mut self, bot: u32, socket: u32, bytes: &[u8], now_ns: u64) {
-        self.turn(bot, now_ns, now_ns, |script, ctx| {
-            let bytes = TypedArray::<u8>::new_copy(ctx.clone(), bytes)?;
-            script.calls.message.clone().restore(ctx)?.call::<_, ()>((bot, socket, bytes))
-        });
+        self.event(bot, now_ns, Turn::Message, (bot, now_ns as f64, socket, Buffer(bytes)));
     }
 
     /// A connection has ended, or never stood.
     pub fn closed(&mut self, bot: u32, socket: u32, code: u16, reason: &str, is_clean: bool, now_ns: u64) {
-        self.turn(bot, now_ns, now_ns, |script, ctx| {
-            script.calls.closed.clone().restore(ctx)?.call::<_, ()>((bot, socket, code, reason, is_clean))
-        });
+        self.event(bot, now_ns, Turn::Closed, (bot, now_ns as f64, socket, code, reason, is_clean));
+    }
+
+    /// The head of a response has come; its body follows in parts, and `body_end` also where it has none.
+    pub fn responded(
+        &mut self,
+        bot: u32,
+        request: u32,
+        status: u16,
+        status_text: &str,
+        headers: &[(String, String)],
+        now_ns: u64,
+    ) {
+        let flat: Vec<&str> =
+            headers.iter().flat_map(|(name, value)| [name.as_str(), value.as_str()]).collect();
+        self.event(bot, now_ns, Turn::Responded, (bot, now_ns as f64, request, status, status_text, flat));
+    }
+
+    /// A part of the body of a response.
+    pub fn body_part(&mut self, bot: u32, request: u32, part: &[u8], now_ns: u64) {
+        self.event(bot, now_ns, Turn::BodyPart, (bot, now_ns as f64, request, Bytes(part)));
+    }
+
+    /// A response is complete.
+    pub fn body_end(&mut self, bot: u32, request: u32, now_ns: u64) {
+        self.event(bot, now_ns, Turn::BodyEnd, (bot, now_ns as f64, request));
+    }
+
+    /// A request has no response, or not a whole one. `why`: the words of the error that the script gets.
+    pub fn request_failed(&mut self, bot: u32, request: u32, why: &str, now_ns: u64) {
+        self.event(bot, now_ns, Turn::RequestFailed, (bot, now_ns as f64, request, why));
     }
 
     /// A bot does nothing more.
     pub fn forget(&mut self, bot: u32, now_ns: u64) {
-        self.turn(bot, now_ns, now_ns, |script, ctx| {
-            script.calls.forget.clone().restore(ctx)?.call::<_, ()>((bot,))
-        });
+        self.event(bot, now_ns, Turn::Forget, (bot, now_ns as f64));
     }
 
     /// What was asked for since the last call, bot by bot, in its order. `buffer` is emptied first and swapped in.
@@ -355,14 +365,21 @@ impl Script {
         self.host.swap(buffer);
     }
 
+    fn function<'js>(&self, turn: Turn, ctx: &Ctx<'js>) -> rquickjs::Result<Function<'js>> {
+        self.calls.turns[turn as usize].clone().restore(ctx)
+    }
+
+    fn event(&mut self, bot: u32, now_ns: u64, turn: Turn, args: impl for<'js> IntoArgs<'js>) {
+        self.turn(bot, now_ns, |script, ctx| script.function(turn, ctx)?.call(args));
+    }
+
     fn turn(
         &mut self,
         bot: u32,
         planned_ns: u64,
-        now_ns: u64,
         call: impl FnOnce(&Script, &Ctx<'_>) -> rquickjs::Result<()>,
     ) {
-        self.host.begin(bot, planned_ns, now_ns);
+        self.host.begin(bot, planned_ns);
         *self.deadline.borrow_mut() = Some(Instant::now() + TURN_CPU);
         let failed = self.context.with(|ctx| {
             let called = call(self, &ctx).catch(&ctx).err().map(|error| host::words_of_caught(&error));

@@ -3,13 +3,16 @@
 use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use hashbrown::HashMap;
 use rquickjs::{CaughtError, Ctx, Exception, Function, Object, TypedArray, Value};
 
-use super::{Command, Data, Key, Play};
+use super::Play;
 use crate::bundle::Bundle;
+use crate::command::{Command, Data, Frames, Key};
 use crate::position;
+use crate::rows::{How, Rows};
 
 type Indices = HashMap<String, usize, foldhash::fast::RandomState>;
 
@@ -22,7 +25,6 @@ pub(super) struct Host {
     commands: RefCell<Vec<(u32, Command)>>,
     bot: Cell<u32>,
     planned_ns: Cell<u64>,
-    now_ns: Cell<u64>,
     random: RefCell<fastrand::Rng>,
     target: String,
     env: BTreeMap<String, String>,
@@ -30,6 +32,8 @@ pub(super) struct Host {
     operations: Indices,
     checks: Indices,
     counters: Indices,
+    seed: u64,
+    rows: BTreeMap<String, Arc<Rows>>,
 }
 
 fn indices(names: &[String]) -> Indices {
@@ -43,7 +47,6 @@ impl Host {
             commands: RefCell::new(Vec::new()),
             bot: Cell::new(0),
             planned_ns: Cell::new(0),
-            now_ns: Cell::new(0),
             random: RefCell::new(fastrand::Rng::with_seed(play.seed)),
             target: play.target.clone(),
             env: play.env.clone(),
@@ -51,14 +54,15 @@ impl Host {
             operations: indices(&names.operations),
             checks: indices(&names.checks),
             counters: indices(&names.counters),
+            seed: play.seed,
+            rows: play.rows.clone(),
             bundle: bundle.clone(),
         }
     }
 
-    pub(super) fn begin(&self, bot: u32, planned_ns: u64, now_ns: u64) {
+    pub(super) fn begin(&self, bot: u32, planned_ns: u64) {
         self.bot.set(bot);
         self.planned_ns.set(planned_ns);
-        self.now_ns.set(now_ns);
     }
 
     pub(super) fn set_epoch_ms(&self, epoch_ms: f64) {
@@ -67,6 +71,10 @@ impl Host {
 
     pub(super) fn push(&self, command: Command) {
         self.commands.borrow_mut().push((self.bot.get(), command));
+    }
+
+    fn push_of(&self, bot: u32, command: Command) {
+        self.commands.borrow_mut().push((bot, command));
     }
 
     pub(super) fn swap(&self, buffer: &mut Vec<(u32, Command)>) {
@@ -85,6 +93,37 @@ impl Host {
         Ok(env)
     }
 
+    pub(super) fn planned_ns(&self) -> u64 {
+        self.planned_ns.get()
+    }
+
+    pub(super) fn random_bytes(&self, count: usize) -> Vec<u8> {
+        let mut bytes = vec![0; count];
+        self.random.borrow_mut().fill(&mut bytes);
+        bytes
+    }
+
+    /// In [0, 1), from the seed and these numbers alone.
+    fn chance(&self, bot: u64, series: u64, count: u64) -> f64 {
+        let mixed = [bot, series, count].into_iter().fold(self.seed, |sum, part| mixed(sum ^ mixed(part)));
+        (mixed >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// A bot's row of a file, as the text of a JSON object.
+    fn row(&self, file: &str, how: &str, bot: u64) -> Result<&str, String> {
+        let how: How = how.parse()?;
+        let Some(rows) = self.rows.get(file) else {
+            return Err(format!(
+                "bot.row: {file} was not read before the run; write its name as a string literal, so that it is"
+            ));
+        };
+        let name = file.bytes().fold(0, |sum, byte| mixed(sum ^ u64::from(byte)));
+        rows.of(bot, how, self.chance(bot, name, 0)).ok_or_else(|| {
+            let count = rows.count();
+            format!("bot.row: {file} has {count} rows and none for bot {bot}; add rows, or write \"wrap\" or \"shared\"")
+        })
+    }
+
     fn index(&self, ctx: &Ctx<'_>, all: &Indices, what: &str, name: &str) -> rquickjs::Result<usize> {
         all.get(name).copied().ok_or_else(|| {
             let words = format!(
@@ -94,6 +133,14 @@ impl Host {
             Exception::throw_type(ctx, &words)
         })
     }
+}
+
+/// Spreads the bits of a number. Source: S. Vigna, splitmix64.
+fn mixed(number: u64) -> u64 {
+    let mut mixed = number.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    mixed ^ (mixed >> 31)
 }
 
 fn key_of(value: &Value<'_>) -> Key {
@@ -122,7 +169,7 @@ fn data_of<'js>(ctx: &Ctx<'js>, data: &Value<'js>) -> rquickjs::Result<Data> {
     Err(Exception::throw_type(ctx, "send() takes a string, an ArrayBuffer or a view of one"))
 }
 
-fn copied(bytes: &TypedArray<'_, u8>) -> Vec<u8> {
+pub(super) fn copied(bytes: &TypedArray<'_, u8>) -> Vec<u8> {
     // SAFETY: no JavaScript runs before the slice has been copied. Detached: no bytes.
     unsafe { bytes.as_bytes() }.map(<[u8]>::to_vec).unwrap_or_default()
 }
@@ -166,12 +213,17 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
             all.set($name, Function::new(ctx.clone(), move |$($argument: $kind),*| $body)?)?;
         }};
     }
-    function!("now", |host| host.now_ns.get() as f64);
     function!("epochMs", |host| host.epoch_ms.get());
     function!("random", |host| host.random.borrow_mut().f64());
+    function!("chance", |host, bot: f64, series: f64, count: f64| {
+        host.chance(bot as u64, series as u64, count as u64)
+    });
     function!("timer", |host, id: u32, at_ns: f64| host.push(Command::Timer { id, at_ns: at_ns as u64 }));
+    function!("timerOf", |host, bot: u32, id: u32, at_ns: f64| {
+        host.push_of(bot, Command::Timer { id, at_ns: at_ns as u64 });
+    });
     function!("ready", |host| host.push(Command::Ready));
-    function!("tick", |host| host.push(Command::Tick));
+    function!("tick", |host, time_ms: Option<f64>| host.push(Command::Tick { time_ms }));
     function!("ended", |host| host.push(Command::Ended));
     function!("asked", |host| host.push(Command::Asked));
     function!("fail", |host, why: String| host.push(Command::Failed(why)));
@@ -210,49 +262,68 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
         host.push(Command::Count(counter, more.max(0.0) as u64));
         Ok(())
     });
-    function!("websocketUrl", |_host,
-                               ctx: Ctx<'js>,
-                               url: String,
-                               target: String|
-     -> rquickjs::Result<String> {
-        whole_url(&url, &target).ok_or_else(|| {
-            let words = format!("\"{url}\" is no address of a WebSocket; write a path such as \"/play\", or ws://HOST:PORT/PATH");
-            Exception::throw_syntax(&ctx, &words)
-        })
-    });
-    function!("open", |host, socket: u32, url: String, protocols: Vec<String>, headers: Vec<String>| {
-        let headers = headers.chunks_exact(2).map(|pair| (pair[0].clone(), pair[1].clone())).collect();
-        host.push(Command::Open { socket, url, protocols, headers });
-    });
-    function!("send", |host, ctx: Ctx<'js>, socket: u32, data: Value<'js>| -> rquickjs::Result<()> {
-        let data = data_of(&ctx, &data)?;
-        host.push(Command::Send { socket, data, planned_ns: host.planned_ns.get() });
+    function!("measureBegin", |host, ctx: Ctx<'js>, name: String, key: u32| -> rquickjs::Result<()> {
+        let operation = host.index(&ctx, &host.operations, "operation", &name)?;
+        host.push(Command::MeasureBegin { operation, key, planned_ns: host.planned_ns() });
         Ok(())
     });
-    function!("close", |host, socket: u32| host.push(Command::Close { socket }));
-    function!("encode", |_host, ctx: Ctx<'js>, text: String| -> rquickjs::Result<TypedArray<'js, u8>> {
-        TypedArray::new(ctx, text.into_bytes())
+    function!("measureEnd", |host, key: u32, ok: bool| host.push(Command::MeasureEnd { key, ok }));
+    function!("record", |host, name: String, value: f64| host.push(Command::Record { name, value }));
+    function!("join", |host, room: String| host.push(Command::Join { room }));
+    function!("leave", |host, room: String| host.push(Command::Leave { room }));
+    function!("sent", |host, room: String, seq: f64| {
+        host.push(Command::Sent { room, seq: seq as u64, planned_ns: host.planned_ns() });
     });
-    function!("decode", |_host, bytes: TypedArray<'js, u8>| -> String {
-        String::from_utf8_lossy(&copied(&bytes)).into_owned()
+    function!("received", |host, room: String, from: f64, seq: f64| {
+        host.push(Command::Received { room, from: from as u64, seq: seq as u64 });
+    });
+    function!("row", |host,
+                      ctx: Ctx<'js>,
+                      file: String,
+                      how: String,
+                      bot: f64|
+     -> rquickjs::Result<Value<'js>> {
+        match host.row(&file, &how, bot as u64) {
+            Ok(row) => ctx.json_parse(row),
+            Err(words) => Err(Exception::throw_type(&ctx, &words)),
+        }
+    });
+    function!("open", |host, socket: u32, url: String, protocols: Vec<String>, headers: Vec<String>| {
+        host.push(Command::Open { socket, url, protocols, headers: pairs(headers) });
+    });
+    function!("openTcp", |host,
+                          ctx: Ctx<'js>,
+                          socket: u32,
+                          name: Option<String>,
+                          port: Option<u16>,
+                          frames: String|
+     -> rquickjs::Result<()> {
+        let frames = Frames::named(&frames).ok_or_else(|| Exception::throw_type(&ctx, "no such frames"))?;
+        host.push(Command::OpenTcp { socket, host: name, port, frames });
+        Ok(())
+    });
+    function!("openUdp", |host, socket: u32, name: Option<String>, port: Option<u16>| {
+        host.push(Command::OpenUdp { socket, host: name, port });
+    });
+    function!("isFrames", |_host, name: String| Frames::named(&name).is_some());
+    function!("framesList", |_host| Frames::NAMES.map(|(name, _)| name).join(", "));
+    function!("send", |host, ctx: Ctx<'js>, socket: u32, data: Value<'js>| -> rquickjs::Result<()> {
+        let data = data_of(&ctx, &data)?;
+        host.push(Command::Send { socket, data, planned_ns: host.planned_ns() });
+        Ok(())
+    });
+    function!("close", |host, socket: u32, code: Option<u16>, reason: String| {
+        host.push(Command::Close { socket, code, reason });
     });
     Ok(all)
 }
 
-/// An address as `new WebSocket` takes it, whole: a path is one of the target's server.
-fn whole_url(url: &str, target: &str) -> Option<String> {
-    let (scheme, rest) = target.split_once("://")?;
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
-    if url.is_empty() {
-        return Some(target.to_owned());
+/// Name, value, name, value as pairs.
+pub(super) fn pairs(flat: Vec<String>) -> Vec<(String, String)> {
+    let mut flat = flat.into_iter();
+    let mut pairs = Vec::with_capacity(flat.len() / 2);
+    while let (Some(name), Some(value)) = (flat.next(), flat.next()) {
+        pairs.push((name, value));
     }
-    if let Some(path) = url.strip_prefix('/') {
-        return Some(format!("{scheme}://{authority}/{path}"));
-    }
-    if url.starts_with('?') {
-        let path = rest[authority.len()..].split(['?', '#']).next().unwrap_or_default();
-        return Some(format!("{scheme}://{authority}{}{url}", if path.is_empty() { "/" } else { path }));
-    }
-    let is_whole = url.starts_with("ws://") || url.starts_with("wss://");
-    is_whole.then(|| url.to_owned())
+    pairs
 }

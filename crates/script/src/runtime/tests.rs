@@ -2,6 +2,11 @@ use std::path::Path;
 
 use super::*;
 use crate::bundle::bundle;
+use crate::command::{Data, Key};
+
+mod bot;
+mod requests;
+mod web;
 
 fn played(text: &str) -> Script {
     let owned = text.to_owned();
@@ -75,7 +80,7 @@ fn a_client_logs_in_moves_and_hears_its_answers() {
     script.text(3, 1, "{\"type\":\"ack\",\"seq\":0}", 2_000_000);
     assert_eq!(commands(&mut script), [Command::Answered { operation: 0, key: Key::Number(0) }]);
     script.text(3, 1, "{\"type\":\"snapshot\"}", 3_000_000);
-    assert_eq!(commands(&mut script), [Command::Tick]);
+    assert_eq!(commands(&mut script), [Command::Tick { time_ms: None }]);
 }
 
 #[test]
