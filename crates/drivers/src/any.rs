@@ -51,10 +51,9 @@ impl Protocol {
     /// The longest message that can be sent, bytes; a longer one is refused.
     pub fn message_bytes_max(self) -> usize {
         match self {
-            Protocol::WebSocket => websocket::MESSAGE_BYTES_MAX,
             Protocol::Tcp(frames) => frames.message_bytes_max(),
             Protocol::Udp => udp::DATAGRAM_BYTES_MAX,
-            Protocol::Http(_) => usize::MAX,
+            Protocol::WebSocket | Protocol::Http(_) => usize::MAX,
         }
     }
 
