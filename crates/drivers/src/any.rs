@@ -51,10 +51,9 @@ impl Protocol {
     /// The longest message that can be sent, bytes; a longer one is refused.
     pub fn message_bytes_max(self) -> usize {
         match self {
-            Protocol::WebSocket => websocket::MESSAGE_BYTES_MAX,
             Protocol::Tcp(frames) => frames.message_bytes_max(),
             Protocol::Udp => udp::DATAGRAM_BYTES_MAX,
-            Protocol::Http(_) => usize::MAX,
+            Protocol::WebSocket | Protocol::Http(_) => usize::MAX,
         }
     }
 
@@ -145,22 +144,12 @@ impl Driver for Any {
         }))
     }
 
+    #[inline]
     fn send(&mut self, what: Send<'_>) -> Result<(), Refused> {
         match (&mut self.0, what) {
             (Kind::WebSocket(socket), Send::Text(text)) => socket.send(Message::Text(text)),
             (Kind::WebSocket(socket), Send::Binary(bytes)) => socket.send(Message::Binary(bytes)),
-            (Kind::Tcp(socket), Send::Text(bytes) | Send::Binary(bytes)) => socket.send(bytes),
-            (Kind::Udp(socket), Send::Text(bytes) | Send::Binary(bytes)) => socket.send(bytes),
-            (Kind::Http1(socket), Send::Request(fetch)) => socket.send(fetch),
-            (Kind::Http2(socket), Send::Request(fetch)) => socket.send(fetch),
-            (Kind::Http2(socket), Send::Cancel(tag)) => {
-                if socket.cancel(tag) {
-                    Ok(())
-                } else {
-                    Err(Refused(0))
-                }
-            }
-            _ => Err(Refused(0)),
+            (kind, what) => kind.send(what),
         }
     }
 
@@ -184,23 +173,13 @@ impl Driver for Any {
         }
     }
 
+    #[inline]
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
-        Some(match &mut self.0 {
-            Kind::WebSocket(socket) => socket.next(buffer)?.map(|message| match message {
-                websocket::Received::Text(text) => Received::Text(text),
-                websocket::Received::Binary(bytes) => Received::Binary(bytes),
-            }),
-            Kind::Tcp(socket) => {
-                let may_be_text = socket.frames() == Frames::Lines;
-                socket.next(buffer)?.map(|bytes| match bytes {
-                    line if may_be_text && std::str::from_utf8(line).is_ok() => Received::Text(line),
-                    bytes => Received::Binary(bytes),
-                })
-            }
-            Kind::Udp(socket) => socket.next(buffer)?.map(Received::Binary),
-            Kind::Http1(socket) => socket.next(buffer)?.map(Received::Http),
-            Kind::Http2(socket) => socket.next(buffer)?.map(Received::Http),
-        })
+        let Kind::WebSocket(socket) = &mut self.0 else { return self.0.next(buffer) };
+        Some(socket.next(buffer)?.map(|message| match message {
+            websocket::Received::Text(text) => Received::Text(text),
+            websocket::Received::Binary(bytes) => Received::Binary(bytes),
+        }))
     }
 
     fn close(&mut self) {
@@ -231,6 +210,44 @@ impl Driver for Any {
             Kind::Http1(socket) => socket.tls_ns(),
             Kind::Http2(socket) => socket.tls_ns(),
         }
+    }
+}
+
+/// What is no WebSocket, kept out of the way of what is.
+impl Kind {
+    #[inline(never)]
+    fn send(&mut self, what: Send<'_>) -> Result<(), Refused> {
+        match (self, what) {
+            (Kind::Tcp(socket), Send::Text(bytes) | Send::Binary(bytes)) => socket.send(bytes),
+            (Kind::Udp(socket), Send::Text(bytes) | Send::Binary(bytes)) => socket.send(bytes),
+            (Kind::Http1(socket), Send::Request(fetch)) => socket.send(fetch),
+            (Kind::Http2(socket), Send::Request(fetch)) => socket.send(fetch),
+            (Kind::Http2(socket), Send::Cancel(tag)) => {
+                if socket.cancel(tag) {
+                    Ok(())
+                } else {
+                    Err(Refused(0))
+                }
+            }
+            _ => Err(Refused(0)),
+        }
+    }
+
+    #[inline(never)]
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
+        Some(match self {
+            Kind::WebSocket(_) => return None,
+            Kind::Tcp(socket) => {
+                let may_be_text = socket.frames() == Frames::Lines;
+                socket.next(buffer)?.map(|bytes| match bytes {
+                    line if may_be_text && std::str::from_utf8(line).is_ok() => Received::Text(line),
+                    bytes => Received::Binary(bytes),
+                })
+            }
+            Kind::Udp(socket) => socket.next(buffer)?.map(Received::Binary),
+            Kind::Http1(socket) => socket.next(buffer)?.map(Received::Http),
+            Kind::Http2(socket) => socket.next(buffer)?.map(Received::Http),
+        })
     }
 }
 

@@ -2,4 +2,5 @@
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
 
+mod any;
 mod panics;

@@ -109,11 +109,14 @@ fn heard(frames: &[Vec<u8>], step: usize) -> (Vec<String>, Option<End>) {
     (words, pieces.end())
 }
 
+/// What a server says, its frames, and all that is told of them.
+type Row<'a> = (&'a str, &'a [Vec<u8>], &'a [&'a str]);
+
 #[test]
 fn what_a_server_says_is_told_of_each_answer_by_itself() {
     // "x-a: b" and "x-a: c", literals that are not indexed.
     let lines = [b"\x88\0\x03x-a\x01b".as_slice(), b"\0\x03x-a\x01c"].concat();
-    let rows: [(&str, &[Vec<u8>], &[&str]); 11] = [
+    let rows: [Row<'_>; 11] = [
         (
             "two answers at once",
             &[
