@@ -42,14 +42,14 @@ fn kind_of(bots: &plan::BotSettings, scheme: Scheme) -> io::Result<Kind> {
         (plan::BotSettings::Echo(_), _) => match scheme.transport() {
             Transport::WebSocket => kind::<Echo>(),
             Transport::Tcp => kind::<Echo<Tcp<tcp::Lines>, crate::echo::Lines>>(),
-            Transport::Http | Transport::Redis | Transport::Hazelcast => {
+            Transport::Http | Transport::Redis | Transport::Hazelcast | Transport::Udp => {
                 return Err(io::Error::other(format!("no echo clients speak {} yet", scheme.name())));
             }
         },
         (plan::BotSettings::Grid(_), _) => match scheme.transport() {
             Transport::Redis => kind::<Operations<Redis>>(),
             Transport::Hazelcast => kind::<Operations<Hazelcast>>(),
-            Transport::WebSocket | Transport::Http | Transport::Tcp => {
+            Transport::WebSocket | Transport::Http | Transport::Tcp | Transport::Udp => {
                 return Err(io::Error::other(format!("{} is no protocol of a data grid", scheme.name())));
             }
         },
@@ -69,10 +69,7 @@ fn kind_of(bots: &plan::BotSettings, scheme: Scheme) -> io::Result<Kind> {
             ProtobufOver::WebSocket(_) => kind::<Requests<Messages, Calls<Messages>>>(),
             ProtobufOver::Grpc => kind::<Requests<Grpc, Calls<Grpc>>>(),
         },
-        (plan::BotSettings::Script(_), _) => match scheme.transport() {
-            Transport::WebSocket => kind::<Scripts>(),
-            other => return Err(io::Error::other(format!("scripts do not speak {other:?} yet"))),
-        },
+        (plan::BotSettings::Script(_), _) => kind::<Scripts>(),
         (plan::BotSettings::Http(http), _) => match http.version {
             HttpVersion::One => kind::<Requests<Http1>>(),
             HttpVersion::Two => kind::<Requests<Http2>>(),

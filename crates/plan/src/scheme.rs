@@ -44,6 +44,8 @@ pub enum Transport {
     Redis,
     /// Hazelcast's Open Binary Client Protocol 2 over TCP
     Hazelcast,
+    /// datagrams, which only scripts send
+    Udp,
 }
 
 /// What may stand in a URL behind host and port.
@@ -66,7 +68,7 @@ impl Transport {
             Transport::WebSocket => "websocket",
             Transport::Http => "http",
             // Lines are echoed byte for byte, which costs a server of operations at least as much.
-            Transport::Tcp | Transport::Redis | Transport::Hazelcast => "lines",
+            Transport::Tcp | Transport::Redis | Transport::Hazelcast | Transport::Udp => "lines",
         }
     }
 
@@ -74,7 +76,7 @@ impl Transport {
     pub fn paths(self) -> Paths {
         match self {
             Transport::WebSocket | Transport::Http => Paths::Any,
-            Transport::Tcp => Paths::None,
+            Transport::Tcp | Transport::Udp => Paths::None,
             Transport::Redis => Paths::Database,
             Transport::Hazelcast => Paths::Map,
         }
@@ -100,7 +102,7 @@ pub enum FirstSign {
 impl Protocol {
     const fn over(transport: Transport, name: &'static str, default_port: u16) -> Protocol {
         let first_sign = match transport {
-            Transport::Tcp => FirstSign::StaysOpen,
+            Transport::Tcp | Transport::Udp => FirstSign::StaysOpen,
             // Redis selects a database and Hazelcast authenticates while a connection opens.
             Transport::WebSocket | Transport::Http | Transport::Redis | Transport::Hazelcast => {
                 FirstSign::Handshake
@@ -112,9 +114,10 @@ impl Protocol {
             Transport::Tcp => "stepladder serve chat --listen {address}",
             Transport::Redis => "redis-server --bind {ip} --port {port} --save '' --appendonly no",
             Transport::Hazelcast => "hz start -i {ip} -p {port}",
+            Transport::Udp => "node server.js",
         };
         let credentials = match transport {
-            Transport::WebSocket | Transport::Tcp => CredentialForm::None,
+            Transport::WebSocket | Transport::Tcp | Transport::Udp => CredentialForm::None,
             Transport::Http => CredentialForm::UserOrToken,
             Transport::Redis => CredentialForm::PasswordOfAnyone,
             Transport::Hazelcast => CredentialForm::User,
@@ -166,6 +169,8 @@ schemes! {
     Wss: Protocol { is_tls: true, ..Protocol::over(Transport::WebSocket, "wss", 443) },
     /// lines over TCP
     Tcp: Protocol { has_echo: true, ..Protocol::over(Transport::Tcp, "tcp", 4001) },
+    /// datagrams of a game of one's own
+    Udp: Protocol::over(Transport::Udp, "udp", 4001),
     /// the Internet Relay Chat protocol over TCP
     Irc: Protocol {
         credentials: CredentialForm::Password,

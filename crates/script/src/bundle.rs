@@ -82,12 +82,21 @@ pub struct Stripped {
 /// What a script measures, checks and counts: string literals of its calls of `bot`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
-    /// of `ask`, `answered` and `measure`
+    /// of `ask`, `answered`, `measure` and, as far as the text says them, of `fetch`
     pub operations: Vec<String>,
     /// of `check`
     pub checks: Vec<String>,
     /// of `count`
     pub counters: Vec<String>,
+    /// files of `row`, and which row is a bot's
+    #[serde(default)]
+    pub rows: BTreeMap<String, String>,
+    /// of `room`
+    #[serde(default)]
+    pub rooms: bool,
+    /// it or a package may send requests over HTTP
+    #[serde(default)]
+    pub uses_http: bool,
     /// it says itself when it is in
     pub calls_ready: bool,
     /// it tells the server's ticks
@@ -154,7 +163,7 @@ pub fn bundle(entry: &Path, read: ReadFile<'_>) -> Result<Bundle, ScriptMistake>
         let mut module = Module { name, source, ..Module::default() };
         // Packages have calls of the same names that mean something else.
         let is_own = !path.components().any(|part| part.as_os_str() == PACKAGES);
-        for import in parse::module(&path, &mut module, is_own.then_some(&mut names))? {
+        for import in parse::module(&path, &mut module, &mut names, is_own)? {
             let Import { specifier, offset, asks, may_be_missing } = import;
             let target = match files.find(&path, &specifier, asks) {
                 Ok(Found::File(target)) => target,

@@ -102,13 +102,12 @@ type Mistake = (Option<u64>, String);
 
 fn of_csv(text: &str) -> Result<Vec<Box<str>>, Mistake> {
     let mut reader = csv::ReaderBuilder::new().flexible(true).has_headers(false).from_reader(text.as_bytes());
-    let mut records = reader.records();
     let mut columns: Option<Vec<String>> = None;
     let mut rows = Vec::new();
-    while let Some(record) = records.next() {
+    for record in reader.records() {
         let record = record
             .map_err(|error| (error.position().map(csv::Position::line), format!("it is no CSV: {error}")))?;
-        // Of the end of the record before, so blank lines lie between.
+        // It is the end of the record before: blank lines may lie between.
         let line = record.position().map(|position| line_of(text, position.byte()));
         let Some(columns) = &columns else {
             columns = Some(head_of(&record).map_err(|what| (line, what))?);

@@ -6,13 +6,13 @@
 
 mod host;
 mod modules;
+mod watch;
 mod web;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use rquickjs::function::IntoArgs;
 use rquickjs::loader::Loader as _;
@@ -27,9 +27,8 @@ use crate::position;
 use crate::rows::Rows;
 use host::Host;
 use modules::Modules;
+use watch::{TURN_CPU, Watch};
 
-/// A turn that runs longer is stopped.
-const TURN_CPU: Duration = Duration::from_secs(1);
 /// All bots of a worker may take so much memory.
 const MEMORY_BYTES_MAX: usize = 2 << 30;
 /// Deeper calls are an error of the script.
@@ -109,7 +108,7 @@ pub struct Script {
     runtime: Runtime,
     host: Rc<Host>,
     bundle: Rc<Bundle>,
-    deadline: Rc<RefCell<Option<Instant>>>,
+    watch: Rc<Watch>,
     rejected: Rc<RefCell<Vec<Rejected>>>,
 }
 
@@ -185,23 +184,21 @@ impl Script {
         runtime.set_memory_limit(MEMORY_BYTES_MAX);
         runtime.set_max_stack_size(STACK_BYTES_MAX);
         runtime.set_gc_threshold(GC_THRESHOLD_BYTES);
-        let deadline = Rc::new(RefCell::new(None::<Instant>));
-        let until = deadline.clone();
-        runtime.set_interrupt_handler(Some(Box::new(move || {
-            until.borrow().is_some_and(|until| Instant::now() > until)
-        })));
+        let watch = Rc::new(Watch::default());
+        let asked = watch.clone();
+        runtime.set_interrupt_handler(Some(Box::new(move || asked.stops())));
         runtime.set_loader(Modules(bundle.clone()), Modules(bundle.clone()));
         let rejected = Rc::new(RefCell::new(Vec::<Rejected>::new()));
         let context = Context::full(&runtime).map_err(of_engine)?;
         let host = Rc::new(Host::new(bundle, play));
-        *deadline.borrow_mut() = Some(Instant::now() + TURN_CPU);
+        watch.begin();
         let calls = context.with(|ctx| -> Result<Calls, ScriptMistake> {
             Self::prepare(&ctx, &host, bundle, entry).map_err(|fault| match fault {
                 Fault::Engine(error) => of_engine(error),
                 Fault::Words(what) => broken(what),
             })
         })?;
-        *deadline.borrow_mut() = None;
+        watch.end();
         let track = rejected.clone();
         runtime.set_host_promise_rejection_tracker(Some(Box::new(
             move |ctx, promise, reason, is_handled| {
@@ -215,7 +212,7 @@ impl Script {
                 }
             },
         )));
-        Ok(Script { calls, context, runtime, host, bundle: bundle.clone(), deadline, rejected })
+        Ok(Script { calls, context, runtime, host, bundle: bundle.clone(), watch, rejected })
     }
 
     fn prepare(ctx: &Ctx<'_>, host: &Rc<Host>, bundle: &Bundle, entry: &str) -> Result<Calls, Fault> {
@@ -380,19 +377,19 @@ impl Script {
         call: impl FnOnce(&Script, &Ctx<'_>) -> rquickjs::Result<()>,
     ) {
         self.host.begin(bot, planned_ns);
-        *self.deadline.borrow_mut() = Some(Instant::now() + TURN_CPU);
+        self.watch.begin();
         let failed = self.context.with(|ctx| {
             let called = call(self, &ctx).catch(&ctx).err().map(|error| host::words_of_caught(&error));
-            // Beyond the deadline each job is interrupted, so this ends.
+            // Once it is stopped each job is interrupted, so this ends.
             while ctx.execute_pending_job() {}
             called
         });
-        let was_stopped = self.deadline.borrow_mut().take().is_some_and(|until| Instant::now() > until);
+        let was_stopped = self.watch.end();
         if was_stopped {
             let seconds = TURN_CPU.as_secs();
             let stack = failed.map_or(String::new(), |(_, stack)| stack);
             self.threw(
-                format!("it ran for more than {seconds} s without giving way and was stopped"),
+                format!("it ran for more than {seconds} s of CPU time without giving way and was stopped"),
                 &stack,
             );
             self.host.push(Command::Ended);

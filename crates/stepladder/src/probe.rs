@@ -21,7 +21,7 @@ use drivers::{
 };
 use http::First;
 use plan::{
-    FirstSign, HttpBots, Paths, Plan, REPLY_BYTES, Scheme, Target, Transport, WorkerPlan,
+    FirstSign, HttpBots, Paths, Plan, REPLY_BYTES, Scheme, ScriptBots, Target, Transport, WorkerPlan,
     WorkloadSettings as _, needs,
 };
 use tokio::runtime::Runtime;
@@ -81,7 +81,10 @@ pub fn lets_in(plan: &Plan, target: &Target, socket: SocketAddr, asked: Asked) -
         return Ok(());
     }
     match connections {
+        Some(_) if ScriptBots::of(&plan.bots).is_some() => first_bot::script_comes_in(worker),
         Some(connections) => first_bot::come_in(worker, connections),
+        // What a script opens, and where, only it knows; that something listens was seen.
+        None if ScriptBots::of(&plan.bots).is_some() => Ok(()),
         None => handshake(worker, needs(plan, 1.0).connections),
     }
 }
@@ -149,6 +152,8 @@ async fn let_in(
         (Transport::Hazelcast, _) => {
             open_and_close(address, connections, async |_: &mut Hazelcast, _| Ok(())).await
         }
+        // Nothing is agreed on before the first datagram.
+        (Transport::Udp, _) => Ok(()),
         (Transport::Tcp, FirstSign::Greeting { of, begins_with }) => {
             let greets = async |socket: &mut _, buffer: &mut _| greets(socket, buffer, of, begins_with).await;
             open_and_close(address, connections, greets).await
@@ -285,7 +290,7 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
              whether it hangs",
             target.scheme.name()
         ),
-        (OpenError::Timeout, Transport::Tcp | Transport::Http) => match first_sign {
+        (OpenError::Timeout, Transport::Tcp | Transport::Http | Transport::Udp) => match first_sign {
             FirstSign::Greeting { of, begins_with } => bail!(
                 "{target} accepts connections but did not greet with {}, as a {of} server does, within {within_s} s; \
                  check its port, and whether it hangs",
@@ -303,7 +308,10 @@ fn refuse(target: &Target, error: OpenError) -> anyhow::Result<()> {
             "{target} closes connections during the WebSocket handshake (tried {TRIES} times); check its port, and \
              whether it wants wss:// or ws://"
         ),
-        (OpenError::ClosedEarly, Transport::Tcp | Transport::Redis | Transport::Hazelcast) => bail!(
+        (
+            OpenError::ClosedEarly,
+            Transport::Tcp | Transport::Redis | Transport::Hazelcast | Transport::Udp,
+        ) => bail!(
             "{target} closes connections at once, without a word (tried {TRIES} times); check its port, and whether it \
              takes clients from this address"
         ),
@@ -354,7 +362,7 @@ fn after_rejection(words: &str, transport: Transport) -> &'static str {
         (Transport::Hazelcast, _) => {
             "the URL names the cluster: hazelcast://HOST:PORT/MAP?cluster=NAME; --user and --password-env say who the clients are"
         }
-        (Transport::WebSocket | Transport::Http | Transport::Tcp, _) => "see why it is full",
+        (Transport::WebSocket | Transport::Http | Transport::Tcp | Transport::Udp, _) => "see why it is full",
     }
 }
 

@@ -7,6 +7,10 @@
 mod login;
 mod masks;
 
+use std::fs;
+use std::path::Path;
+use std::sync::Arc;
+
 use anyhow::Context as _;
 pub use login::{login, of_address};
 #[cfg(feature = "otlp")]
@@ -14,11 +18,13 @@ pub(crate) use masks::remember;
 pub use masks::{mask, mask_json, mask_own};
 use plan::units::http::with_environment;
 use plan::{BotSettings, LeaderboardBots, Plan, ScriptBots, WorkerPlan, WorkloadSettings as _};
+use script::Rows;
 
 /// Fills in what the workers send. Errors: a variable that is not set, by its name.
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
     for worker in workers {
         fill_in_bots(&mut worker.bots, from_environment)?;
+        fill_in_rows(&mut worker.bots, worker.units_total)?;
         login::fill_in(worker)?;
         fill_in_headers(&mut worker.handshake.headers, "the handshake", from_environment)?;
     }
@@ -29,6 +35,8 @@ pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
 pub fn check(plan: &Plan) -> anyhow::Result<()> {
     fill_in_headers(&mut plan.handshake.headers.clone(), "the handshake", from_environment)?;
     fill_in_bots(&mut plan.bots.clone(), from_environment)?;
+    let largest = plan.ladder.rungs.iter().copied().fold(0.0, f64::max);
+    fill_in_rows(&mut plan.bots.clone(), plan.bots.units(largest))?;
     plan.subject.target().map_or(Ok(()), |target| login(target).map(drop))
 }
 
@@ -74,6 +82,19 @@ fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String
         request.body =
             with_environment(&request.body, &value_of).map_err(|missing| of("the body", missing))?;
         fill_in_headers(&mut request.headers, &format!("\"{}\"", request.name), &value_of)?;
+    }
+    Ok(())
+}
+
+/// Reads the rows that `bots` bots of a script take; they may be credentials, so they are not stored either.
+fn fill_in_rows(bots: &mut BotSettings, count: u64) -> anyhow::Result<()> {
+    let Some(script) = ScriptBots::of_mut(bots) else { return Ok(()) };
+    let folder = Path::new(&script.file).parent().unwrap_or(Path::new(""));
+    for (file, how) in &script.bundle.names.rows {
+        let how = how.parse().map_err(|wrong: String| anyhow::anyhow!(wrong))?;
+        let rows = Rows::read(&folder.join(file), &|path| fs::read_to_string(path), how)?;
+        rows.suffice_for(count)?;
+        script.row_values.insert(file.clone(), Arc::new(rows));
     }
     Ok(())
 }

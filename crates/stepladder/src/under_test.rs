@@ -12,7 +12,7 @@ use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
 use rustix::io::{FdFlags, fcntl_setfd};
-use watch::{ControlGroup, ExitWatch, Started, TickLog};
+use watch::{ControlGroup, ExitWatch, Listens, Started, TickLog};
 
 use crate::cli::Cli;
 use crate::consent::Consent;
@@ -66,9 +66,10 @@ impl UnderTest {
             SubjectSource::Started { command, target } => {
                 let addresses = lookup::resolve(target, &plan.may_load, consent)?;
                 let tick_log = follow(plan, ticks_from)?;
-                addresses.iter().try_for_each(|address| watch::refuse_taken(*address))?;
+                let listens = listens(target);
+                addresses.iter().try_for_each(|address| watch::refuse_taken(*address, listens))?;
                 let started = Started::start(watch::shell(command), command)?;
-                let address = started.wait_until_listening(&addresses, READY_WITHIN)?;
+                let address = started.wait_until_listening(&addresses, listens, READY_WITHIN)?;
                 if ticks_from == TicksFrom::Nothing {
                     tell_which(target, &addresses, address);
                 }
@@ -82,7 +83,8 @@ impl UnderTest {
                 let group =
                     cgroup.as_deref().map(ControlGroup::open).transpose().context("--watch-cgroup")?;
                 let start_with = target.scheme.start_with(addresses[0]);
-                let address = watch::preflight::reach(&addresses, &target.to_string(), &start_with)?;
+                let address =
+                    watch::preflight::reach(&addresses, listens(target), &target.to_string(), &start_with)?;
                 tell_which(target, &addresses, address);
                 let exit = match pid {
                     Some(pid) => Some(
@@ -275,6 +277,11 @@ impl UnderTest {
             say::err_line!("stepladder: {trouble}");
         }
     }
+}
+
+/// How this server shows that it is there.
+fn listens(target: &Target) -> Listens {
+    if target.scheme.transport() == Transport::Udp { Listens::Datagrams } else { Listens::Stream }
 }
 
 fn tell_which(target: &Target, addresses: &[SocketAddr], taken: SocketAddr) {

@@ -32,6 +32,7 @@ pub use last_will::LastWill;
 pub use link::{LinkKind, NetworkLink};
 pub use machine::{Machine, MachineReading, environment};
 pub use others::{OtherPrograms, OthersReading};
+pub use preflight::Listens;
 pub use preflight::{Ports, Unreachable, raise_descriptors, reach};
 pub use process::{ProcessReading, ProcessTree};
 pub use realtime::Realtime;

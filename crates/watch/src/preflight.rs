@@ -3,7 +3,7 @@
 //! Only facts and one change of our own (the soft limit goes up to the hard one); what a plan needs of them is not
 //! known here. Everything refusable is refused with a remedy before the first connection of a run.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
@@ -88,7 +88,12 @@ pub struct Unreachable {
 /// Tries to connect to each address in turn, three times within about 2 s; returns the first one that accepts.
 ///
 /// `shown` and `start_with` go into the message. Errors: `Unreachable`.
-pub fn reach(addresses: &[SocketAddr], shown: &str, start_with: &str) -> Result<SocketAddr, Unreachable> {
+pub fn reach(
+    addresses: &[SocketAddr],
+    listens: Listens,
+    shown: &str,
+    start_with: &str,
+) -> Result<SocketAddr, Unreachable> {
     const TRIES: u32 = 3;
     const PAUSE: Duration = Duration::from_secs(1);
     let begin = Instant::now();
@@ -99,7 +104,7 @@ pub fn reach(addresses: &[SocketAddr], shown: &str, start_with: &str) -> Result<
         }
         whys.clear();
         for address in addresses {
-            match TcpStream::connect_timeout(address, PAUSE).map(drop).or_else(accepted_all_the_same) {
+            match listens.at(address, PAUSE).or_else(accepted_all_the_same) {
                 Ok(()) => return Ok(*address),
                 Err(error) => whys.push((in_words(&error), address.ip().to_string())),
             }
@@ -112,6 +117,28 @@ pub fn reach(addresses: &[SocketAddr], shown: &str, start_with: &str) -> Result<
         waited_s: begin.elapsed().as_secs_f64(),
         start_with: start_with.to_owned(),
     })
+}
+
+/// How a server of this machine or another shows that it is there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Listens {
+    /// it accepts connections
+    Stream,
+    /// it takes datagrams, which it may leave unanswered: on this machine its port is taken, on another nobody can tell
+    Datagrams,
+}
+
+impl Listens {
+    /// Errors: what the kernel says; of datagrams `ConnectionRefused` where nobody has the port.
+    pub fn at(self, address: &SocketAddr, patience: Duration) -> io::Result<()> {
+        match self {
+            Listens::Stream => TcpStream::connect_timeout(address, patience).map(drop),
+            Listens::Datagrams => match UdpSocket::bind(address) {
+                Ok(_) => Err(io::ErrorKind::ConnectionRefused.into()),
+                Err(_) => Ok(()),
+            },
+        }
+    }
 }
 
 /// A connection that is reset before `connect` returns was accepted: a server is there, and the handshake that follows reports
@@ -155,7 +182,9 @@ mod tests {
     #[test]
     fn a_target_that_is_not_there_is_named_with_a_remedy() {
         let free = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let text = reach(&[free], "ws://127.0.0.1:9001", "stepladder serve arena").unwrap_err().to_string();
+        let text = reach(&[free], Listens::Stream, "ws://127.0.0.1:9001", "stepladder serve arena")
+            .unwrap_err()
+            .to_string();
         assert_eq!(
             text,
             "cannot reach ws://127.0.0.1:9001 (connection refused, tried 3 times in 2 s); is a server listening there? To \

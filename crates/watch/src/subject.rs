@@ -14,7 +14,7 @@ mod output;
 mod tests;
 
 use std::io;
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -31,6 +31,7 @@ use output::Output;
 
 use crate::inherited::Inherited;
 use crate::last_will::LastWill;
+use crate::preflight::Listens;
 
 /// How long a subject may take to end by itself once it was asked to.
 pub const STOP_PATIENCE: Duration = Duration::from_secs(5);
@@ -186,8 +187,8 @@ pub fn shell(line: &str) -> Command {
 }
 
 /// Errors: `Taken` when something accepts connections on `address`; asked before a subject is started there.
-pub fn refuse_taken(address: SocketAddr) -> Result<(), StartError> {
-    match TcpStream::connect_timeout(&address, CONNECT_PATIENCE) {
+pub fn refuse_taken(address: SocketAddr, listens: Listens) -> Result<(), StartError> {
+    match listens.at(&address, CONNECT_PATIENCE) {
         Ok(_) => Err(StartError::Taken { address }),
         Err(_) => Ok(()),
     }
@@ -266,12 +267,13 @@ impl Started {
     pub fn wait_until_listening(
         &self,
         addresses: &[SocketAddr],
+        listens: Listens,
         within: Duration,
     ) -> Result<SocketAddr, NotReady> {
         let begin = Instant::now();
         loop {
             let patience = within.saturating_sub(begin.elapsed()).clamp(POLL, CONNECT_PATIENCE);
-            let accepts = |address: &&SocketAddr| TcpStream::connect_timeout(address, patience).is_ok();
+            let accepts = |address: &&SocketAddr| listens.at(address, patience).is_ok();
             if let Some(address) = addresses.iter().find(accepts) {
                 // Something listens; when ours has ended it was another process.
                 return match self.try_exit() {

@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bots::Scripts;
-use engine::simulation::{End, Says, Scene, Times, Wire, simulate};
+use engine::simulation::{Anything, End, Says, Scene, Times, Wire, simulate};
 use measure::{Measure, Quantile, Trial};
 use plan::{BotSettings, ScriptBots, WorkerPlan};
 
@@ -30,6 +30,7 @@ fn script(text: &str) -> BotSettings {
         bundle: Arc::new(bundle),
         env: Vec::new(),
         env_values: BTreeMap::new(),
+        row_values: BTreeMap::new(),
         has_ticks: true,
     }
     .into()
@@ -50,7 +51,7 @@ fn held_with_words(
     let plan = WorkerPlan { tick_period_ns: 50_000_000, ..worker_plan(script(text), units) };
     let times =
         Times { hold_ns: 10 * SECOND_NS, drain_ns: (10 + hold_s) * SECOND_NS, generator_stall: stall };
-    let seconds = simulate::<Scripts<Wire>>(&plan, times, scene);
+    let seconds = simulate::<Scripts<Wire<Anything>>>(&plan, times, scene);
     let words = seconds.iter().flat_map(|second| &second.samples).map(|(_, words)| words.clone()).collect();
     (sum_up(seconds, 10, 10 + hold_s), words)
 }

@@ -433,8 +433,10 @@ fn settings_that_contradict_each_other_are_refused() {
 fn bots_that_do_not_fit_are_refused() {
     check(
         "arena --bots arean",
-        &["--bots: unknown bots \"arean\"; built in: arena, chat, http, protobuf, leaderboard, grid, script, echo; \
-           did you mean arena? (for example: --bots arena)"],
+        &[
+            "--bots: unknown bots \"arean\"; built in: arena, chat, http, protobuf, leaderboard, grid, script, echo; \
+           did you mean arena? (for example: --bots arena)",
+        ],
     );
     check(
         "arena --bots grid",

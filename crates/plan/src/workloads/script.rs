@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use ladder::LoadUnit;
-use script::Bundle;
+use script::{Bundle, Rows};
 use serde::{Deserialize, Serialize};
 
 use super::Workload;
@@ -27,6 +27,9 @@ pub struct ScriptBots {
     /// what they hold; filled in when a trial starts, and never stored
     #[serde(skip)]
     pub env_values: BTreeMap<String, String>,
+    /// what stands in the files of `bot.row`; read when a trial starts, and never stored
+    #[serde(skip)]
+    pub row_values: BTreeMap<String, Arc<Rows>>,
     /// it tells the server's ticks
     pub has_ticks: bool,
 }

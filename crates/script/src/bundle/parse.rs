@@ -1,10 +1,14 @@
 //! One module: parsed, stripped of types, its imports and the names of what it measures.
 
-use std::collections::BTreeSet;
+mod fetches;
+
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use oxc_allocator::Allocator;
-use oxc_ast::ast::{Argument, CallExpression, Expression, IdentifierReference, ImportExpression};
+use oxc_ast::ast::{
+    Argument, CallExpression, Expression, IdentifierReference, ImportExpression, NewExpression,
+};
 use oxc_ast_visit::{Visit, walk};
 use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_parser::{ParseOptions, Parser};
@@ -28,11 +32,12 @@ pub(super) struct Import {
     pub may_be_missing: bool,
 }
 
-/// Parses a module, strips its types and collects its names, where somebody wants them; returns what it imports.
+/// Parses a module, strips its types and collects its names, where it is the author's own; returns what it imports.
 pub(super) fn module(
     path: &Path,
     module: &mut Module,
-    names: Option<&mut AllNames>,
+    names: &mut AllNames,
+    is_own: bool,
 ) -> Result<Vec<Import>, ScriptMistake> {
     if path.extension().is_some_and(|ending| ending == "json") {
         module.kind = ModuleKind::Json;
@@ -60,7 +65,7 @@ pub(super) fn module(
         });
     }
     let mut program = parsed.program;
-    let mut seen = Seen { names, ..Seen::default() };
+    let mut seen = Seen { names, is_own, imports: Vec::new(), speaks_commonjs: false };
     seen.visit_program(&program);
     let Seen { mut imports, speaks_commonjs, .. } = seen;
     let is_module = parsed.module_record.has_module_syntax;
@@ -117,6 +122,9 @@ pub(super) struct AllNames {
     operations: BTreeSet<String>,
     checks: BTreeSet<String>,
     counters: BTreeSet<String>,
+    rows: BTreeMap<String, String>,
+    rooms: bool,
+    uses_http: bool,
     calls_ready: bool,
     calls_tick: bool,
 }
@@ -127,6 +135,9 @@ impl From<AllNames> for Names {
             operations: names.operations.into_iter().collect(),
             checks: names.checks.into_iter().collect(),
             counters: names.counters.into_iter().collect(),
+            rows: names.rows,
+            rooms: names.rooms,
+            uses_http: names.uses_http,
             calls_ready: names.calls_ready,
             calls_tick: names.calls_tick,
         }
@@ -134,9 +145,10 @@ impl From<AllNames> for Names {
 }
 
 /// What the tree of a module says.
-#[derive(Default)]
 struct Seen<'n> {
-    names: Option<&'n mut AllNames>,
+    names: &'n mut AllNames,
+    /// packages have calls of the same names that mean something else
+    is_own: bool,
     /// what is asked for while it runs
     imports: Vec<Import>,
     /// it has words of CommonJS
@@ -149,34 +161,63 @@ impl Seen<'_> {
             Import { specifier: specifier.to_owned(), offset: offset as usize, asks, may_be_missing: true };
         self.imports.push(import);
     }
+
+    /// A call of `bot`, or one that looks like it.
+    fn names_of(&mut self, method: &str, arguments: &[Argument<'_>]) {
+        self.names.calls_ready |= method == "ready";
+        self.names.calls_tick |= method == "tick";
+        let Some(Argument::StringLiteral(name)) = arguments.first() else { return };
+        let names = match method {
+            "ask" | "answered" | "measure" => &mut self.names.operations,
+            "check" => &mut self.names.checks,
+            "count" => &mut self.names.counters,
+            "row" => {
+                let how = match arguments.get(1) {
+                    Some(Argument::StringLiteral(how)) => how.value.as_str(),
+                    _ => "unique",
+                };
+                self.names.rows.insert(name.value.to_string(), how.to_owned());
+                return;
+            }
+            "room" => {
+                self.names.rooms = true;
+                return;
+            }
+            _ => return,
+        };
+        names.insert(name.value.to_string());
+    }
 }
 
 impl<'a> Visit<'a> for Seen<'_> {
     fn visit_call_expression(&mut self, call: &CallExpression<'a>) {
-        if let (Expression::Identifier(callee), Some(Argument::StringLiteral(specifier))) =
-            (&call.callee, call.arguments.first())
-            && callee.name == "require"
-        {
-            self.asks(&specifier.value, call.span.start, Asks::Require);
-        }
-        if let (Expression::StaticMemberExpression(member), Some(names)) = (&call.callee, &mut self.names) {
-            names.calls_ready |= member.property.name == "ready";
-            names.calls_tick |= member.property.name == "tick";
-            if let Some(Argument::StringLiteral(name)) = call.arguments.first()
-                && !matches!(&member.object, Expression::Identifier(object) if object.name == "console")
-            {
-                let of_kind = match member.property.name.as_str() {
-                    "ask" | "answered" | "measure" => Some(&mut names.operations),
-                    "check" => Some(&mut names.checks),
-                    "count" => Some(&mut names.counters),
-                    _ => None,
-                };
-                if let Some(of_kind) = of_kind {
-                    of_kind.insert(name.value.to_string());
+        match &call.callee {
+            Expression::Identifier(callee) if callee.name == "require" => {
+                if let Some(Argument::StringLiteral(specifier)) = call.arguments.first() {
+                    self.asks(&specifier.value, call.span.start, Asks::Require);
                 }
             }
+            Expression::Identifier(callee) if callee.name == "fetch" && self.is_own => {
+                self.names.operations.extend(fetches::operation(&call.arguments));
+            }
+            Expression::StaticMemberExpression(member) if self.is_own => {
+                let is_console = matches!(&member.object, Expression::Identifier(it) if it.name == "console");
+                if !is_console {
+                    self.names_of(&member.property.name, &call.arguments);
+                }
+            }
+            _ => {}
         }
         walk::walk_call_expression(self, call);
+    }
+
+    fn visit_new_expression(&mut self, new: &NewExpression<'a>) {
+        if matches!(&new.callee, Expression::Identifier(callee) if callee.name == "EventSource")
+            && self.is_own
+        {
+            self.names.operations.extend(fetches::operation(&new.arguments));
+        }
+        walk::walk_new_expression(self, new);
     }
 
     fn visit_import_expression(&mut self, import: &ImportExpression<'a>) {
@@ -187,6 +228,10 @@ impl<'a> Visit<'a> for Seen<'_> {
     }
 
     fn visit_identifier_reference(&mut self, identifier: &IdentifierReference<'a>) {
-        self.speaks_commonjs |= matches!(identifier.name.as_str(), "module" | "exports" | "require");
+        match identifier.name.as_str() {
+            "module" | "exports" | "require" => self.speaks_commonjs = true,
+            "fetch" | "EventSource" | "XMLHttpRequest" => self.names.uses_http = true,
+            _ => {}
+        }
     }
 }

@@ -22,7 +22,8 @@ use engine::thread::Setup;
 use engine::{Clock as _, Collector, MonotonicClock, Progress, Shared, Timeline};
 use measure::{ErrorKind, Interval};
 use plan::{
-    ChatBots, GridBots, HttpModel, Plan, Target, Transport, WorkerPlan, WorkloadSettings as _, needs,
+    ChatBots, GridBots, HttpModel, Plan, ScriptBots, Target, Transport, WorkerPlan, WorkloadSettings as _,
+    needs,
 };
 use tokio::time::timeout;
 
@@ -35,6 +36,8 @@ const STAYS_NS: u64 = 250_000_000;
 const WONDERS_NS: u64 = 1_000_000_000;
 /// Bots wait for their admission no longer.
 const IN_WITHIN_NS: u64 = 10_000_000_000;
+/// Those of scripts wait longer.
+const SCRIPT_IN_WITHIN_NS: u64 = 16_000_000_000;
 /// For the goodbyes.
 const LEAVES_NS: u64 = 300_000_000;
 /// A worker looks every 10 ms whether its time is up.
@@ -110,6 +113,21 @@ pub fn come_in(worker: &WorkerPlan, connections: u64) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Plays the first bot of a script until it is in. Errors: it does not come in, in the words of the server or the script.
+pub fn script_comes_in(worker: &WorkerPlan) -> anyhow::Result<()> {
+    let (outcome, words) = play(worker, 0)?;
+    let because = if words.is_empty() { String::new() } else { format!(": {words}") };
+    match outcome {
+        Outcome::Stayed => Ok(()),
+        Outcome::Waits | Outcome::NotOpened | Outcome::ThrownOut => bail!(
+            "the first bot did not come in, before there is any load{because}; see what it says and hears: stepladder try {} \
+             --target {}",
+            ScriptBots::of(&worker.bots).map_or("", |script| &script.file),
+            worker.target
+        ),
+    }
+}
+
 /// What a user can do about a server that does not take its clients.
 fn what_helps(target: &Target) -> &'static str {
     match target.scheme.transport() {
@@ -118,7 +136,7 @@ fn what_helps(target: &Target) -> &'static str {
              token in the path); check path and --subprotocol too"
         }
         Transport::Http => "check its port and path, and what it asks of a client",
-        Transport::Tcp | Transport::Redis | Transport::Hazelcast => {
+        Transport::Tcp | Transport::Redis | Transport::Hazelcast | Transport::Udp => {
             "check its port, and whether it asks clients for a name, a password or TLS"
         }
     }
@@ -169,6 +187,11 @@ fn play(worker: &WorkerPlan, connections: u64) -> anyhow::Result<(Outcome, Strin
         let _ = thread.join();
     }
     match watched? {
+        outcome if ScriptBots::of(&worker.bots).is_some() => {
+            // One that is not waited for any longer is not in.
+            let outcome = if seen.not_admitted > 0 { Outcome::Waits } else { outcome };
+            Ok((outcome, seen.words()))
+        }
         // What the server does wrongly while the client is in, and what the client itself ends, the load shows.
         Outcome::ThrownOut if seen.ended == 0 && (was_in || seen.broken == 0) => {
             let words = last_words(worker)?;
@@ -203,6 +226,9 @@ impl Client<'_> {
         hears: &Receiver<FromWorker>,
         seen: &mut Seen,
     ) -> anyhow::Result<Outcome> {
+        if ScriptBots::of(&self.worker.bots).is_some() {
+            return Ok(self.watch_script(clock, hears, seen));
+        }
         let (mut in_since_ns, mut has_wondered, mut missing) = (None, false, 0);
         loop {
             seen.hear(hears, LOOK);
@@ -238,6 +264,26 @@ impl Client<'_> {
     }
 }
 
+impl Client<'_> {
+    /// The same of a script, which opens and closes what it likes and says itself when it is in.
+    fn watch_script(&self, clock: &MonotonicClock, hears: &Receiver<FromWorker>, seen: &mut Seen) -> Outcome {
+        let mut in_since_ns = None;
+        loop {
+            seen.hear(hears, LOOK);
+            let now_ns = clock.now_ns();
+            if in_since_ns.is_none() && self.progress.joined.load(Relaxed) >= self.worker.units {
+                in_since_ns = Some(now_ns);
+            }
+            match in_since_ns {
+                _ if seen.is_over => return Outcome::ThrownOut,
+                Some(since_ns) if now_ns >= since_ns + STAYS_NS => return Outcome::Stayed,
+                None if now_ns >= SCRIPT_IN_WITHIN_NS => return Outcome::Waits,
+                _ => {}
+            }
+        }
+    }
+}
+
 /// What the client's worker told.
 #[derive(Default)]
 struct Seen {
@@ -245,6 +291,8 @@ struct Seen {
     ended: u64,
     /// and those on which it broke the protocol
     broken: u64,
+    /// bots of a script that never were in
+    not_admitted: u64,
     /// the first of each cause, in the order of their seconds
     words: Vec<String>,
     /// causes without words, with their counts
@@ -272,6 +320,9 @@ impl Seen {
                 self.broken += count;
             } else if matches!(names.kind_of(cause), Some(ErrorKind::BrokenConnection | ErrorKind::Refused)) {
                 self.ended += count;
+            }
+            if names.kind_of(cause) == Some(ErrorKind::NotAdmitted) {
+                self.not_admitted += count;
             }
             *self.causes.entry(cause.to_string()).or_default() += count;
         }

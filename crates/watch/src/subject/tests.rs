@@ -76,7 +76,8 @@ fn what_ended_and_is_reaped_by_nobody_is_not_waited_for() {
 #[test]
 fn a_server_that_ends_before_it_listens_is_quoted() {
     let started = start("echo starting; echo 'address in use' >&2; exit 98");
-    let text = started.wait_until_listening(&[free_address()], LONG).unwrap_err().to_string();
+    let text =
+        started.wait_until_listening(&[free_address()], Listens::Stream, LONG).unwrap_err().to_string();
     assert!(text.contains("ended before it was ready: exit code 98; its last lines:"), "{text}");
     assert!(text.contains("\n  address in use") && text.contains("\n  starting"), "{text}");
     let text = start("exit 1").wait_for_url(LONG).unwrap_err().to_string();
@@ -86,8 +87,10 @@ fn a_server_that_ends_before_it_listens_is_quoted() {
 #[test]
 fn a_server_that_never_listens_is_given_up() {
     let started = start("echo hello; exec sleep 60");
-    let text =
-        started.wait_until_listening(&[free_address()], Duration::from_millis(300)).unwrap_err().to_string();
+    let text = started
+        .wait_until_listening(&[free_address()], Listens::Stream, Duration::from_millis(300))
+        .unwrap_err()
+        .to_string();
     assert!(text.contains("runs but does not accept connections on 127.0.0.1:"), "{text}");
     let text = started.wait_for_url(Duration::from_millis(50)).unwrap_err().to_string();
     assert!(text.ends_with("did not print a URL within 0 s; its last lines:\n  hello"), "{text}");
@@ -96,15 +99,15 @@ fn a_server_that_never_listens_is_given_up() {
 #[test]
 fn it_is_ready_when_its_address_accepts_connections() {
     let address = free_address();
-    assert!(refuse_taken(address).is_ok());
+    assert!(refuse_taken(address, Listens::Stream).is_ok());
     let started = start("exec sleep 60");
     let listener = std::thread::spawn(move || {
         std::thread::sleep(Duration::from_millis(50));
         TcpListener::bind(address).unwrap()
     });
-    started.wait_until_listening(&[address], LONG).unwrap();
+    started.wait_until_listening(&[address], Listens::Stream, LONG).unwrap();
     let _listener = listener.join().unwrap();
-    let text = refuse_taken(address).unwrap_err().to_string();
+    let text = refuse_taken(address, Listens::Stream).unwrap_err().to_string();
     assert!(text.starts_with(&format!("something listens on {address} already")), "{text}");
 }
 

@@ -20,7 +20,11 @@ use crate::workloads::ScriptBots;
 /// How a plan comes to these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "script",
-    speaks: |scheme| scheme.transport() == Transport::WebSocket,
+    speaks: |scheme| match scheme.transport() {
+        Transport::WebSocket | Transport::Tcp | Transport::Udp => true,
+        Transport::Http => !scheme.is_grpc(),
+        Transport::Redis | Transport::Hazelcast => false,
+    },
     settings: &[SETTINGS],
     read: |reader, _, _| read(reader).into(),
 };
@@ -75,6 +79,14 @@ pub(crate) fn load(name: &str, read: ReadFile<'_>, file: &mut Node) -> Result<Lo
     let loaded = loaded.map_err(|mistake| {
         (Place::Line { path: String::new(), line: 0, key: String::new() }, ConfigError::Script(mistake))
     })?;
+    if loaded.bundle.names.rooms {
+        let what = "bot.room is not built yet; count what is heard with bot.count".to_owned();
+        let mistake = script::ScriptMistake { file: name.to_owned(), at: None, what, line: String::new() };
+        return Err((
+            Place::Line { path: String::new(), line: 0, key: String::new() },
+            ConfigError::Script(mistake),
+        ));
+    }
     for (option, value) in &loaded.options {
         let Some((_, key)) = OPTIONS.iter().find(|(known, _)| known == option) else {
             let all: Vec<&str> = OPTIONS.iter().map(|(name, _)| *name).collect();
@@ -155,6 +167,7 @@ fn read(reader: &mut Reader) -> ScriptBots {
         bundle,
         env,
         env_values: Default::default(),
+        row_values: Default::default(),
         has_ticks,
     }
 }

@@ -115,7 +115,7 @@
 
   /** Adds `next` to a connection. */
   const withNext = (Base) => class extends Base {
-    #waiting = null; #buffer = null; #last = undefined; #why = "";
+    #waiting = null; #buffer = null; #last = undefined; #why = ""; #alarm = 0; #alarmAt = Infinity;
     /** The data of the next message that `match` accepts (any without it). Messages before it are skipped. */
     next(match, options) {
       if (match !== undefined && typeof match !== "function") throw new TypeError("next(): match is a function of the message's data");
@@ -127,13 +127,25 @@
       }
       if (this.readyState >= CLOSING) return Promise.reject(new Error(`next(): the connection is closed${this.#why}`));
       return new Promise((resolve, reject) => {
-        const waiting = { match, resolve, reject, timer: 0 };
-        (this.#waiting ??= []).push(waiting);
-        waiting.timer = own.timer(own.now + limit, () => {
+        const until = own.now + Math.trunc(limit);
+        (this.#waiting ??= []).push({ match, resolve, reject, until, within });
+        this.#watch(until);
+      });
+    }
+    /** One timer for all that wait: a loop over `next` would leave one per message with the engine. */
+    #watch(until) {
+      if (this.#alarmAt <= until) return;
+      own.stopTimer(botOf(this), this.#alarm);
+      this.#alarmAt = until;
+      this.#alarm = own.timer(until, () => {
+        this.#alarmAt = Infinity;
+        for (const waiting of this.#waiting?.slice() ?? []) {
+          if (waiting.until > own.now) { this.#watch(waiting.until); continue; }
           this.#leave(waiting);
+          const { within } = waiting;
           const last = this.#last === undefined ? "nothing came" : `the last was: ${own.quoted(this.#last)}`;
-          reject(new Error(`no message that matches within ${typeof within === "number" ? within + "ms" : within}; ${last}`));
-        });
+          waiting.reject(new Error(`no message that matches within ${typeof within === "number" ? within + "ms" : within}; ${last}`));
+        }
       });
     }
     [HEARD](data) {
@@ -151,7 +163,6 @@
       }
     }
     #leave(waiting) {
-      own.stopTimer(botOf(this), waiting.timer);
       const rest = (this.#waiting ?? []).filter((one) => one !== waiting);
       this.#waiting = rest.length === 0 ? null : rest;
     }
@@ -159,10 +170,8 @@
       this.#why = ` (code ${code}${reason === "" ? "" : `, ${JSON.stringify(reason)}`})`;
       const waiting = this.#waiting ?? [];
       this.#waiting = null;
-      for (const one of waiting) {
-        own.stopTimer(botOf(this), one.timer);
-        one.reject(new Error(`the server closed the connection${this.#why} before a message that matches`));
-      }
+      own.stopTimer(botOf(this), this.#alarm);
+      for (const one of waiting) one.reject(new Error(`the server closed the connection${this.#why} before a message that matches`));
     }
   };
   const WebConnection = withNext(WebSocket);

@@ -46,6 +46,8 @@
         for (const one of all) {
           const algorithms = one.#algorithms ?? [];
           one.#algorithms = one.#dependents = null;
+          // A source that lives on does not keep it.
+          for (const source of one.#sources ?? []) source.#dependents?.delete(one);
           for (const algorithm of algorithms) algorithm();
           own.fire(one, new Event("abort"));
         }

@@ -107,7 +107,8 @@
     async blob() { return own.blobOf((await this.#whole()).slice(), this.headers.get("content-type") ?? ""); }
     async formData() {
       const type = this.headers.get("content-type") ?? "";
-      if (!/^application\/x-www-form-urlencoded\b/i.test(type)) throw new TypeError(`formData() reads application/x-www-form-urlencoded, not ${type || "a body without a type"}`);
+      if (/^multipart\/form-data\b/i.test(type)) return own.formOf(await this.#whole(), type);
+      if (!/^application\/x-www-form-urlencoded\b/i.test(type)) throw new TypeError(`formData() reads multipart/form-data and application/x-www-form-urlencoded, not ${type || "a body without a type"}`);
       const form = new FormData();
       for (const [name, value] of own.formPairs(own.utf8(await this.#whole()))) form.append(name, value);
       return form;

@@ -115,5 +115,33 @@
     chunks.push(host.encode(`--${boundary}--\r\n`));
     return [own.joined(chunks), `multipart/form-data; boundary=${boundary}`];
   };
+  /** The form that a body of multipart/form-data holds. Errors: TypeError where it is not whole. */
+  own.formOf = (bytes, type) => {
+    const boundary = /;\s*boundary=(?:"([^"]+)"|([^;\s]+))/i.exec(type);
+    if (boundary === null) throw new TypeError("formData(): the type names no boundary");
+    const mark = `--${boundary[1] ?? boundary[2]}`;
+    const text = own.binary(bytes);
+    const part = (from, to) => own.utf8(bytes.subarray(from, to));
+    const form = new FormData();
+    for (let at = text.indexOf(mark); at >= 0;) {
+      at += mark.length;
+      if (text.startsWith("--", at)) return form;
+      const start = text.indexOf("\r\n\r\n", at) + 4;
+      const end = text.indexOf(`\r\n${mark}`, start);
+      if (start < 4 || end < 0) break;
+      const head = part(at, start);
+      const name = /^content-disposition:\s*form-data\b[^\r\n]*?;\s*name="([^"]*)"/im.exec(head);
+      if (name === null) break;
+      const file = /^content-disposition:[^\r\n]*;\s*filename="([^"]*)"/im.exec(head);
+      const unescaped = (value) => value.replace(/%22|%0D|%0A/gi, decodeURIComponent);
+      if (file === null) form.append(unescaped(name[1]), part(start, end));
+      else {
+        const kind = /^content-type:\s*([^\r\n]*)/im.exec(head)?.[1] ?? "text/plain";
+        form.append(unescaped(name[1]), new File([bytes.slice(start, end)], unescaped(file[1]), { type: kind }));
+      }
+      at = end + 2;
+    }
+    throw new TypeError("formData(): the body is no whole multipart/form-data");
+  };
   own.expose({ Blob, File, FormData });
 }

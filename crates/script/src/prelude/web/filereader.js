@@ -3,7 +3,6 @@
   "use strict";
   const { ProgressEvent, TextDecoder, DOMException, queueMicrotask } = globalThis;
   const EMPTY = 0, LOADING = 1, DONE = 2;
-  const BYTES_AT_ONCE = 8190;
 
   class FileReader extends EventTarget {
     #state = EMPTY; #result = null; #error = null; #round = 0;
@@ -16,8 +15,8 @@
       try { decoder = new TextDecoder(encoding); } catch { decoder = new TextDecoder(); }
       this.#read(blob, (bytes) => decoder.decode(bytes));
     }
-    readAsDataURL(blob) { this.#read(blob, (bytes) => `data:${blob.type || "application/octet-stream"};base64,${btoa(binary(bytes))}`); }
-    readAsBinaryString(blob) { this.#read(blob, binary); }
+    readAsDataURL(blob) { this.#read(blob, (bytes) => `data:${blob.type || "application/octet-stream"};base64,${btoa(own.binary(bytes))}`); }
+    readAsBinaryString(blob) { this.#read(blob, own.binary); }
     abort() {
       if (this.#state !== LOADING) return;
       this.#round++;
@@ -46,11 +45,6 @@
     }
     #tell(type, loaded) { own.fire(this, new ProgressEvent(type, { lengthComputable: true, loaded, total: loaded })); }
   }
-  const binary = (bytes) => {
-    let text = "";
-    for (let at = 0; at < bytes.length; at += BYTES_AT_ONCE) text += String.fromCharCode.apply(null, bytes.subarray(at, at + BYTES_AT_ONCE));
-    return text;
-  };
   own.handlers(FileReader, ["loadstart", "progress", "load", "abort", "error", "loadend"]);
   own.constants(FileReader, { EMPTY, LOADING, DONE });
   own.expose({ FileReader });

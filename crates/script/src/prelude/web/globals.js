@@ -12,15 +12,14 @@
   const LINES_PER_SECOND_MAX = 20;
   const LINE_CHARACTERS_MAX = 2000;
 
+  const whileLoading = { logSecond: -1, logCount: 0 };
   const print = (level, values) => {
-    const state = own.turn;
-    if (state !== undefined) {
-      const second = Math.floor(own.now / 1e9);
-      if (state.logSecond !== second) { state.logSecond = second; state.logCount = 0; }
-      if (++state.logCount > LINES_PER_SECOND_MAX) {
-        if (state.logCount === LINES_PER_SECOND_MAX + 1) host.log("warn", `more than ${LINES_PER_SECOND_MAX} lines in a second: the rest of them is left out`);
-        return;
-      }
+    const state = own.turn ?? whileLoading;
+    const second = Math.floor(own.now / 1e9);
+    if (state.logSecond !== second) { state.logSecond = second; state.logCount = 0; }
+    if (++state.logCount > LINES_PER_SECOND_MAX) {
+      if (state.logCount === LINES_PER_SECOND_MAX + 1) host.log("warn", `more than ${LINES_PER_SECOND_MAX} lines in a second: the rest of them is left out`);
+      return;
     }
     let line = "";
     for (const value of values) {

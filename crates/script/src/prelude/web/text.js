@@ -83,7 +83,8 @@
       return text.toWellFormed() + (isOdd && !/[\ud800-\udbff]$/.test(text) ? "\ufffd" : "");
     }
   }
-  const units = (all) => {
+  /** The units of an array as characters: of bytes, a binary string. */
+  const units = own.binary = (all) => {
     let text = "";
     for (let at = 0; at < all.length; at += UNITS_AT_ONCE) text += String.fromCharCode.apply(null, all.subarray(at, at + UNITS_AT_ONCE));
     return text;

@@ -148,6 +148,27 @@ fn the_next_message_is_waited_for_and_named_where_it_does_not_come() {
 }
 
 #[test]
+fn a_loop_over_the_next_message_keeps_one_timer() {
+    let mut script = one(
+        "const ws = await bot.websocket('/'); for (;;) bot.fail(await ws.next(undefined, { within: 50 }));",
+    );
+    script.opened(0, 1, "", 0);
+    for n in 0..100u64 {
+        script.text(0, 1, "m", n * 1_000_000);
+    }
+    let all = commands(&mut script);
+    let timers: Vec<&Command> = all.iter().filter(|one| matches!(one, Command::Timer { .. })).collect();
+    let [Command::Timer { id, at_ns: 50_000_000 }] = timers[..] else { panic!("{timers:?}") };
+    let id = *id;
+    // Late, as it can be: the wait that is under way began at 99 ms.
+    script.timer(0, id, 50_000_000, 100_000_000);
+    let again = commands(&mut script);
+    let [Command::Timer { id, at_ns: 149_000_000 }] = again[..] else { panic!("{again:?}") };
+    script.timer(0, id, 149_000_000, 149_000_000);
+    assert_eq!(words(&mut script), ["Error: no message that matches within 50ms; the last was: m"]);
+}
+
+#[test]
 fn measured_steps_may_overlap_and_a_throw_fails_theirs() {
     let mut script = one(
         "await bot.measure('journey', async () => { bot.measure('login', () => bot.sleep(5)); try { await bot.measure('join', () => { throw new Error('no'); }); } catch (e) { bot.fail(e.message); } return 1; });",

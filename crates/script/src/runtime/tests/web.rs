@@ -233,6 +233,20 @@ fn bodies_are_read_once_as_a_whole_or_as_a_stream() {
             "(async () => { const f = await new Response(new URLSearchParams('a=1&a=%20')).formData(); return f.getAll('a'); })()",
             r#"["1"," "]"#,
         ),
+        (
+            "(async () => { const f = new FormData(); f.append('a\"', 'é\\r\\n'); f.append('e', ''); f.append('f', new File([new Uint8Array([255, 13, 10])], 'n.bin', { type: 'x/y' })); \
+             const g = await new Request('http://h/', { method: 'POST', body: f }).formData(); const file = g.get('f'); \
+             return [[...g.keys()], g.get('a\"'), g.get('e'), file.name, file.type, [...await file.bytes()]]; })()",
+            r#"[["a\"","e","f"],"é\r\n","","n.bin","x/y",[255,13,10]]"#,
+        ),
+        (
+            "new Response('--B\\r\\ncut', { headers: { 'content-type': 'multipart/form-data; boundary=B' } }).formData()",
+            "!TypeError",
+        ),
+        (
+            "new Response('x', { headers: { 'content-type': 'multipart/form-data' } }).formData()",
+            "!TypeError",
+        ),
         ("new Response('x', { status: 204 })", "!TypeError"),
         ("new Response('', { status: 700 })", "!RangeError"),
         ("new Request('http://h/', { body: 'x' })", "!TypeError"),
