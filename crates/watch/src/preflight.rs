@@ -214,8 +214,8 @@ mod tests {
             let other = TcpListener::bind("127.0.0.1:0").unwrap();
             (other.local_addr().unwrap(), listener.local_addr().unwrap())
         };
-        assert_eq!(reach(&[open], "tcp://x", "x").unwrap(), open);
-        assert_eq!(reach(&[free, open], "tcp://x", "x").unwrap(), open);
+        assert_eq!(reach(&[open], Listens::Stream, "tcp://x", "x").unwrap(), open);
+        assert_eq!(reach(&[free, open], Listens::Stream, "tcp://x", "x").unwrap(), open);
     }
 
     #[test]
