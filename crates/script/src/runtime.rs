@@ -321,7 +321,8 @@ impl Script {
         self.event(bot, now_ns, Turn::Closed, (bot, now_ns as f64, socket, code, reason, is_clean));
     }
 
-    /// The head of a response has come; its body follows in parts, and `body_end` also where it has none.
+    /// The head of a response has come; its body follows in parts, and `body_end` also where it has none. Values of headers
+    /// have one character per byte. Turns of a request that was redirected or cancelled are not heard.
     pub fn responded(
         &mut self,
         bot: u32,

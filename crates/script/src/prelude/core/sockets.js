@@ -76,7 +76,7 @@
     #url;
     constructor(url, protocols = [], internal = undefined) {
       const bot = own.here("new WebSocket");
-      const list = typeof protocols === "string" ? [protocols] : Array.from(protocols, String);
+      const list = typeof protocols === "string" ? [protocols] : Array.from(protocols ?? [], String);
       if (list.some((one) => !TOKEN.test(one)) || new Set(list.map((one) => one.toLowerCase())).size < list.length) {
         throw new DOMException(`new WebSocket: ${JSON.stringify(list)} are no subprotocols, or one is there twice`, "SyntaxError");
       }

@@ -4,8 +4,8 @@
 // With a `window` but no document, SignalR takes the realm for React Native and sends its token in headers that no browser
 // sends; without a WorkerGlobalScope, MQTT.js takes it for Node.js.
 // The global object has no `addEventListener`: no event ever comes to it, and engine.io would keep each socket in a list for it.
-// `eval` and `new Function` stay: msgpackr, protobufjs and ajv compile their codecs with them and are several times slower
-// without, and code that is made so reaches the same globals as the script itself, no more.
+// `eval` and `new Function` stay: protobufjs and ajv make their codecs with them and throw without. Code that is made so
+// reaches the globals that the script itself reaches, no more, and no message of a server is ever taken for code here.
 (host, own) => {
   "use strict";
   const { queueMicrotask } = globalThis;
