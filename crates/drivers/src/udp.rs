@@ -3,7 +3,7 @@
 //! The socket is connected, so the kernel hands over only what comes from the server, and tells when its host says that
 //! nothing listens there (ICMP, "port unreachable"). There is no handshake and no goodbye: a connection can be used at
 //! once, and ends when we say so.
-//! Datagrams that the network drops are nobody's fault that could be seen here; the bots know what they miss.
+//! A datagram that the network drops leaves no trace here; the bots know what they miss.
 //! A datagram counts for its payload and the 8 bytes of its header, here and in the bytes of the record: an empty one is
 //! sent, waits for the kernel and comes like any other.
 //! Source: RFC 768; RFC 1122, section 4.1.3.3.

@@ -116,7 +116,7 @@ fn a_connection_that_reads_slowly_takes_whole_datagrams() {
     });
 }
 
-/// Whatever comes, a read is bounded by the buffer; what nobody reads is dropped by the kernel.
+/// Whatever comes, a read is bounded by the buffer; what is not read in time is dropped by the kernel.
 #[test]
 fn a_flood_of_datagrams_takes_no_memory() {
     block_on(async {

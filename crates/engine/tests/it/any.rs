@@ -158,6 +158,6 @@ fn connections_of_all_kinds_are_heard_and_end_in_one_worker() {
         "3 part ok",
     ];
     assert_eq!(heard, expected);
-    // A connection whose end nobody noticed would be given up two seconds after it was closed.
+    // A connection whose end went unnoticed would be given up two seconds after it was closed.
     assert!(begin.elapsed() < Duration::from_millis(2_800), "{:?}", begin.elapsed());
 }
