@@ -156,6 +156,9 @@ pub enum ConfigError {
     /// neither command line nor scenario says what to climb
     #[error("it does not say which server to climb")]
     NoSubject,
+    /// a script without a server
+    #[error("the script needs a server to play; give its URL, for example: --target ws://127.0.0.1:8080")]
+    NoTargetOfScript,
     /// no built-in server, no URL, no file
     #[error(
         "unknown subject \"{}\"; built in: {}, or a URL ({}) or a scenario file (*.yaml)",

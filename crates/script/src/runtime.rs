@@ -107,7 +107,6 @@ pub struct Script {
     context: Context,
     runtime: Runtime,
     host: Rc<Host>,
-    bundle: Rc<Bundle>,
     watch: Rc<Watch>,
     rejected: Rc<RefCell<Vec<Rejected>>>,
 }
@@ -130,11 +129,12 @@ enum Turn {
     BodyPart,
     BodyEnd,
     RequestFailed,
+    Soon,
     Forget,
 }
 
 impl Turn {
-    const NAMES: [&str; 10] = [
+    const NAMES: [&str; 11] = [
         "start",
         "timer",
         "opened",
@@ -144,6 +144,7 @@ impl Turn {
         "bodyPart",
         "bodyEnd",
         "requestFailed",
+        "soon",
         "forget",
     ];
 }
@@ -212,7 +213,7 @@ impl Script {
                 }
             },
         )));
-        Ok(Script { calls, context, runtime, host, bundle: bundle.clone(), watch, rejected })
+        Ok(Script { calls, context, runtime, host, watch, rejected })
     }
 
     fn prepare(ctx: &Ctx<'_>, host: &Rc<Host>, bundle: &Bundle, entry: &str) -> Result<Calls, Fault> {
@@ -383,6 +384,9 @@ impl Script {
             let called = call(self, &ctx).catch(&ctx).err().map(|error| host::words_of_caught(&error));
             // Once it is stopped each job is interrupted, so this ends.
             while ctx.execute_pending_job() {}
+            if self.host.soon.take() {
+                self.call_soon(&ctx);
+            }
             called
         });
         let was_stopped = self.watch.end();
@@ -403,8 +407,21 @@ impl Script {
         }
     }
 
+    /// Timers of no time, one by one, each with its microtasks.
+    fn call_soon(&self, ctx: &Ctx<'_>) {
+        loop {
+            // What a timer throws was told already; nothing but the end of the turn is left then.
+            let has_more =
+                self.function(Turn::Soon, ctx).and_then(|soon| soon.call::<_, bool>(())).unwrap_or(false);
+            while ctx.execute_pending_job() {}
+            if !(self.host.soon.take() || has_more) || self.watch.has_stopped() {
+                return;
+            }
+        }
+    }
+
     fn threw(&self, words: String, stack: &str) {
-        let place = position::of_stack(stack, &self.bundle);
+        let place = self.host.place(stack);
         self.host.push(Command::Threw(place.map_or(words.clone(), |place| format!("{words} (at {place})"))));
     }
 

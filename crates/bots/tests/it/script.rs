@@ -58,9 +58,14 @@ fn held_with_words(
 
 #[track_caller]
 fn check(trial: &Trial, measure: Measure, q: f64, expected_s: f64) {
+    check_within(trial, measure, q, expected_s, 0.012);
+}
+
+#[track_caller]
+fn check_within(trial: &Trial, measure: Measure, q: f64, expected_s: f64, share: f64) {
     let Quantile::Ns(ns) = trial.distribution(measure).quantile(q, 0) else { panic!("too few samples") };
     let read_s = ns as f64 / 1e9;
-    assert!((read_s - expected_s).abs() <= expected_s * 0.012, "q{q}: {read_s} s instead of {expected_s} s");
+    assert!((read_s - expected_s).abs() <= expected_s * share, "q{q}: {read_s} s instead of {expected_s} s");
 }
 
 /// A game: a welcome for each login, an answer to each move unless it is frozen, and what `faults` plants.
@@ -129,8 +134,9 @@ fn a_script_whose_worker_stands_still_asks_late_and_leaves_nothing_out() {
     let stall = (50 * SECOND_NS, 51 * SECOND_NS);
     let trial = held(PLAYER, 200, 100, Some(stall), &mut Game::default());
     assert!((100_500..=100_700).contains(&trial.flow().offered), "{:?}", trial.flow());
-    check(&trial, Measure::Response, 0.995, 0.5);
-    check(&trial, Measure::SendLag, 0.995, 0.5);
+    // Half a per cent of the moves lie in the upper half of one second, so phases by chance show.
+    check_within(&trial, Measure::Response, 0.995, 0.5, 0.025);
+    check_within(&trial, Measure::SendLag, 0.995, 0.5, 0.025);
 }
 
 #[test]
@@ -182,7 +188,7 @@ fn scripts_that_all_throw_end_no_worker_and_hide_nothing() {
     assert!(words.iter().any(|words| words.contains("player.ts:1:")), "{words:?}");
 }
 
-/// A login is answered at once and a move after half a second; each has its own times.
+/// A login is answered after 1 ms and a move after up to a second, in one second of ten; each has its own times.
 #[test]
 fn operations_of_a_script_have_their_own_times() {
     let text = "export default async (bot) => { const ws = await bot.websocket(); bot.ready(); \
@@ -190,7 +196,7 @@ fn operations_of_a_script_have_their_own_times() {
                                                else bot.answered('move', Number(data.slice(4))); }; \
                 for await (const n of bot.every('1s')) { \
                   bot.ask('login', 'x', () => ws.send('login')); bot.ask('move', n, () => ws.send('move ' + n)); } };";
-    let trial = held(text, 20, 30, None, &mut Game { frozen_ns: SECOND_NS / 2, ..Game::default() });
+    let trial = held(text, 20, 30, None, &mut Game { frozen_ns: SECOND_NS, ..Game::default() });
     let p50 = |op: &str| match trial.of_ops[op].quantile(0.5, 0) {
         Quantile::Ns(ns) => ns as f64 / 1e9,
         other => panic!("{other:?}"),
@@ -198,7 +204,7 @@ fn operations_of_a_script_have_their_own_times() {
     assert!((p50("login") - 0.001).abs() < 0.0001, "{}", p50("login"));
     assert_eq!(trial.of_ops.keys().collect::<Vec<_>>(), ["login", "move"]);
     assert!(
-        trial.of_ops["move"].max_ns() > Some(400_000_000) && trial.of_ops["login"].max_ns() < Some(2_000_000)
+        trial.of_ops["move"].max_ns() > Some(500_000_000) && trial.of_ops["login"].max_ns() < Some(2_000_000)
     );
 }
 

@@ -249,6 +249,9 @@ fn no_subject(reader: &mut Reader) {
         reader.refuse_plainly(Place::Flag(SUBJECT.flag), ConfigError::ScenarioNotRead);
     } else if reader.file.at(SUBJECT.key).is_none_or(Node::is_mapping) && reader.file.at(TARGET.key).is_none()
     {
+        if reader.script.is_some() {
+            return reader.refuse_plainly(Place::Flag(TARGET.flag), ConfigError::NoTargetOfScript);
+        }
         let said = reader.missing(&TARGET, &SUBJECT);
         reader.refuse(&said, ConfigError::NoSubject);
     }

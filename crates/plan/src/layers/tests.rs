@@ -208,7 +208,7 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     let unknown = |word: &str| {
         format!(
             "climb: unknown subject \"{word}\"; built in: arena, chat, poll-loop, leaderboard, grid, \
-             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml)"
+             or a URL (ws://, wss://, tcp://, udp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml)"
         )
     };
     check("", &["climb: it does not say which server to climb (for example: climb arena)"]);
@@ -234,7 +234,7 @@ fn subjects_that_are_not_there_are_refused_with_what_is() {
     check(
         "wx://h",
         &[
-            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, redis, rediss, hazelcast, hazelcasts, grpc, grpcs, http, https; did you mean ws? (for example: climb arena)",
+            "climb: unknown scheme \"wx\"; known: ws, wss, tcp, udp, irc, nats, mqtt, redis, rediss, hazelcast, hazelcasts, grpc, grpcs, http, https; did you mean ws? (for example: climb arena)",
         ],
     );
     check(
@@ -282,7 +282,7 @@ fn every_mistake_is_told_at_once() {
          --objective 'ticks.late_shar < 25%'",
         &[
             "climb: unknown subject \"aerna\"; built in: arena, chat, poll-loop, leaderboard, grid, \
-             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
+             or a URL (ws://, wss://, tcp://, udp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
             "--snapshots: a share is between 0 and 1, or 0% and 100%; got 5 (for example: --snapshots 1%)",
             "--rungs: \"abc\" is not a number (for example: --rungs 500,1000,2000)",
             "--rungs: \"0\" is zero: a rung without load measures nothing (for example: --rungs 500,1000,2000)",
@@ -480,7 +480,7 @@ fn mistakes_in_a_file_name_its_line() {
          objectives: [ticks.late_shar < 1]\nseed: x\ngenerator: { realtime: perhaps }\n",
         &[
             "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat, poll-loop, leaderboard, grid, \
-             or a URL (ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml); did you mean arena? \
+             or a URL (ws://, wss://, tcp://, udp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml); did you mean arena? \
              (for example: target: ws://127.0.0.1:42069)",
             "scenarios/x.yaml:3: unknown key \"tick\" in subject; known: target, start, pid, cgroup, ticks, tick_rate, options; \
              did you mean ticks? (for example: ticks: { log: game.log })",

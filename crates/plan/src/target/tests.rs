@@ -41,11 +41,11 @@ fn garbage_is_refused_with_its_reason() {
     };
     check(
         "127.0.0.1:42069",
-        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://",
+        "\"127.0.0.1:42069\" is not a URL: it does not say ws://, wss://, tcp://, udp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://",
     );
     check(
         "wx://h",
-        "unknown scheme \"wx\"; known: ws, wss, tcp, irc, nats, mqtt, redis, rediss, hazelcast, hazelcasts, grpc, grpcs, http, https",
+        "unknown scheme \"wx\"; known: ws, wss, tcp, udp, irc, nats, mqtt, redis, rediss, hazelcast, hazelcasts, grpc, grpcs, http, https",
     );
     check("tcp://h:1/lobby", "tcp:// takes no path; leave \"/lobby\" out (--room names a room)");
     check("irc://h/#lobby", "irc:// takes no path; leave \"/#lobby\" out (--room names a room)");

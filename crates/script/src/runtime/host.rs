@@ -19,11 +19,18 @@ type Indices = HashMap<String, usize, foldhash::fast::RandomState>;
 /// What a script prints is kept so far for each turn.
 const LOG_BYTES_MAX: usize = 2_000;
 
+/// No more places of stacks are remembered.
+const PLACES_MAX: usize = 1_000;
+
 /// The turn that is under way, and what was asked for.
 pub(super) struct Host {
     pub(super) bundle: Rc<Bundle>,
     commands: RefCell<Vec<(u32, Command)>>,
     bot: Cell<u32>,
+    /// a timer of no time waits for the end of this turn's microtasks
+    pub(super) soon: Cell<bool>,
+    /// places of stacks that were looked up: ten thousand bots may throw at the same place
+    places: RefCell<HashMap<String, Option<String>, foldhash::fast::RandomState>>,
     planned_ns: Cell<u64>,
     random: RefCell<fastrand::Rng>,
     target: String,
@@ -46,6 +53,8 @@ impl Host {
         Host {
             commands: RefCell::new(Vec::new()),
             bot: Cell::new(0),
+            soon: Cell::new(false),
+            places: RefCell::default(),
             planned_ns: Cell::new(0),
             random: RefCell::new(fastrand::Rng::with_seed(play.seed)),
             target: play.target.clone(),
@@ -63,6 +72,19 @@ impl Host {
     pub(super) fn begin(&self, bot: u32, planned_ns: u64) {
         self.bot.set(bot);
         self.planned_ns.set(planned_ns);
+    }
+
+    /// The place of a stack in the script's text, and the line.
+    pub(super) fn place(&self, stack: &str) -> Option<String> {
+        let mut places = self.places.borrow_mut();
+        if let Some(known) = places.get(stack) {
+            return known.clone();
+        }
+        let place = position::of_stack(stack, &self.bundle);
+        if places.len() < PLACES_MAX {
+            places.insert(stack.to_owned(), place.clone());
+        }
+        place
     }
 
     pub(super) fn set_epoch_ms(&self, epoch_ms: f64) {
@@ -228,7 +250,7 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
     function!("asked", |host| host.push(Command::Asked));
     function!("fail", |host, why: String| host.push(Command::Failed(why)));
     function!("thrown", |host, words: String, stack: String| {
-        let place = position::of_stack(&stack, &host.bundle);
+        let place = host.place(&stack);
         host.push(Command::Threw(place.map_or(words.clone(), |place| format!("{words} (at {place})"))));
     });
     function!("log", |host, level: String, text: String| {
@@ -307,13 +329,19 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
     });
     function!("isFrames", |_host, name: String| Frames::named(&name).is_some());
     function!("framesList", |_host| Frames::NAMES.map(|(name, _)| name).join(", "));
-    function!("send", |host, ctx: Ctx<'js>, socket: u32, data: Value<'js>| -> rquickjs::Result<()> {
+    function!("soon", |host| host.soon.set(true));
+    function!("send", |host,
+                       ctx: Ctx<'js>,
+                       bot: u32,
+                       socket: u32,
+                       data: Value<'js>|
+     -> rquickjs::Result<()> {
         let data = data_of(&ctx, &data)?;
-        host.push(Command::Send { socket, data, planned_ns: host.planned_ns() });
+        host.push_of(bot, Command::Send { socket, data, planned_ns: host.planned_ns() });
         Ok(())
     });
-    function!("close", |host, socket: u32, code: Option<u16>, reason: String| {
-        host.push(Command::Close { socket, code, reason });
+    function!("close", |host, bot: u32, socket: u32, code: Option<u16>, reason: String| {
+        host.push_of(bot, Command::Close { socket, code, reason });
     });
     Ok(all)
 }

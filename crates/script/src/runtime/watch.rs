@@ -33,6 +33,11 @@ impl Watch {
         self.has_stopped.take()
     }
 
+    /// Whether this turn was stopped.
+    pub(super) fn has_stopped(&self) -> bool {
+        self.has_stopped.get()
+    }
+
     /// Whether the engine should stop. Once it should, it should until the turn ends: each of its jobs ends then.
     pub(super) fn stops(&self) -> bool {
         if !self.is_on.get() || self.has_stopped.get() {

@@ -12,7 +12,8 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
         ("measure", vec![]),
         ("ladder", vec!["measure"]),
-        ("plan", vec!["ladder"]),
+        ("script", vec![]),
+        ("plan", vec!["ladder", "script"]),
         ("hazelcast", vec![]),
         ("inflight", vec![]),
         ("drivers", vec!["hazelcast"]),
@@ -35,7 +36,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ),
         ("truth", vec!["bots", "engine", "ladder", "measure", "plan", "servers"]),
         ("engine", vec!["drivers", "measure", "plan"]),
-        ("bots", vec!["drivers", "engine", "inflight", "measure", "plan"]),
+        ("bots", vec!["drivers", "engine", "inflight", "measure", "plan", "script"]),
         ("watch", vec!["measure"]),
         ("store", vec!["measure"]),
         ("viewer", vec!["ladder", "measure", "store", "watch"]),
@@ -50,6 +51,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "ladder",
                 "measure",
                 "plan",
+                "script",
                 "servers",
                 "store",
                 "viewer",
@@ -145,7 +147,7 @@ fn the_engine_reads_the_time_in_one_file_only() {
 /// Files of `bots` that format, and never for a message as such: the words of errors (only the first few of each cause are
 /// made), an MQTT client's first packet, the audit after the load, and requests over HTTP whose text differs from one to
 /// the next.
-const BOTS_THAT_FORMAT: [&str; 21] = [
+const BOTS_THAT_FORMAT: [&str; 27] = [
     "catalog.rs",
     "arena.rs",
     "grid.rs",
@@ -168,13 +170,20 @@ const BOTS_THAT_FORMAT: [&str; 21] = [
     "template.rs",
     "messages.rs",
     "json.rs",
+    // What a script throws or is refused, and its requests over HTTP; `tell` only where one bot is tried.
+    "script.rs",
+    "commands.rs",
+    "destination.rs",
+    "names.rs",
+    "requests.rs",
+    "tell.rs",
 ];
 
 #[test]
 fn the_workers_hot_path_does_not_lock_log_or_format() {
     let because = "it is on the path of messages";
     let locks_and_logs = ["Mutex", "RwLock", "println!", "tracing::", "log::"];
-    let off_the_path = ["thread.rs", "simulation.rs", "wire.rs", "collector.rs"];
+    let off_the_path = ["thread.rs", "simulation.rs", "wire.rs", "anything.rs", "collector.rs"];
     refuse(&["engine"], &locks_and_logs, &off_the_path, because);
     refuse(&["engine"], &["format!("], &off_the_path, because);
     refuse(&["bots"], &locks_and_logs, &[], because);

@@ -9,7 +9,7 @@
 
   /** What all connections have in common; not a global. */
   class Socket extends EventTarget {
-    #id; #bot; #state = CONNECTING; #protocol = ""; #binaryType;
+    #id; #bot; #hasLeft = false; #state = CONNECTING; #protocol = ""; #binaryType;
     constructor(bot, binaryType) {
       super();
       this.#bot = bot;
@@ -26,10 +26,13 @@
     send(data) {
       if (this.#state !== OPEN) {
         if (this.#state === CONNECTING) throw new DOMException("send() before the connection is open", "InvalidStateError");
-        return;
+        // As in browsers nothing happens; but what the server's end kept from leaving is counted as not sent.
+        if (this.#hasLeft) return;
       }
-      if (typeof data === "string") host.send(this.#id, data.toWellFormed());
-      else host.send(this.#id, own.bytesOf(data) ?? own.blobBytes(data) ?? own.text(data));
+      // A module that all bots share may send for another bot than the one whose turn it is.
+      const bot = this.#bot.index;
+      if (typeof data === "string") host.send(bot, this.#id, data.toWellFormed());
+      else host.send(bot, this.#id, own.bytesOf(data) ?? own.blobBytes(data) ?? own.text(data));
     }
     close(code, reason) {
       if (code !== undefined) {
@@ -40,7 +43,8 @@
       if (host.encode(reason).byteLength > CLOSE_REASON_BYTES_MAX) throw new DOMException(`close(): the reason is longer than ${CLOSE_REASON_BYTES_MAX} bytes`, "SyntaxError");
       if (this.#state >= CLOSING) return;
       this.#state = CLOSING;
-      host.close(this.#id, code, reason);
+      this.#hasLeft = true;
+      host.close(this.#bot.index, this.#id, code, reason);
     }
     static {
       idOf = (socket) => socket.#id;

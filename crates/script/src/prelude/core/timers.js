@@ -9,6 +9,35 @@
     host.timer(id, at_ns);
     return id;
   };
+
+  // A timer of no time is called in the turn that set it, behind its microtasks. Modules are shared by all bots of a worker: what
+  // one of them keeps for later, as shims of `process.nextTick` do, must be done before another bot's turn. As in browsers a
+  // timer that is set by such timers five times over comes 4 ms later, so that time passes.
+  const SOON_MAX = 5, CLAMPED_NS = 4e6;
+  const soon = [];
+  let level = 0;
+  const setSoon = (call) => {
+    const bot = own.here("a timer");
+    if (level >= SOON_MAX) return own.timer(own.now + CLAMPED_NS, call);
+    const id = bot.nextId++;
+    bot.held.set(id, call);
+    soon.push({ id, level: level + 1 });
+    host.soon();
+    return id;
+  };
+  /** Calls the first of them. Whether there are more. */
+  own.callSoon = () => {
+    const first = soon.shift();
+    const call = own.turn?.held.get(first?.id);
+    if (call !== undefined) {
+      own.turn.held.delete(first.id);
+      level = first.level;
+      call();
+    }
+    return soon.length > 0;
+  };
+  own.forgetSoon = () => { soon.length = level = 0; };
+
   own.stopTimer = (bot, id) => { bot.held.delete(id); };
 
   const called = (call, args) => {
@@ -17,7 +46,10 @@
       : () => { try { call(...args); } catch (error) { own.thrown(error); } };
   };
   const delay_ns = (ms) => { const delay = Number(ms); return delay > 0 ? Math.min(delay, 0x7fffffff) * own.MS_NS : 0; };
-  const setTimeout = (call, ms = 0, ...args) => own.timer(own.now + delay_ns(ms), called(call, args));
+  const setTimeout = (call, ms = 0, ...args) => {
+    const delay = delay_ns(ms);
+    return delay > 0 ? own.timer(own.now + delay, called(call, args)) : setSoon(called(call, args));
+  };
   const setInterval = (call, ms = 0, ...args) => {
     const bot = own.here("a timer");
     // As in browsers: an interval of 0 would not let time pass.
@@ -70,6 +102,6 @@
 
   own.expose({
     setTimeout, setInterval, clearTimeout: clear, clearInterval: clear, queueMicrotask, performance, Date: EngineDate,
-    setImmediate: (call, ...args) => own.timer(own.now, called(call, args)), clearImmediate: clear,
+    setImmediate: (call, ...args) => setSoon(called(call, args)), clearImmediate: clear,
   });
 }

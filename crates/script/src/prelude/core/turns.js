@@ -6,6 +6,7 @@
   /** Begins a turn; undefined for a bot that does nothing more. */
   const turn = (index, now) => {
     own.now = now;
+    own.forgetSoon();
     return (own.turn = bots[index]);
   };
 
@@ -16,6 +17,7 @@
     __proto__: null,
     start(index, now, id, target, env, main) {
       own.now = now;
+      own.forgetSoon();
       // Timers, sockets and requests that are under way stand in `held` by their number; the rest is made when it is used.
       const state = (own.turn = bots[index] = {
         index, id, target, began: now, nextId: 1, series: 0, held: new Map(),
@@ -32,6 +34,7 @@
       state.held.delete(id);
       call();
     },
+    soon() { return own.callSoon(); },
     opened(index, now, id, protocol) {
       const socket = turn(index, now)?.held.get(id);
       if (socket !== undefined) own.opened(socket, protocol);

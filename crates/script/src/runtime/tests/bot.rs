@@ -353,3 +353,33 @@ fn a_question_is_answered_once_and_by_its_own_key() {
         assert!(said.contains(&&Command::Failed(words.to_owned())), "{words}: {said:?}");
     }
 }
+
+/// As shims of `process.nextTick` do it: a queue of the module, drained by a timer of no time.
+#[test]
+fn what_modules_keep_for_later_is_done_in_the_turn_of_its_bot() {
+    let mut script = played(
+        "const queue = []; const drain = () => { while (queue.length) queue.shift()(); };\n\
+         const later = (call) => { if (queue.push(call) === 1) setTimeout(drain, 0); };\n\
+         export default async (bot) => { const ws = await bot.websocket('/'); later(() => { ws.send('of ' + bot.id); bot.count('sent'); }); \
+         if (bot.id === 0) { let n = 0; const again = () => { bot.fail(String(n++)); if (n < 7) setTimeout(again); }; again(); } };",
+    );
+    for bot in [0, 1] {
+        script.start(bot, u64::from(bot), 0);
+        commands(&mut script);
+    }
+    let of_turn = |script: &mut Script, bot| {
+        script.opened(bot, 1, "", 1_000);
+        let mut all = Vec::new();
+        script.take_commands(&mut all);
+        all
+    };
+    let first = of_turn(&mut script, 0);
+    assert!(first.iter().all(|(bot, _)| *bot == 0), "{first:?}");
+    let told: Vec<&Command> = first.iter().map(|(_, command)| command).collect();
+    assert!(matches!(told[..], [_, _, Command::Send { .. }, Command::Count(0, 1), ..]), "{told:?}");
+    // Five follow at once, and the next 4 ms later.
+    assert_eq!(told.iter().filter(|command| matches!(command, Command::Failed(_))).count(), 6, "{told:?}");
+    assert!(told.contains(&&Command::Timer { id: 8, at_ns: 4_001_000 }), "{told:?}");
+    let second = of_turn(&mut script, 1);
+    assert!(second.iter().all(|(bot, _)| *bot == 1) && second.len() == 3, "{second:?}");
+}
