@@ -10,6 +10,7 @@ mod ends;
 mod grid;
 mod http;
 mod script;
+mod script_http;
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -36,7 +36,13 @@ fn script(text: &str) -> BotSettings {
     .into()
 }
 
-fn held(text: &str, units: u64, hold_s: u64, stall: Option<(u64, u64)>, scene: &mut impl Scene) -> Trial {
+pub(crate) fn held(
+    text: &str,
+    units: u64,
+    hold_s: u64,
+    stall: Option<(u64, u64)>,
+    scene: &mut impl Scene,
+) -> Trial {
     held_with_words(text, units, hold_s, stall, scene).0
 }
 
