@@ -34,7 +34,7 @@ const TABLE: [Row; 4] = [
         kind: Allowed::Duplicates,
         name: "duplicates",
         may: "deliver a message twice",
-        figures: &["deliveries.duplicated"],
+        figures: &["deliveries.duplicated", "unexpected"],
     },
     Row { kind: Allowed::Late, name: "late", may: "answer late", figures: &["late", "late.share"] },
     Row {

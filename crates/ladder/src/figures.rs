@@ -7,7 +7,7 @@
 use std::sync::{Mutex, PoisonError};
 
 use measure::distribution::samples_needed;
-use measure::{ErrorKind, Measure, Quantile, Trial};
+use measure::{ErrorKind, Measure, Quantile, Role, Trial};
 
 mod of_trial;
 
@@ -208,6 +208,12 @@ pub const FIGURES: &[FigureDoc] = table! {
         scalar!("refused", Count, "errors that a chat server reported to its clients", |trial| {
             count(trial.errors_of(ErrorKind::Refused).map(|(_, count)| count).sum())
         });
+        scalar!("unexpected", Count, "answers that nothing was asked for, or that came twice (bots of scripts)", |trial| {
+            if trial.counts(Role::Unexpected).next().is_none() {
+                return FigureValue::Absent("only bots of scripts tell their answers apart");
+            }
+            count(trial.counts(Role::Unexpected).sum())
+        });
         scalar!("failed", Count, "wrong replies", |trial| count(trial.flow().failed));
         scalar!("lost", Count, "messages whose connection ended before the reply", |trial| count(trial.flow().lost));
         scalar!("not_sent", Count, "planned messages that never left", |trial| count(trial.flow().not_sent));
@@ -342,8 +348,9 @@ impl FigureDoc {
     /// True for a figure that stolen CPU, other programs and a late generator can make worse. What a server answers wrongly,
     /// refuses, sends twice or takes of memory is its own doing.
     pub(crate) fn is_disturbable(&self) -> bool {
-        const OWN_DOING: [&str; 12] = [
+        const OWN_DOING: [&str; 13] = [
             "failed",
+            "unexpected",
             "lost",
             "audit",
             "subject.rss_bytes",

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use measure::names::OPEN_TIME;
-use measure::{ErrorKind, MetricNames};
+use measure::{ErrorKind, MetricNames, Role};
 use script::Names;
 
 use crate::ends;
@@ -78,5 +78,7 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     .into_iter()
     .chain(wrong.map(|cause| (cause, ErrorKind::WrongReply)))
     .collect();
-    ends::metric_names(&ops, &causes, &counters, &kinds).with_timed_ops(timed.len())
+    ends::metric_names(&ops, &causes, &counters, &kinds)
+        .with_timed_ops(timed.len())
+        .with_counter_roles(&[(counters[UNEXPECTED], Role::Unexpected)])
 }

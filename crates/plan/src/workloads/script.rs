@@ -5,7 +5,7 @@ pub(crate) mod settings;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use ladder::LoadUnit;
+use ladder::{Allowed, LoadUnit};
 use script::{Bundle, Rows};
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,10 @@ impl Workload for ScriptBots {
     // A first climb of a server that is not known yet ends within minutes.
     fn default_loads(&self) -> &'static [f64] {
         &[10.0, 50.0, 100.0]
+    }
+
+    fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
+        &[(Allowed::Duplicates, Some("unexpected == 0"))]
     }
 
     fn operations(&self) -> &[String] {

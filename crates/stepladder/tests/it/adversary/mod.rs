@@ -22,6 +22,7 @@ mod ordinary;
 mod peer;
 mod protobuf;
 mod redis;
+mod script;
 mod secrets;
 mod stalled;
 mod stamps;
