@@ -157,7 +157,8 @@ pub fn resolve_with(
     let mut reader = Reader::new(flags, read_file, path.clone().unwrap_or_default(), file, mistakes);
     match loaded {
         Ok(loaded) => reader.script = loaded,
-        Err((place, wrong)) => {
+        Err(refusal) => {
+            let (place, wrong) = *refusal;
             reader.has_unreadable_script = true;
             reader.refuse_plainly(place, wrong);
         }

@@ -259,7 +259,7 @@ impl Sum {
         if from_cut && is_kept {
             for (op, name) in names.ops.iter().enumerate().take(names.timed_ops) {
                 if let Some(values) = interval.of_op(op) {
-                    trial.of_ops.entry(name.clone()).or_insert_with(Distribution::new).add(values);
+                    trial.of_ops.entry(name.clone()).or_default().add(values);
                 }
             }
         }

@@ -138,7 +138,7 @@ fn climbed(bot: &Path, scheme: &str, start: &str, bots: u32) -> Value {
     let start = start.replace("{port}", &port.to_string());
     let bots = bots.to_string();
     let ran = place.climb(&[
-        bot.to_str().unwrap(),
+        bot.to_str().expect("a path"),
         "--target",
         &url,
         "--start",

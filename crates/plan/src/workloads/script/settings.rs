@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use script::{ENDINGS, Loaded};
+use script::{ENDINGS, Loaded, ScriptMistake};
 use serde_json::Value;
 
 use crate::flags::Flags;
@@ -72,33 +72,34 @@ pub(crate) fn named<'a>(flags: &'a Flags, bots: &'a Setting, file: &'a Node) -> 
     in_flags.or_else(in_file)
 }
 
+/// Where a script is wrong, and what is.
+type Refusal = Box<(Place, ConfigError)>;
+
+/// A mistake in a script names its own place.
+fn in_script(mistake: ScriptMistake) -> Refusal {
+    Box::new((Place::Line { path: String::new(), line: 0, key: String::new() }, ConfigError::Script(mistake)))
+}
+
 /// Reads the script, and lays its options below what the file says. Errors: it cannot be played, or an option is none.
-pub(crate) fn load(name: &str, read: ReadFile<'_>, file: &mut Node) -> Result<Loaded, (Place, ConfigError)> {
-    let place = |key: &str| Place::Line { path: name.to_owned(), line: 0, key: key.to_owned() };
-    let loaded = script::bundle(name.as_ref(), read).and_then(script::load);
-    let loaded = loaded.map_err(|mistake| {
-        (Place::Line { path: String::new(), line: 0, key: String::new() }, ConfigError::Script(mistake))
-    })?;
+pub(crate) fn load(name: &str, read: ReadFile<'_>, file: &mut Node) -> Result<Loaded, Refusal> {
+    let refused = |key: &str, wrong: ConfigError| -> Refusal {
+        Box::new((Place::Line { path: name.to_owned(), line: 0, key: key.to_owned() }, wrong))
+    };
+    let loaded = script::bundle(name.as_ref(), read).and_then(script::load).map_err(in_script)?;
     if loaded.bundle.names.rooms {
         let what = "bot.room is not built yet; count what is heard with bot.count".to_owned();
-        let mistake = script::ScriptMistake { file: name.to_owned(), at: None, what, line: String::new() };
-        return Err((
-            Place::Line { path: String::new(), line: 0, key: String::new() },
-            ConfigError::Script(mistake),
-        ));
+        return Err(in_script(ScriptMistake { file: name.to_owned(), at: None, what, line: String::new() }));
     }
     for (option, value) in &loaded.options {
         let Some((_, key)) = OPTIONS.iter().find(|(known, _)| known == option) else {
             let all: Vec<&str> = OPTIONS.iter().map(|(name, _)| *name).collect();
             let nearest = known::nearest(option, all.iter().copied()).map(str::to_owned);
-            return Err((
-                place("options"),
-                ConfigError::UnknownOption { option: option.clone(), nearest, known: known::listed(&all) },
-            ));
+            let (option, known) = (option.clone(), known::listed(&all));
+            return Err(refused("options", ConfigError::UnknownOption { option, nearest, known }));
         };
         if option == "ticks" {
             let text = value.as_str().map(str::to_owned).unwrap_or_else(|| format!("{value}ms"));
-            let ns = units::duration_ns(&text).map_err(|wrong| (place("options.ticks"), wrong.into()))?;
+            let ns = units::duration_ns(&text).map_err(|wrong| refused("options.ticks", wrong.into()))?;
             fill_in(file, key, &Value::from(1e9 / ns.max(1) as f64));
             fill_in(file, "subject.ticks", &Value::from("client"));
         } else {
