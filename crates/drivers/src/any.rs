@@ -123,7 +123,9 @@ impl Driver for Any {
     async fn open(begin_connect: Connecting, to: &Address) -> Result<Self, OpenError> {
         let socket = match begin_connect.0 {
             Begun::WebSocket(begun) => {
-                return Ok(Any(Kind::WebSocket(WebSocket::open(*begun, to).await?)));
+                return Ok(Any(Kind::WebSocket(
+                    WebSocket::open_taking(*begun, to, to.reply_bytes_max).await?,
+                )));
             }
             Begun::Socket(socket) => socket,
         };

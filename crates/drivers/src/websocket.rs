@@ -53,16 +53,7 @@ impl Driver for WebSocket {
     }
 
     async fn open(begin_connect: Connecting, to: &Address) -> Result<Self, OpenError> {
-        // What took the request's first bytes stands.
-        let tcp = match begin_connect.sent_bytes {
-            0 => stream::standing(begin_connect.socket).await?,
-            _ => TcpStream::from_std(begin_connect.socket.into())?,
-        };
-        let mut stream = Stream::over(tcp, to, |tls| &tls.config).await?;
-        stream.write_all(&begin_connect.request[begin_connect.sent_bytes..]).await?;
-        stream.flush().await?;
-        let carried = await_answer(&mut stream, &begin_connect.key, &to.upgrade.subprotocols).await?;
-        Ok(WebSocket::new(stream, carried))
+        WebSocket::open_taking(begin_connect, to, MESSAGE_BYTES_MAX).await
     }
 
     fn send(&mut self, what: Message<'_>) -> Result<(), Refused> {
@@ -106,8 +97,22 @@ impl Driver for WebSocket {
 }
 
 impl WebSocket {
-    fn new(stream: Stream, carried: Vec<u8>) -> Self {
-        WebSocket { stream, codec: Codec::new(carried) }
+    /// The same for an owner who takes messages of up to `message_bytes_max`.
+    pub(crate) async fn open_taking(
+        begin_connect: Connecting,
+        to: &Address,
+        message_bytes_max: usize,
+    ) -> Result<Self, OpenError> {
+        // What took the request's first bytes stands.
+        let tcp = match begin_connect.sent_bytes {
+            0 => stream::standing(begin_connect.socket).await?,
+            _ => TcpStream::from_std(begin_connect.socket.into())?,
+        };
+        let mut stream = Stream::over(tcp, to, |tls| &tls.config).await?;
+        stream.write_all(&begin_connect.request[begin_connect.sent_bytes..]).await?;
+        stream.flush().await?;
+        let carried = await_answer(&mut stream, &begin_connect.key, &to.upgrade.subprotocols).await?;
+        Ok(WebSocket { stream, codec: Codec::new(carried).taking(message_bytes_max) })
     }
 }
 

@@ -91,9 +91,9 @@ pub struct Names {
     /// files of `row`, and which row is a bot's
     #[serde(default)]
     pub rows: BTreeMap<String, String>,
-    /// of `room`
+    /// a call of `bot` that is declared and not built yet
     #[serde(default)]
-    pub rooms: bool,
+    pub unbuilt: Option<String>,
     /// it or a package may send requests over HTTP
     #[serde(default)]
     pub uses_http: bool,

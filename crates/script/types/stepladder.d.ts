@@ -102,7 +102,7 @@ declare module "stepladder" {
      * that throws counts as failed, and the error goes on. Steps may be nested and overlap.
      */
     measure<Result>(name: string, step: () => Result | Promise<Result>): Promise<Result>;
-    /** The ledger of what is said in a room (a channel, a match, a topic) and who heard it. Nothing is sent. */
+    /** Not built yet, and refused. The ledger of what is said in a room (a channel, a match, a topic) and who heard it. Nothing is sent. */
     room(name: string): Room;
     /** A tick of the server's loop arrived; `time`: the server's own time of it, ms, if its messages carry one. */
     tick(time?: number): void;
@@ -112,7 +112,7 @@ declare module "stepladder" {
     fail(why: unknown): void;
     /** Adds to a counter of one's own; n is from 0. */
     count(name: string, n?: number): void;
-    /** A value of a distribution of one's own; finite, in a unit of one's own. */
+    /** Not built yet, and refused. A value of a distribution of one's own; finite, in a unit of one's own. */
     record(name: string, value: number): void;
     /**
      * A connection to a path of the target (the target's own path without one), once it stands. Rejected where it does not

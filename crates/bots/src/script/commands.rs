@@ -133,13 +133,15 @@ impl<D: AnyDriver> Scripts<D> {
             Command::Threw(words) => ctx.error_with(THREW, || words),
             Command::Count(counter, more) => ctx.count(Causes::counter(counter), more),
             Command::Ended => self.end(bot, ctx),
-            // Refused before the run, or only shown.
+            // Refused before the run, where the text says so.
             Command::Join { .. }
             | Command::Leave { .. }
             | Command::Sent { .. }
-            | Command::Received { .. }
-            | Command::Record { .. }
-            | Command::Log(..) => {}
+            | Command::Received { .. } => {
+                ctx.error_with(THREW, || "bot.room is not built yet".to_owned());
+            }
+            Command::Record { .. } => ctx.error_with(THREW, || "bot.record is not built yet".to_owned()),
+            Command::Log(..) => {}
         }
     }
 

@@ -1,14 +1,15 @@
 //! What a WebSocket client knows between its reads: frames in, messages out. No socket, no clock.
 //!
 //! On the workers' hot path: frames are decoded in place out of the shared read buffer and a read may carry many of
-//! them. Text is checked for UTF-8, pings are answered, pieces are joined, a message has at most 64 KiB.
+//! them. Text is checked for UTF-8, pings are answered, pieces are joined, a message has at most 64 KiB unless its owner takes
+//! larger ones: a frame that is larger than that is gathered as it comes.
 
 use super::frame::{self, Front, Opcode};
 use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Goodbye, Refused};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::{Carried, Exhausted, FREE_BYTES, Reservation};
 
-/// No message may be larger, in either direction.
+/// No message may be larger, unless its owner takes larger ones.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Beyond this much unsent the connection takes no more.
 const UNSENT_BYTES_MAX: usize = 128 * 1024;
@@ -52,6 +53,8 @@ pub struct Codec {
     /// the peer sent a close frame
     shutdown: Option<Goodbye>,
     we_closed: bool,
+    /// so much more than `MESSAGE_BYTES_MAX` a message may have
+    more_bytes: u32,
 }
 
 struct Pieces {
@@ -60,9 +63,25 @@ struct Pieces {
     reserved: Reservation,
     /// of `bytes`: known to be UTF-8, where they are text
     checked_bytes: usize,
+    /// of the frame that is gathered: still to come
+    missing_bytes: usize,
+    /// that frame is the message's last
+    is_last: bool,
 }
 
 impl Pieces {
+    fn of(opcode: Opcode, bytes: Vec<u8>) -> Pieces {
+        let (reserved, checked_bytes, missing_bytes) = (Reservation::default(), 0, 0);
+        Pieces { opcode, bytes, reserved, checked_bytes, missing_bytes, is_last: false }
+    }
+
+    /// Takes what has come. Errors: the message cannot become one.
+    fn take(&mut self, more: &[u8]) -> Result<(), Broken> {
+        self.bytes.extend_from_slice(more);
+        self.reserve()?;
+        if self.opcode == Opcode::Text && !self.may_be_text() { Err(Broken::NotUtf8) } else { Ok(()) }
+    }
+
     fn reserve(&mut self) -> Result<(), Exhausted> {
         self.reserved.grow_to(self.bytes.capacity(), FREE_BYTES)
     }
@@ -85,6 +104,12 @@ impl Codec {
     /// After a handshake whose answer was followed by `carried`.
     pub fn new(carried: Vec<u8>) -> Self {
         Codec { has_news: !carried.is_empty(), carried: Carried::new(carried), ..Codec::default() }
+    }
+
+    /// Takes messages of up to `bytes`, where that is more than `MESSAGE_BYTES_MAX`.
+    pub fn taking(self, bytes: usize) -> Self {
+        let more_bytes = u32::try_from(bytes.saturating_sub(MESSAGE_BYTES_MAX)).unwrap_or(u32::MAX);
+        Codec { more_bytes, ..self }
     }
 
     /// Encodes a message. Errors: `Refused` when too much is waiting already.
@@ -148,6 +173,14 @@ impl Codec {
             if self.shutdown.is_some() {
                 return None;
             }
+            if self.pieces.as_ref().is_some_and(|pieces| pieces.missing_bytes > 0) {
+                match self.gather(buffer) {
+                    Ok(true) => return Some(self.deliver(buffer)),
+                    Ok(false) if buffer.rest().is_empty() => return None,
+                    Ok(false) => {}
+                    Err(broken) => return Some(Err(broken)),
+                }
+            }
             let header = match frame::read_header(buffer.rest()) {
                 Front::Header(header) => header,
                 Front::Incomplete => return self.carry(buffer),
@@ -155,8 +188,16 @@ impl Codec {
             };
             let so_far = self.pieces.as_ref().map_or(0, |pieces| pieces.bytes.len());
             // A length is the server's word, up to 2⁶⁴ − 1: it is compared with the room left and never added to.
-            if header.payload_bytes > MESSAGE_BYTES_MAX.saturating_sub(so_far) {
-                return Some(Err(Broken::TooLarge(MESSAGE_BYTES_MAX)));
+            let bytes_max = MESSAGE_BYTES_MAX + self.more_bytes as usize;
+            if header.payload_bytes > bytes_max.saturating_sub(so_far) {
+                return Some(Err(Broken::TooLarge(bytes_max)));
+            }
+            if header.payload_bytes > MESSAGE_BYTES_MAX {
+                if let Err(broken) = self.begin_gathering(&header) {
+                    return Some(Err(broken));
+                }
+                buffer.take(header.header_bytes);
+                continue;
             }
             if buffer.rest().len() < header.header_bytes + header.payload_bytes {
                 return self.carry(buffer);
@@ -206,14 +247,9 @@ impl Codec {
                     return Some(Ok(Received::Binary(buffer.take(header.payload_bytes))));
                 }
                 (opcode @ (Opcode::Text | Opcode::Binary), false) => {
-                    let bytes = buffer.take(header.payload_bytes).to_vec();
-                    let reserved = Reservation::default();
-                    let mut pieces = Box::new(Pieces { opcode, bytes, reserved, checked_bytes: 0 });
-                    if let Err(exhausted) = pieces.reserve() {
-                        return Some(Err(exhausted.into()));
-                    }
-                    if opcode == Opcode::Text && !pieces.may_be_text() {
-                        return Some(Err(Broken::NotUtf8));
+                    let mut pieces = Box::new(Pieces::of(opcode, Vec::new()));
+                    if let Err(broken) = pieces.take(buffer.take(header.payload_bytes)) {
+                        return Some(Err(broken));
                     }
                     self.pieces = Some(pieces);
                 }
@@ -221,27 +257,53 @@ impl Codec {
                     let Some(pieces) = self.pieces.as_mut() else {
                         return Some(Err(Broken::Protocol("a further piece of no message")));
                     };
-                    pieces.bytes.extend_from_slice(buffer.take(header.payload_bytes));
-                    if !is_final {
-                        if let Err(exhausted) = pieces.reserve() {
-                            return Some(Err(exhausted.into()));
-                        }
-                        if pieces.opcode == Opcode::Text && !pieces.may_be_text() {
-                            return Some(Err(Broken::NotUtf8));
-                        }
-                        continue;
+                    let piece = buffer.take(header.payload_bytes);
+                    if is_final {
+                        pieces.bytes.extend_from_slice(piece);
+                        return Some(self.deliver(buffer));
                     }
-                    let Some(whole) = self.pieces.take() else { continue };
-                    buffer.joined = whole.bytes;
-                    if whole.opcode == Opcode::Binary {
-                        return Some(Ok(Received::Binary(&buffer.joined)));
+                    if let Err(broken) = pieces.take(piece) {
+                        return Some(Err(broken));
                     }
-                    if std::str::from_utf8(&buffer.joined).is_err() {
-                        return Some(Err(Broken::NotUtf8));
-                    }
-                    return Some(Ok(Received::Text(&buffer.joined)));
                 }
             }
+        }
+    }
+
+    /// A frame begins that is larger than a read may carry.
+    fn begin_gathering(&mut self, header: &frame::Header) -> Result<(), Broken> {
+        let pieces = match (header.opcode, &mut self.pieces) {
+            (Opcode::Continuation, Some(pieces)) => pieces,
+            (Opcode::Continuation, None) => return Err(Broken::Protocol("a further piece of no message")),
+            (_, Some(_)) => return Err(Broken::Protocol("a new message inside another")),
+            (opcode, none) => none.insert(Box::new(Pieces::of(opcode, Vec::new()))),
+        };
+        (pieces.missing_bytes, pieces.is_last) = (header.payload_bytes, header.is_final);
+        Ok(())
+    }
+
+    /// Takes what has come of such a frame. Whether the message is whole.
+    fn gather(&mut self, buffer: &mut ReadBuffer) -> Result<bool, Broken> {
+        let Some(pieces) = &mut self.pieces else { return Ok(false) };
+        let count = pieces.missing_bytes.min(buffer.rest().len());
+        pieces.missing_bytes -= count;
+        pieces.take(buffer.take(count))?;
+        Ok(pieces.missing_bytes == 0 && pieces.is_last)
+    }
+
+    /// The message whose pieces have all come.
+    fn deliver<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Received<'d>, Broken> {
+        let Some(whole) = self.pieces.take() else {
+            return Err(Broken::Protocol("a further piece of no message"));
+        };
+        buffer.joined = whole.bytes;
+        if whole.opcode == Opcode::Binary {
+            return Ok(Received::Binary(&buffer.joined));
+        }
+        if std::str::from_utf8(&buffer.joined).is_err() {
+            Err(Broken::NotUtf8)
+        } else {
+            Ok(Received::Text(&buffer.joined))
         }
     }
 

@@ -53,7 +53,7 @@ async fn pair() -> (TcpStream, WebSocket) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (far, _) = listener.accept().await.unwrap();
-    (far, WebSocket::new(Stream::Plain(near), Vec::new()))
+    (far, WebSocket { stream: Stream::Plain(near), codec: Codec::new(Vec::new()) })
 }
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
@@ -425,5 +425,55 @@ fn messages_that_stall_before_their_last_bytes_share_a_limit() {
         assert!(broken.iter().all(|why| *why == Broken::TooManyUnfinished), "{broken:?}");
         drop(codecs);
         assert_eq!(reserved_bytes(), 0);
+    }
+}
+
+/// What is heard of these bytes, read in parts of `step`, by an owner who takes a mebibyte.
+fn gathered(wire: &[u8], step: usize) -> Result<Vec<usize>, Broken> {
+    let (mut codec, mut buffer) = (Codec::new(Vec::new()).taking(1 << 20), ReadBuffer::new());
+    let mut heard = Vec::new();
+    for part in wire.chunks(step) {
+        codec.lay(&mut buffer)[..part.len()].copy_from_slice(part);
+        codec.came(part.len(), &mut buffer);
+        while let Some(message) = codec.next(&mut buffer) {
+            let (Received::Text(bytes) | Received::Binary(bytes)) = message?;
+            heard.push(bytes.len());
+        }
+    }
+    Ok(heard)
+}
+
+fn large_frame(first: u8, payload: &[u8]) -> Vec<u8> {
+    [&[first, 127][..], &(payload.len() as u64).to_be_bytes(), payload].concat()
+}
+
+#[test]
+fn a_message_larger_than_a_read_is_gathered_where_its_owner_takes_it() {
+    let text = "é".repeat(150_000);
+    let small = [0x82, 1, 7];
+    let whole = [&large_frame(0x81, text.as_bytes())[..], &small].concat();
+    let in_pieces = [
+        &large_frame(0x01, &text.as_bytes()[..100_001]),
+        &[0x89, 0][..],
+        &large_frame(0x80, &text.as_bytes()[100_001..]),
+        &small,
+    ]
+    .concat();
+    let mut wrong = whole.clone();
+    wrong[200_000] = 0xff;
+    for step in [1_000, 65_536, 100_000] {
+        for wire in [&whole, &in_pieces] {
+            assert_eq!(gathered(wire, step), Ok(vec![300_000, 1]), "{step}");
+        }
+        assert_eq!(gathered(&wrong, step), Err(Broken::NotUtf8));
+        let inside = [&large_frame(0x01, &[b'a'; 70_000])[..], &large_frame(0x81, &[b'b'; 70_000])].concat();
+        assert!(matches!(gathered(&inside, step), Err(Broken::Protocol(_))));
+        assert_eq!(
+            gathered(&large_frame(0x82, &vec![0; (1 << 20) + 1]), step),
+            Err(Broken::TooLarge(1 << 20))
+        );
+        let summed =
+            [&large_frame(0x02, &vec![0; 1 << 19])[..], &large_frame(0x80, &vec![0; (1 << 19) + 1])].concat();
+        assert_eq!(gathered(&summed, step), Err(Broken::TooLarge(1 << 20)));
     }
 }

@@ -12,6 +12,8 @@ use serde::{Deserialize, Serialize};
 use super::Workload;
 use crate::plan::{Arrivals, Ramp};
 
+/// A longer message ends its connection.
+const REPLY_BYTES_MAX: usize = 4 << 20;
 /// One bot after another.
 const RAMP_NS: u64 = 2_000_000;
 
@@ -54,6 +56,11 @@ impl Workload for ScriptBots {
     // A first climb of a server that is not known yet ends within minutes.
     fn default_loads(&self) -> &'static [f64] {
         &[10.0, 50.0, 100.0]
+    }
+
+    // A snapshot of a whole world.
+    fn reply_bytes_max(&self) -> usize {
+        REPLY_BYTES_MAX
     }
 
     fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {

@@ -123,7 +123,7 @@ pub(super) struct AllNames {
     checks: BTreeSet<String>,
     counters: BTreeSet<String>,
     rows: BTreeMap<String, String>,
-    rooms: bool,
+    unbuilt: Option<String>,
     uses_http: bool,
     calls_ready: bool,
     calls_tick: bool,
@@ -136,7 +136,7 @@ impl From<AllNames> for Names {
             checks: names.checks.into_iter().collect(),
             counters: names.counters.into_iter().collect(),
             rows: names.rows,
-            rooms: names.rooms,
+            unbuilt: names.unbuilt,
             uses_http: names.uses_http,
             calls_ready: names.calls_ready,
             calls_tick: names.calls_tick,
@@ -179,10 +179,6 @@ impl Seen<'_> {
                 self.names.rows.insert(name.value.to_string(), how.to_owned());
                 return;
             }
-            "room" => {
-                self.names.rooms = true;
-                return;
-            }
             _ => return,
         };
         names.insert(name.value.to_string());
@@ -204,6 +200,11 @@ impl<'a> Visit<'a> for Seen<'_> {
                 let is_console = matches!(&member.object, Expression::Identifier(it) if it.name == "console");
                 if !is_console {
                     self.names_of(&member.property.name, &call.arguments);
+                }
+                // Other objects have methods of these names too.
+                let is_bot = matches!(&member.object, Expression::Identifier(it) if it.name == "bot");
+                if is_bot && matches!(member.property.name.as_str(), "room" | "record") {
+                    self.names.unbuilt = Some(member.property.name.to_string());
                 }
             }
             _ => {}

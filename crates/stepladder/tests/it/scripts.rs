@@ -92,6 +92,12 @@ fn a_script_that_cannot_be_played_is_refused_with_its_line_before_any_load() {
         .refused(3, &["script", "ws://", "udp://"]);
     let rooms = "export default (bot: any) => bot.room('lobby');";
     check(rooms, &[], 3, &["bot.ts: bot.room is not built yet"]);
+    check(
+        "export default (bot: any) => bot.record('fps', 60);",
+        &[],
+        3,
+        &["bot.ts: bot.record is not built yet"],
+    );
     let rows = "export default (bot: any) => bot.row('users.csv');";
     check(rows, &[], 2, &["users.csv: cannot be read"]);
     place.run(["climb", "gone.ts", "--target", "ws://127.0.0.1:9"]).refused(3, &["gone.ts: cannot be read"]);

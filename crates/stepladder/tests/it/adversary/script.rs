@@ -96,6 +96,15 @@ fn players() -> Vec<Row> {
             game("{}", |heard, count| vec![if count > 10 { b"}".to_vec() } else { heard.to_vec() }]),
         ),
         row(
+            "game whose answers have a quarter of a megabyte",
+            Passes,
+            "",
+            game("{}", |heard, _| {
+                let more = format!(", \"world\": \"{}\"}}", "é".repeat(1 << 17));
+                vec![String::from_utf8_lossy(heard).replace('}', &more).into_bytes()]
+            }),
+        ),
+        row(
             "game that falls silent",
             Fails,
             "never answered|stopped|unanswered",
