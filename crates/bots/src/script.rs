@@ -15,6 +15,7 @@ mod tell;
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use drivers::any::{self, Any};
 use drivers::{Closed, Driver};
@@ -26,7 +27,7 @@ use script::{Command, Key, Play, Script};
 
 use crate::ends;
 use destination::Home;
-use names::{Causes, NOT_IN, THREW};
+use names::{Causes, NOT_IN, SCRIPT_MS, THREW};
 use requests::Requests;
 use tell::tell;
 pub use tell::{Listener, listen};
@@ -72,6 +73,8 @@ pub struct Scripts<D = Any> {
     tick_period_ns: u64,
     causes: Causes,
     home: Home,
+    /// of the script's time, not yet counted
+    busy: Duration,
 }
 
 /// Drivers whose connections may be of any protocol.
@@ -110,6 +113,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             tick_period_ns: plan.tick_period_ns,
             causes: Causes::of(names),
             home: Home::of(plan),
+            busy: Duration::ZERO,
         }
     }
 
@@ -218,6 +222,16 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             script.closed(bot, socket, code, &reason, is_clean, ctx.now_ns());
         }
         self.carry_out(ctx);
+    }
+
+    fn turn(&mut self, ctx: &mut BotContext<'_, D>) {
+        let Ok(script) = &mut self.script else { return };
+        self.busy += script.take_busy();
+        let whole_ms = self.busy.as_millis();
+        if whole_ms > 0 {
+            ctx.count(SCRIPT_MS, whole_ms as u64);
+            self.busy -= Duration::from_millis(whole_ms as u64);
+        }
     }
 
     fn pending(&self) -> u64 {

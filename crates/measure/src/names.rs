@@ -69,6 +69,8 @@ pub enum Role {
     /// two counters of reads from a data grid that were planned in the hold, in this order: those that found a value, and
     /// those that found none
     Lookups,
+    /// a counter of the time that scripts took, ms over all workers
+    ScriptTime,
     /// a counter of answers that nothing was asked for, or that came twice
     Unexpected,
     /// two counters of answers over HTTP that were right, in this order: all of them, and those of them that were redirects

@@ -13,6 +13,7 @@ use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use rquickjs::function::IntoArgs;
 use rquickjs::loader::Loader as _;
@@ -109,6 +110,8 @@ pub struct Script {
     host: Rc<Host>,
     watch: Rc<Watch>,
     rejected: Rc<RefCell<Vec<Rejected>>>,
+    /// of turns
+    busy: Duration,
 }
 
 struct Calls {
@@ -213,7 +216,7 @@ impl Script {
                 }
             },
         )));
-        Ok(Script { calls, context, runtime, host, watch, rejected })
+        Ok(Script { calls, context, runtime, host, watch, rejected, busy: Duration::ZERO })
     }
 
     fn prepare(ctx: &Ctx<'_>, host: &Rc<Host>, bundle: &Bundle, entry: &str) -> Result<Calls, Fault> {
@@ -378,6 +381,7 @@ impl Script {
         planned_ns: u64,
         call: impl FnOnce(&Script, &Ctx<'_>) -> rquickjs::Result<()>,
     ) {
+        let begin = Instant::now();
         self.host.begin(bot, planned_ns);
         self.watch.begin();
         let failed = self.context.with(|ctx| {
@@ -405,6 +409,12 @@ impl Script {
         for Rejected { words, stack, .. } in &rejected {
             self.threw(format!("a promise that nobody awaited was rejected: {words}"), stack);
         }
+        self.busy += begin.elapsed();
+    }
+
+    /// How long turns took since this was last asked.
+    pub fn take_busy(&mut self) -> Duration {
+        std::mem::take(&mut self.busy)
     }
 
     /// Timers of no time, one by one, each with its microtasks.

@@ -22,7 +22,9 @@ const OWN_CAUSES: [&str; CHECKS_AT - THREW] =
 pub(super) const UNEXPECTED: usize = 1;
 /// Connections of HTTP that the server had closed between two requests.
 pub(super) const REOPENED: usize = 2;
-const COUNTERS_AT: usize = 3;
+/// Time that the script took, ms.
+pub(super) const SCRIPT_MS: usize = 3;
+const COUNTERS_AT: usize = 4;
 
 /// Requests whose operation the text does not say.
 const FETCH: &str = "fetch";
@@ -66,7 +68,7 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     let ops: Vec<&str> = timed.iter().copied().chain([MESSAGE]).collect();
     let causes: Vec<&str> =
         ends::CAUSES.into_iter().chain(OWN_CAUSES).chain(checks.iter().map(String::as_str)).collect();
-    let counters: Vec<&str> = [OPEN_TIME, "unexpected", "reopened"]
+    let counters: Vec<&str> = [OPEN_TIME, "unexpected", "reopened", "script_ms"]
         .into_iter()
         .chain(names.counters.iter().map(String::as_str))
         .collect();
@@ -78,7 +80,8 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     .into_iter()
     .chain(wrong.map(|cause| (cause, ErrorKind::WrongReply)))
     .collect();
-    ends::metric_names(&ops, &causes, &counters, &kinds)
-        .with_timed_ops(timed.len())
-        .with_counter_roles(&[(counters[UNEXPECTED], Role::Unexpected)])
+    ends::metric_names(&ops, &causes, &counters, &kinds).with_timed_ops(timed.len()).with_counter_roles(&[
+        (counters[UNEXPECTED], Role::Unexpected),
+        (counters[SCRIPT_MS], Role::ScriptTime),
+    ])
 }

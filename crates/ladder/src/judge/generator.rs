@@ -1,6 +1,6 @@
 //! What the load generator could not do: connections it had no room for, messages it did not offer, sends that left too late.
 
-use measure::{ErrorKind, Measure, Quantile, Trial};
+use measure::{ErrorKind, Measure, Quantile, Role, Trial};
 
 use super::own_lag::{self, AllTheSame};
 use super::rules::{OFFERED_SHARE_LEAST, most, open_throughout};
@@ -212,7 +212,13 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
     let (signal, remedy) = match (cpu_share, waiting_share) {
         (Some(share), _) if share > BUSY_SHARE_MOST => {
             let share = show_share(share);
-            (CPU, format!("the busiest worker used {share} of a core: use more workers, cores or machines"))
+            let of_script = of_script(view);
+            (
+                CPU,
+                format!(
+                    "the busiest worker used {share} of a core{of_script}: use more workers, cores or machines"
+                ),
+            )
         }
         (_, Some(share)) if share > WAITS_SHARE_MOST => {
             let share = show_share(share);
@@ -225,11 +231,30 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
         }
         (None, _) if busy_share > BUSY_SHARE_MOST => {
             let share = show_share(busy_share);
-            (BUSY, format!("the busiest worker was {share} busy: use more workers, cores or machines"))
+            let of_script = of_script(view);
+            (
+                BUSY,
+                format!(
+                    "the busiest worker was {share} busy{of_script}: use more workers, cores or machines"
+                ),
+            )
         }
         _ => ("send_lag.p99", "give the generator cores of its own or --realtime".to_owned()),
     };
     is_limited(signal, format!("{shown}; {MACHINE_NOT_SERVER}; {remedy}"))
+}
+
+/// `, and scripts took 71 % of what the bots took`, where they are scripts.
+fn of_script(view: &Trial) -> String {
+    let (Some(script_ms), held_s) = (view.counts(Role::ScriptTime).next(), view.held_s()) else {
+        return String::new();
+    };
+    let bots_s = view.worker.cpu_cores * held_s;
+    if bots_s <= 0.0 {
+        return String::new();
+    }
+    let share = show_share((script_ms as f64 / 1e3 / bots_s).min(1.0));
+    format!(", and scripts took {share} of the bots' CPU")
 }
 
 /// Our share of the latency against a server that does nothing is too large, and the rung's own readings do not show
@@ -277,4 +302,24 @@ fn link(case: &Case<'_>) -> Option<Ruling> {
         show_share(LINK_SHARE_MOST),
     );
     is_limited("link", reason)
+}
+
+#[cfg(test)]
+mod tests {
+    use measure::MetricNames;
+
+    use super::*;
+    use crate::scene::Scene;
+
+    #[test]
+    fn what_scripts_take_is_said_of_the_bots_cpu() {
+        let mut trial = Scene::arena(500.0).build();
+        assert_eq!(of_script(&trial), "", "these bots are no scripts");
+        let names = MetricNames::new(&[], &[], &["script_ms"], &[]);
+        trial.head.metric_names = names.with_counter_roles(&[("script_ms", Role::ScriptTime)]);
+        trial.worker.cpu_cores = 0.8;
+        let script_ms = trial.held_s() * 1e3 * 0.4;
+        trial.counters.insert("script_ms".to_owned(), script_ms as u64);
+        assert_eq!(of_script(&trial), ", and scripts took 50 % of the bots' CPU");
+    }
 }
