@@ -169,7 +169,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         let Ok(script) = &mut self.script else { return };
         match received {
             any::Received::Text(bytes) => {
-                tell(at_ns, || format!("<- {}", ends::shown(bytes)));
+                tell(at_ns, || format!("<- {}", tell::text(bytes)));
                 // The driver has checked it.
                 script.text(bot, socket, &String::from_utf8_lossy(bytes), at_ns);
             }

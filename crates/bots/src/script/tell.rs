@@ -31,20 +31,25 @@ pub(super) fn tell_of(command: &Command, at_ns: u64) {
             Command::OpenUdp { .. } => "opens a UDP socket".to_owned(),
             Command::Request { method, url, body, .. } if body.is_empty() => format!("-> {method} {url}"),
             Command::Request { method, url, body, .. } => {
-                format!("-> {method} {url} {}", ends::shown(body))
+                format!("-> {method} {url} {}", text(body))
             }
             Command::Cancel { .. } => "gives up a request".to_owned(),
-            Command::Send { data: Data::Text(text), .. } => format!("-> {}", ends::shown(text.as_bytes())),
+            Command::Send { data: Data::Text(said), .. } => format!("-> {}", text(said.as_bytes())),
             Command::Send { data: Data::Binary(bytes), .. } => format!("-> {} bytes", bytes.len()),
             Command::Close { .. } => "closes its connection".to_owned(),
             Command::Ready => "is ready".to_owned(),
             Command::CheckFailed(_) => "a check did not hold".to_owned(),
             Command::Failed(words) | Command::Threw(words) => format!("!! {words}"),
             Command::Ended => "its function has ended".to_owned(),
-            Command::Log(level, text) => format!("{level}: {text}"),
+            Command::Log(level, said) => format!("{level}: {said}"),
             _ => return None,
         })
     });
+}
+
+/// A message as it is shown: JSON as it stands, and nothing that moves the cursor.
+pub(super) fn text(message: &[u8]) -> String {
+    ends::shown(message).replace("\\\"", "\"")
 }
 
 fn tell_some(at_ns: u64, words: impl FnOnce() -> Option<String>) {

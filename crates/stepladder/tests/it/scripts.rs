@@ -104,6 +104,18 @@ fn a_script_that_cannot_be_played_is_refused_with_its_line_before_any_load() {
 }
 
 #[test]
+fn a_try_says_what_was_answered_and_what_was_left_over_several_seconds() {
+    let place = Place::new();
+    let (_server, url) = echo_server(&place);
+    place.write("mover.ts", &MOVER.replace("\"hello \" + bot.id", "\"hello \\\"\" + bot.id + \"\\\"\""));
+    let ran = place.run(["try", "mover.ts", "--target", &url, "--for", "2s"]);
+    assert!(ran.code == 0 && ran.out.contains("-> hello \"0\"") && ran.out.contains("answered"), "{ran:#?}");
+    place.write("mover.ts", &MOVER.replace("bot.answered(\"move\"", "bot.answered(\"moved\""));
+    let ran = place.run(["try", "mover.ts", "--target", &url, "--for", "2s"]);
+    assert!(ran.out.contains("left unanswered") && ran.out.contains("unexpected: "), "{ran:#?}");
+}
+
+#[test]
 fn a_variable_that_a_script_may_read_is_stored_and_shown_nowhere() {
     let place = Place::new();
     let (_server, url) = echo_server(&place);
