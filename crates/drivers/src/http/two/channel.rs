@@ -11,10 +11,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 
 use bytes::Bytes;
-use h2::client::{Builder, Connection, SendRequest};
+use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
 
+use super::line::End;
 use super::pipe::{Pipe, PipeEnd};
-use crate::http::HEAD_BYTES_MAX;
+use super::request::Request;
+use crate::http::{Fault, HEAD_BYTES_MAX};
+use crate::read_buffer::ReadBuffer;
 
 /// So much of an answer may be on its way, on a stream and on the connection; what comes is released at once.
 const WINDOW_BYTES: u32 = 1 << 20;
@@ -25,7 +28,17 @@ pub struct Channel {
     /// `None` once it has ended
     connection: Option<Connection<PipeEnd, Bytes>>,
     /// `None` once we said goodbye
-    pub(super) requests: Option<SendRequest<Bytes>>,
+    requests: Option<SendRequest<Bytes>>,
+    /// no further request is taken
+    closes: bool,
+    /// its goodbye was heard
+    has_left: bool,
+    /// its goodbye was an error, which `finish` reports
+    is_cast_out: bool,
+    /// why the connection ended, until that is reported
+    end: Option<End>,
+    /// the first thing that went wrong, and what HTTP/2 says of it; reported behind all that came whole
+    pub(super) fault: Option<(Fault, String)>,
     woken: Arc<Woken>,
     waker: Waker,
 }
@@ -58,7 +71,84 @@ impl Channel {
             .await?;
         let woken = Arc::new(Woken::default());
         let waker = Waker::from(woken.clone());
-        Ok(Channel { pipe, connection: Some(connection), requests: Some(requests), woken, waker })
+        Ok(Channel {
+            pipe,
+            connection: Some(connection),
+            requests: Some(requests),
+            closes: false,
+            has_left: false,
+            is_cast_out: false,
+            end: None,
+            fault: None,
+            woken,
+            waker,
+        })
+    }
+
+    /// Sends a request, while `open_count` are open. `None`: too many are, or the connection takes no more.
+    pub(super) fn send(&mut self, request: &Request, open_count: usize) -> Option<ResponseFuture> {
+        if self.closes || open_count >= self.requests_max() {
+            return None;
+        }
+        let (requests, head) = (self.requests.as_mut()?, request.head.as_ref()?);
+        let (answer, mut body) = requests.send_request(head.clone(), request.body.is_empty()).ok()?;
+        if !request.body.is_empty() {
+            body.send_data(request.body.clone(), true).ok()?;
+        }
+        self.closes |= request.closes;
+        Some(answer)
+    }
+
+    /// Whether the server has said goodbye without an error, which is true once. While answers are still to come that is
+    /// heard in no other way.
+    pub(super) fn hears_goodbye(&mut self, cx: &mut Context<'_>) -> bool {
+        let Some(requests) = &mut self.requests else { return false };
+        let Poll::Ready(Err(error)) = requests.poll_ready(cx) else { return false };
+        self.closes = true;
+        self.is_cast_out = !is_goodbye(&error);
+        !self.is_cast_out && !std::mem::replace(&mut self.has_left, true)
+    }
+
+    /// The server's goodbye was an error.
+    pub(super) fn is_cast_out(&self) -> bool {
+        self.is_cast_out
+    }
+
+    /// After this answer the server closes the connection and means no error by it.
+    pub(super) fn closes_politely(&self) -> bool {
+        self.closes && !self.is_cast_out
+    }
+
+    /// We say goodbye.
+    pub(super) fn leave(&mut self) {
+        self.closes = true;
+        self.requests = None;
+    }
+
+    /// The connection is over; `was_cut`: an answer had begun.
+    pub(super) fn finish(&mut self, error: Option<h2::Error>, was_cut: bool) {
+        self.closes = true;
+        self.end = Some(if was_cut { End::CutOff } else { End::OfConnection });
+        if let Some(error) = error.filter(|error| !is_goodbye(error)) {
+            self.fail(Fault::Two, error.to_string());
+        }
+    }
+
+    /// Something went wrong with the connection; the first counts.
+    pub(super) fn fail(&mut self, fault: Fault, words: String) {
+        self.fault.get_or_insert((fault, words));
+    }
+
+    /// Reports what went wrong, once; what HTTP/2 says of it is the rest of the buffer then.
+    pub(super) fn take_fault(&mut self, buffer: &mut ReadBuffer) -> Result<(), Fault> {
+        let Some((fault, words)) = self.fault.take() else { return Ok(()) };
+        buffer.lay(words.as_bytes());
+        Err(fault)
+    }
+
+    /// How the connection ended, if it has.
+    pub(super) fn end(&self) -> Option<End> {
+        self.end
     }
 
     /// What is between it and the socket.

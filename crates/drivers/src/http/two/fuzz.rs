@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
+use super::line::Turns as _;
 use super::request::Request;
 use super::talk::Talk;
 use crate::http::{Parts, Received};
@@ -28,17 +29,17 @@ pub fn talk(
     let request = Rc::new(Request::new(parts));
     let (mut told, mut asked, mut written) = (Vec::new(), 0, 0);
     for piece in pieces {
-        talk.pipe().borrow_mut().came(piece);
+        talk.channel().pipe().borrow_mut().came(piece);
         talk.turn();
         while asked < requests && talk.ask(&request, asked) {
             asked += 1;
         }
-        let unsent = talk.pipe().borrow().unsent().len();
-        talk.pipe().borrow_mut().wrote(unsent);
+        let unsent = talk.channel().pipe().borrow().unsent().len();
+        talk.channel().pipe().borrow_mut().wrote(unsent);
         written += unsent;
         hear(&mut talk, buffer, &mut told);
     }
-    talk.pipe().borrow_mut().end();
+    talk.channel().pipe().borrow_mut().end();
     talk.turn();
     hear(&mut talk, buffer, &mut told);
     (told, written)

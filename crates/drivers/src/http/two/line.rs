@@ -25,17 +25,49 @@ const FIRST_BYTES: usize = 60;
 pub(super) trait Turns {
     fn channel(&self) -> &Channel;
 
-    /// Moves on as far as that goes without further bytes.
-    fn turn(&mut self);
+    fn channel_mut(&mut self) -> &mut Channel;
 
-    /// How the connection ended, if it has.
-    fn end(&self) -> Option<End>;
+    /// Looks at every open request.
+    fn gather(&mut self);
+
+    /// Forgets all open requests. Whether the answer to one of them had begun.
+    fn forget(&mut self) -> bool;
+
+    /// True when something of an answer waits to be reported.
+    fn has_told(&self) -> bool;
+
+    /// Moves on as far as that goes without further bytes.
+    fn turn(&mut self) {
+        loop {
+            if let Poll::Ready(outcome) = self.channel_mut().poll() {
+                self.gather();
+                let was_cut = self.forget();
+                self.channel_mut().finish(outcome.err(), was_cut);
+                break;
+            }
+            self.gather();
+            if !self.channel().is_woken() {
+                break;
+            }
+        }
+        let has_surplus = self.channel().pipe().borrow_mut().take_surplus();
+        if has_surplus {
+            let words = "a frame on a stream that the server has ended: an answer came twice, or went on";
+            self.channel_mut().fail(Fault::Unasked, words.to_owned());
+        }
+    }
 
     /// True when something can be heard.
-    fn has_news(&self) -> bool;
+    fn has_news(&self) -> bool {
+        self.has_told() || self.channel().fault.is_some()
+    }
 
     /// Says goodbye: open requests are given up, and no further one is taken.
-    fn close(&mut self);
+    fn close(&mut self) {
+        self.forget();
+        self.channel_mut().leave();
+        self.turn();
+    }
 }
 
 /// What the end of the connection means.
@@ -89,7 +121,7 @@ impl<T: Turns> Line<T> {
         cx: &mut Context<'_>,
         buffer: &mut ReadBuffer,
     ) -> Poll<Result<usize, Closed>> {
-        if let Some(end) = self.talk.end() {
+        if let Some(end) = self.talk.channel().end() {
             return Poll::Ready(self.end(end));
         }
         // Before a read, since what one read asks for has a bound and was offered to the kernel since.
@@ -114,7 +146,7 @@ impl<T: Turns> Line<T> {
         if self.talk.channel().pipe().borrow().has_too_many_answers() {
             return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
         }
-        match self.talk.end() {
+        match self.talk.channel().end() {
             Some(end) if count == 0 => Poll::Ready(self.end(end)),
             _ => Poll::Ready(Ok(count)),
         }
@@ -159,7 +191,7 @@ impl<T: Turns> Line<T> {
             first.extend_from_slice(&room[..missing]);
             self.talk.channel().pipe().borrow_mut().came(&room[..count]);
             self.talk.turn();
-            if self.talk.end().is_some() {
+            if self.talk.channel().end().is_some() {
                 return Err(wrong_protocol(&first));
             }
         }

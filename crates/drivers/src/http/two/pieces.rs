@@ -13,8 +13,8 @@ use h2::client::ResponseFuture;
 use h2::{Reason, RecvStream};
 use http::response;
 
-use super::channel::{Channel, is_goodbye};
-use super::line::{End, Turns};
+use super::channel::Channel;
+use super::line::Turns;
 use super::request::Request;
 use crate::http::fetch::{Head, Headers, INTERIM_MAX};
 use crate::http::{Fault, Parts, Piece};
@@ -25,16 +25,6 @@ pub struct Pieces {
     channel: Channel,
     asked: Vec<Asked>,
     told: VecDeque<Told>,
-    /// the first thing that went wrong with the connection, and what HTTP/2 says of it; heard behind all else
-    fault: Option<(Fault, String)>,
-    /// why the connection ended, until that is told
-    end: Option<End>,
-    /// no further request is taken
-    closes: bool,
-    /// its goodbye was heard
-    has_left: bool,
-    /// its goodbye was an error, which `finish` tells
-    is_cast_out: bool,
 }
 
 /// An open request.
@@ -72,35 +62,17 @@ enum Progress {
 impl Pieces {
     /// Says hello. Until the server's settings have come it takes no request.
     pub async fn begin() -> Result<Self, h2::Error> {
-        let mut pieces = Pieces {
-            channel: Channel::begin().await?,
-            asked: Vec::new(),
-            told: VecDeque::new(),
-            fault: None,
-            end: None,
-            closes: false,
-            has_left: false,
-            is_cast_out: false,
-        };
+        let mut pieces =
+            Pieces { channel: Channel::begin().await?, asked: Vec::new(), told: VecDeque::new() };
         pieces.turn();
         Ok(pieces)
     }
 
     /// Takes a request. False: too many are open, or the connection takes no more.
     pub fn ask(&mut self, parts: &Parts<'_>, tag: u32) -> bool {
-        if self.closes || self.asked.len() >= self.channel.requests_max() {
-            return false;
-        }
-        let request = Request::new(parts);
-        let (Some(requests), Some(head)) = (&mut self.channel.requests, request.head) else { return false };
-        let Ok((answer, mut body)) = requests.send_request(head, request.body.is_empty()) else {
-            return false;
-        };
-        if !request.body.is_empty() && body.send_data(request.body, true).is_err() {
-            return false;
-        }
+        let sent = self.channel.send(&Request::new(parts), self.asked.len());
+        let Some(answer) = sent else { return false };
         self.asked.push(Asked { tag, stage: Stage::Head(answer), interim_count: 0 });
-        self.closes |= request.closes;
         self.turn();
         true
     }
@@ -117,77 +89,17 @@ impl Pieces {
         is_open
     }
 
-    fn advance(&mut self) {
-        loop {
-            if let Poll::Ready(outcome) = self.channel.poll() {
-                self.gather();
-                self.finish(outcome.err());
-                return;
-            }
-            self.gather();
-            if !self.channel.is_woken() {
-                return;
-            }
-        }
-    }
-
-    /// Looks at every open request.
-    fn gather(&mut self) {
-        let waker = self.channel.waker();
-        let mut cx = Context::from_waker(&waker);
-        if let Some(requests) = &mut self.channel.requests {
-            // The only way to hear that the server said goodbye while answers are still to come.
-            if let Poll::Ready(Err(error)) = requests.poll_ready(&mut cx) {
-                self.closes = true;
-                self.is_cast_out = !is_goodbye(&error);
-                if !self.is_cast_out && !std::mem::replace(&mut self.has_left, true) {
-                    self.told.push_back(Told::Leaving);
-                }
-            }
-        }
-        let (told, is_cast_out, has_ended) = (&mut self.told, self.is_cast_out, self.channel.has_ended());
-        self.asked.retain_mut(|asked| {
-            let tag = asked.tag;
-            match asked.poll(&mut cx, told) {
-                Progress::Waits => return true,
-                Progress::Whole => told.push_back(Told::End { tag }),
-                // Where the connection ends with an error, `finish` says which.
-                Progress::PutOff if is_cast_out => return true,
-                Progress::PutOff => told.push_back(Told::PutOff { tag }),
-                Progress::Failed(..) if has_ended => return true,
-                Progress::Failed(fault, words) => told.push_back(Told::Failed { tag, fault, words }),
-            }
-            false
-        });
-    }
-
-    fn finish(&mut self, error: Option<h2::Error>) {
-        let was_cut = self.asked.iter().any(|asked| matches!(asked.stage, Stage::Body(_)));
-        self.asked.clear();
-        self.closes = true;
-        self.end = Some(if was_cut { End::CutOff } else { End::OfConnection });
-        if let Some(error) = error.filter(|error| !is_goodbye(error)) {
-            self.fault.get_or_insert((Fault::Two, error.to_string()));
-        }
-    }
-
     /// What has come next. After a fault, what HTTP/2 says of it is the rest of the buffer.
     pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Piece<'d>>, Fault> {
         let Some(told) = self.told.pop_front() else {
-            return match self.fault.take() {
-                None => Ok(None),
-                Some((fault, words)) => {
-                    buffer.lay(words.as_bytes());
-                    Err(fault)
-                }
-            };
+            return self.channel.take_fault(buffer).map(|()| None);
         };
         let said = &mut buffer.joined;
         said.clear();
         Ok(Some(match told {
             Told::Leaving => Piece::Leaving,
             Told::PutOff { tag } => Piece::PutOff { tag },
-            Told::End { tag } => Piece::End { tag, closes: self.closes && !self.is_cast_out },
+            Told::End { tag } => Piece::End { tag, closes: self.channel.closes_politely() },
             Told::Part { tag, bytes } => {
                 said.extend_from_slice(&bytes);
                 Piece::Part { tag, bytes: said }
@@ -214,27 +126,39 @@ impl Turns for Pieces {
         &self.channel
     }
 
-    fn turn(&mut self) {
-        self.advance();
-        if self.channel.pipe().borrow_mut().take_surplus() {
-            let words = "a frame on a stream that the server has ended: an answer came twice, or went on";
-            self.fault.get_or_insert_with(|| (Fault::Unasked, words.to_owned()));
+    fn channel_mut(&mut self) -> &mut Channel {
+        &mut self.channel
+    }
+
+    fn gather(&mut self) {
+        let waker = self.channel.waker();
+        let mut cx = Context::from_waker(&waker);
+        if self.channel.hears_goodbye(&mut cx) {
+            self.told.push_back(Told::Leaving);
         }
+        let (told, is_cast_out, has_ended) =
+            (&mut self.told, self.channel.is_cast_out(), self.channel.has_ended());
+        self.asked.retain_mut(|asked| {
+            let tag = asked.tag;
+            match asked.poll(&mut cx, told) {
+                Progress::Waits => return true,
+                Progress::Whole => told.push_back(Told::End { tag }),
+                // Where the connection ends with an error, `finish` says which.
+                Progress::PutOff if is_cast_out => return true,
+                Progress::PutOff => told.push_back(Told::PutOff { tag }),
+                Progress::Failed(..) if has_ended => return true,
+                Progress::Failed(fault, words) => told.push_back(Told::Failed { tag, fault, words }),
+            }
+            false
+        });
     }
 
-    fn end(&self) -> Option<End> {
-        self.end
+    fn forget(&mut self) -> bool {
+        self.asked.drain(..).any(|asked| matches!(asked.stage, Stage::Body(_)))
     }
 
-    fn has_news(&self) -> bool {
-        !self.told.is_empty() || self.fault.is_some()
-    }
-
-    fn close(&mut self) {
-        self.closes = true;
-        self.asked.clear();
-        self.channel.requests = None;
-        self.turn();
+    fn has_told(&self) -> bool {
+        !self.told.is_empty()
     }
 }
 

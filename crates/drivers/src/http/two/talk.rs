@@ -1,6 +1,5 @@
 //! Many requests and their whole answers on one connection: what it knows between its reads. No socket, no clock.
 
-use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -10,8 +9,7 @@ use h2::RecvStream;
 use h2::client::ResponseFuture;
 
 use super::channel::{Channel, is_goodbye};
-use super::line::{End, Turns};
-use super::pipe::Pipe;
+use super::line::Turns;
 use super::request::Request;
 use crate::http::{Answer, Fault, Media, Received};
 use crate::read_buffer::ReadBuffer;
@@ -27,16 +25,6 @@ pub struct Talk {
     told: VecDeque<Told>,
     /// of the last head
     media: Option<Media>,
-    /// the first thing that went wrong, and what HTTP/2 says of it; heard behind all that came whole
-    fault: Option<(Fault, String)>,
-    /// why the connection ended, until that is told
-    end: Option<End>,
-    /// no further request is taken
-    closes: bool,
-    /// its goodbye was heard
-    has_left: bool,
-    /// its goodbye was an error, which `finish` tells
-    is_cast_out: bool,
 }
 
 /// An open request.
@@ -90,38 +78,15 @@ enum Progress {
 impl Talk {
     /// Says hello. Until the server's settings have come it takes no request.
     pub async fn begin() -> Result<Self, h2::Error> {
-        let mut talk = Talk {
-            channel: Channel::begin().await?,
-            asked: Vec::new(),
-            told: VecDeque::new(),
-            media: None,
-            fault: None,
-            end: None,
-            closes: false,
-            has_left: false,
-            is_cast_out: false,
-        };
+        let mut talk =
+            Talk { channel: Channel::begin().await?, asked: Vec::new(), told: VecDeque::new(), media: None };
         talk.turn();
         Ok(talk)
     }
 
-    /// So many requests may be open at once, as the server allows; 0 until it has said so.
-    pub fn requests_max(&self) -> usize {
-        self.channel.requests_max()
-    }
-
     /// Takes a request. False: too many are open, or the connection takes no more.
     pub fn ask(&mut self, request: &Rc<Request>, tag: u32) -> bool {
-        if self.closes || self.asked.len() >= self.requests_max() {
-            return false;
-        }
-        let (Some(requests), Some(head)) = (&mut self.channel.requests, &request.head) else { return false };
-        let Ok((answer, mut body)) = requests.send_request(head.clone(), request.body.is_empty()) else {
-            return false;
-        };
-        if !request.body.is_empty() && body.send_data(request.body.clone(), true).is_err() {
-            return false;
-        }
+        let Some(answer) = self.channel.send(request, self.asked.len()) else { return false };
         self.asked.push(Asked {
             tag,
             request: request.clone(),
@@ -136,7 +101,6 @@ impl Talk {
             is_grpc: false,
             grpc: None,
         });
-        self.closes |= request.closes;
         self.turn();
         true
     }
@@ -146,105 +110,10 @@ impl Talk {
         self.media
     }
 
-    /// What is between it and the socket. Who lays bytes in calls `turn`.
-    pub fn pipe(&self) -> &RefCell<Pipe> {
-        self.channel.pipe()
-    }
-
-    /// Moves on as far as that goes without further bytes.
-    pub fn turn(&mut self) {
-        self.advance();
-        if self.pipe().borrow_mut().take_surplus() {
-            let words = "a frame on a stream that the server has ended: an answer came twice, or went on";
-            self.fault.get_or_insert_with(|| (Fault::Unasked, words.to_owned()));
-        }
-    }
-
-    fn advance(&mut self) {
-        loop {
-            if let Poll::Ready(outcome) = self.channel.poll() {
-                self.gather();
-                self.finish(outcome.err());
-                return;
-            }
-            self.gather();
-            if !self.channel.is_woken() {
-                return;
-            }
-        }
-    }
-
-    /// Looks at every open request.
-    fn gather(&mut self) {
-        let waker = self.channel.waker();
-        let mut cx = Context::from_waker(&waker);
-        if let Some(requests) = &mut self.channel.requests {
-            // The only way to hear that the server said goodbye while answers are still to come.
-            if let Poll::Ready(Err(error)) = requests.poll_ready(&mut cx) {
-                self.closes = true;
-                self.is_cast_out = !is_goodbye(&error);
-                if !self.is_cast_out && !std::mem::replace(&mut self.has_left, true) {
-                    self.told.push_back(Told::Leaving);
-                }
-            }
-        }
-        let mut index = 0;
-        while let Some(asked) = self.asked.get_mut(index) {
-            let progress = asked.poll(&mut cx);
-            self.media = asked.media.or(self.media);
-            match progress {
-                Progress::Waits => {
-                    if !asked.has_begun && matches!(asked.stage, Stage::Body(_) | Stage::Trailers(_)) {
-                        asked.has_begun = true;
-                        self.told.push_back(Told::Began { tag: asked.tag });
-                    }
-                    index += 1;
-                }
-                Progress::Whole => {
-                    // Let go of here, since that may have to be told to the server.
-                    asked.stage = Stage::Over;
-                    self.told.push_back(Told::Answer(self.asked.remove(index)));
-                }
-                // Of a goodbye with an error `finish` says why.
-                Progress::Rejected { is_fault: true } => {
-                    asked.stage = Stage::Over;
-                    index += 1;
-                }
-                Progress::Rejected { is_fault: false } => {
-                    self.told.push_back(Told::PutOff { tag: asked.tag });
-                    self.asked.remove(index);
-                }
-                // Where the whole connection ended, `finish` says why.
-                Progress::Failed(..) if self.channel.has_ended() => index += 1,
-                Progress::Failed(fault, words) => {
-                    self.asked.remove(index);
-                    self.fault.get_or_insert((fault, words));
-                }
-            }
-        }
-    }
-
-    fn finish(&mut self, error: Option<h2::Error>) {
-        let has_begun = |asked: &Asked| matches!(asked.stage, Stage::Body(_) | Stage::Trailers(_));
-        let was_cut = self.asked.iter().any(has_begun);
-        self.asked.clear();
-        self.closes = true;
-        self.end = Some(if was_cut { End::CutOff } else { End::OfConnection });
-        if let Some(error) = error.filter(|error| !is_goodbye(error)) {
-            self.fault.get_or_insert((Fault::Two, error.to_string()));
-        }
-    }
-
     /// What has come next. After a fault, what HTTP/2 says of it is the rest of the buffer.
     pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Received<'d>>, Fault> {
         match self.told.pop_front() {
-            None => match self.fault.take() {
-                None => Ok(None),
-                Some((fault, words)) => {
-                    buffer.lay(words.as_bytes());
-                    Err(fault)
-                }
-            },
+            None => self.channel.take_fault(buffer).map(|()| None),
             Some(Told::Leaving) => Ok(Some(Received::Leaving)),
             Some(Told::PutOff { tag }) => Ok(Some(Received::PutOff { tag })),
             Some(Told::Began { tag }) => Ok(Some(Received::Began { tag })),
@@ -257,19 +126,11 @@ impl Talk {
                     body,
                     body_bytes: asked.body_bytes,
                     location: std::str::from_utf8(location).ok().filter(|location| !location.is_empty()),
-                    closes: self.closes && !self.is_cast_out,
+                    closes: self.channel.closes_politely(),
                     grpc: asked.grpc,
                 })))
             }
         }
-    }
-
-    /// Says goodbye: open requests are given up, and no further one is taken.
-    pub fn close(&mut self) {
-        self.closes = true;
-        self.asked.clear();
-        self.channel.requests = None;
-        self.turn();
     }
 }
 
@@ -400,20 +261,59 @@ impl Turns for Talk {
         &self.channel
     }
 
-    fn turn(&mut self) {
-        self.turn();
+    fn channel_mut(&mut self) -> &mut Channel {
+        &mut self.channel
     }
 
-    fn end(&self) -> Option<End> {
-        self.end
+    fn gather(&mut self) {
+        let waker = self.channel.waker();
+        let mut cx = Context::from_waker(&waker);
+        if self.channel.hears_goodbye(&mut cx) {
+            self.told.push_back(Told::Leaving);
+        }
+        let mut index = 0;
+        while let Some(asked) = self.asked.get_mut(index) {
+            let progress = asked.poll(&mut cx);
+            self.media = asked.media.or(self.media);
+            match progress {
+                Progress::Waits => {
+                    if !asked.has_begun && matches!(asked.stage, Stage::Body(_) | Stage::Trailers(_)) {
+                        asked.has_begun = true;
+                        self.told.push_back(Told::Began { tag: asked.tag });
+                    }
+                    index += 1;
+                }
+                Progress::Whole => {
+                    // Let go of here, since that may have to be told to the server.
+                    asked.stage = Stage::Over;
+                    self.told.push_back(Told::Answer(self.asked.remove(index)));
+                }
+                // Of a goodbye with an error `finish` says why.
+                Progress::Rejected { is_fault: true } => {
+                    asked.stage = Stage::Over;
+                    index += 1;
+                }
+                Progress::Rejected { is_fault: false } => {
+                    self.told.push_back(Told::PutOff { tag: asked.tag });
+                    self.asked.remove(index);
+                }
+                // Where the whole connection ended, `finish` says why.
+                Progress::Failed(..) if self.channel.has_ended() => index += 1,
+                Progress::Failed(fault, words) => {
+                    self.asked.remove(index);
+                    self.channel.fail(fault, words);
+                }
+            }
+        }
     }
 
-    fn has_news(&self) -> bool {
-        !self.told.is_empty() || self.fault.is_some()
+    fn forget(&mut self) -> bool {
+        let has_begun = |asked: &Asked| matches!(asked.stage, Stage::Body(_) | Stage::Trailers(_));
+        self.asked.drain(..).any(|asked| has_begun(&asked))
     }
 
-    fn close(&mut self) {
-        self.close();
+    fn has_told(&self) -> bool {
+        !self.told.is_empty()
     }
 }
 

@@ -3,6 +3,7 @@ use std::task::Waker;
 
 use proptest::prelude::*;
 
+use super::super::line::End;
 use super::*;
 
 const GET: Parts<'static> = Parts {
@@ -106,7 +107,7 @@ fn heard(frames: &[Vec<u8>], step: usize) -> (Vec<String>, Option<End>) {
         came(&mut pieces, piece);
         told(&mut pieces, &mut buffer, &mut words);
     }
-    (words, pieces.end())
+    (words, pieces.channel.end())
 }
 
 /// What a server says, its frames, and all that is told of them.
@@ -244,7 +245,7 @@ fn the_end_of_the_connection_inside_an_answer_is_a_cut() {
         came(&mut pieces, &frames.concat());
         pieces.channel.pipe().borrow_mut().end();
         pieces.turn();
-        assert_eq!(pieces.end(), Some(expected));
+        assert_eq!(pieces.channel.end(), Some(expected));
         assert!(!pieces.ask(&GET, 7));
     }
 }
@@ -259,7 +260,7 @@ fn a_body_without_an_end_is_heard_as_it_comes() {
     for _ in 0..500 {
         came(&mut pieces, &read);
         assert!(pieces.told.len() <= 9, "{} pieces wait", pieces.told.len());
-        assert!(pieces.fault.is_none(), "{:?}", pieces.fault);
+        assert!(pieces.channel.fault.is_none(), "{:?}", pieces.channel.fault);
         while let Some(piece) = pieces.next(&mut buffer).unwrap() {
             if let Piece::Part { bytes, .. } = piece {
                 body_bytes += bytes.len();

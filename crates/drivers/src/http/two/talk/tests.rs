@@ -27,10 +27,10 @@ fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
 }
 
 fn hears(talk: &mut Talk, bytes: &[u8]) {
-    talk.pipe().borrow_mut().came(bytes);
+    talk.channel().pipe().borrow_mut().came(bytes);
     talk.turn();
-    let unsent = talk.pipe().borrow().unsent().len();
-    talk.pipe().borrow_mut().wrote(unsent);
+    let unsent = talk.channel().pipe().borrow().unsent().len();
+    talk.channel().pipe().borrow_mut().wrote(unsent);
 }
 
 /// A connection with requests open on as many streams, all of whose heads have come.
@@ -65,7 +65,7 @@ fn first_fault(
         for at in 0..connections {
             for stream in 0..streams {
                 hears(&mut talks[at], &frame(0, 0, 2 * stream + 1, &data));
-                if let Some((fault, _)) = talks[at].fault {
+                if let Some((fault, _)) = talks[at].channel.fault {
                     return (Some(fault), held_bytes(&talks));
                 }
             }
