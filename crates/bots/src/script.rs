@@ -13,7 +13,6 @@ mod names;
 mod requests;
 mod tell;
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -99,10 +98,9 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             epoch_ms: 0.0,
             rows: settings.row_values.clone(),
         };
-        let bundle = Rc::new((*settings.bundle).clone());
         Scripts {
             driver: std::marker::PhantomData,
-            script: Script::new(&bundle, &play).map_err(|mistake| mistake.to_string()),
+            script: Script::new(&settings.bundle, &play).map_err(|mistake| mistake.to_string()),
             bots: (0..plan.units).map(|_| Bot::default()).collect(),
             commands: Vec::new(),
             outside: 0,

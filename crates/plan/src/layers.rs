@@ -234,6 +234,7 @@ pub fn resolve_with(
 fn sorted(mut mistakes: Vec<Mistake>) -> Mistakes {
     mistakes.sort_by_key(|mistake| match mistake.place {
         Place::Line { line, .. } => (0, line),
+        Place::Script => (0, 0),
         Place::Flag(_) => (1, 0),
     });
     Mistakes(mistakes)

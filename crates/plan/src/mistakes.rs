@@ -39,6 +39,8 @@ pub enum Place {
         /// `ladder.hold`, or empty when the message names it
         key: String,
     },
+    /// in a script or a file that it reads; the message names it
+    Script,
 }
 
 impl fmt::Display for Place {
@@ -46,15 +48,13 @@ impl fmt::Display for Place {
         match self {
             Place::Flag(flag) => write!(f, "{flag}:"),
             Place::Line { path, line, key } => {
-                if path.is_empty() {
-                    return Ok(());
-                }
                 write!(f, "{path}:")?;
                 if *line > 0 {
                     write!(f, "{line}:")?;
                 }
                 if key.is_empty() { Ok(()) } else { write!(f, " {key}:") }
             }
+            Place::Script => Ok(()),
         }
     }
 }
@@ -447,12 +447,9 @@ pub struct Mistake {
 
 impl fmt::Display for Mistake {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let place = self.place.to_string();
-        // A mistake in a script names its own place.
-        if place.is_empty() {
-            write!(f, "{}", self.wrong)?
-        } else {
-            write!(f, "{place} {}", self.wrong)?
+        match &self.place {
+            Place::Script => write!(f, "{}", self.wrong)?,
+            place => write!(f, "{place} {}", self.wrong)?,
         }
         if let Some(nearest) = &self.nearest {
             write!(f, "; did you mean {nearest}?")?;

@@ -25,6 +25,8 @@ const MODULE_BYTES_MAX: usize = 16 << 20;
 const MODULES_MAX: usize = 5_000;
 /// Stands for what a package says that browsers do without.
 const NOTHING: &str = "(nothing)";
+/// The operation of requests over HTTP whose own the text does not say.
+pub const FETCH: &str = "fetch";
 /// The folder of installed packages.
 const PACKAGES: &str = "node_modules";
 /// Endings of script files.
@@ -82,7 +84,7 @@ pub struct Stripped {
 /// What a script measures, checks and counts: string literals of its calls of `bot`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Names {
-    /// of `ask`, `answered`, `measure` and, as far as the text says them, of `fetch`
+    /// of `ask`, `answered`, `measure` and, as far as the text says them, of `fetch`; `FETCH` for its others
     pub operations: Vec<String>,
     /// of `check`
     pub checks: Vec<String>,

@@ -1,8 +1,9 @@
 //! Bots in TypeScript: a script and its imports (`bundle`), and the JavaScript engine that plays them (`runtime`).
 //!
-//! The engine of a run paces, sends and records; a script only says what its client would do. So nothing here sleeps, opens
-//! a socket or reads a clock of its own: what a script calls becomes a `Command`, and what happens comes in as a turn of one
-//! bot, with the instant of the engine's clock. In virtual time a script plays as in a run.
+//! The engine of a run paces, sends and records; a script only says what its client would do. So nothing here sleeps or opens
+//! a socket: what a script calls becomes a `Command`, and what happens comes in as a turn of one bot, with the instant of the
+//! engine's clock. In virtual time a script plays as in a run. The clocks that are read here only measure what turns cost:
+//! CPU time, to stop one that does not end (`runtime/watch`), and how long all of them took.
 //! All bots of a worker share one QuickJS runtime and one realm: the code is there once, and a bot costs what it keeps.
 
 mod bundle;
@@ -11,7 +12,9 @@ mod position;
 mod rows;
 mod runtime;
 
-pub use bundle::{Bundle, ENDINGS, Module, ModuleKind, Names, ReadFile, ScriptMistake, Stripped, bundle};
+pub use bundle::{
+    Bundle, ENDINGS, FETCH, Module, ModuleKind, Names, ReadFile, ScriptMistake, Stripped, bundle,
+};
 pub use command::{Command, Data, Frames, Key};
 pub use rows::{How, Rows};
 pub use runtime::{Loaded, Play, Script, load};

@@ -72,8 +72,8 @@ const PRELUDE: [(&str, &str); 23] = prelude![
 /// A script that was read and can be played.
 #[derive(Clone, Debug)]
 pub struct Loaded {
-    /// its text
-    pub bundle: Bundle,
+    /// its text, which all workers share
+    pub bundle: Arc<Bundle>,
     /// the value of its export `options`; an empty object without one
     pub options: serde_json::Map<String, serde_json::Value>,
 }
@@ -96,7 +96,8 @@ pub struct Play {
 /// Reads a script as far as it goes without bots: it must export a function, and its options must be plain data.
 /// Errors: what is wrong, with file and line.
 pub fn load(bundle: Bundle) -> Result<Loaded, ScriptMistake> {
-    let script = Script::new(&Rc::new(bundle.clone()), &Play::default())?;
+    let bundle = Arc::new(bundle);
+    let script = Script::new(&bundle, &Play::default())?;
     let options = script.options(&bundle)?;
     Ok(Loaded { bundle, options })
 }
@@ -179,7 +180,7 @@ struct Rejected {
 
 impl Script {
     /// A worker's script, loaded and without bots. Errors: it cannot be loaded, or exports no function.
-    pub fn new(bundle: &Rc<Bundle>, play: &Play) -> Result<Script, ScriptMistake> {
+    pub fn new(bundle: &Arc<Bundle>, play: &Play) -> Result<Script, ScriptMistake> {
         let entry = bundle.modules.first().map_or("", |module| module.name.as_str());
         let broken =
             |what: String| ScriptMistake { file: entry.to_owned(), at: None, what, line: String::new() };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use measure::names::OPEN_TIME;
 use measure::{ErrorKind, MetricNames, Role};
-use script::Names;
+use script::{FETCH, Names};
 
 use crate::ends;
 
@@ -26,25 +26,19 @@ pub(super) const REOPENED: usize = 2;
 pub(super) const SCRIPT_MS: usize = 3;
 const COUNTERS_AT: usize = 4;
 
-/// Requests whose operation the text does not say.
-const FETCH: &str = "fetch";
 /// Messages that owe nothing.
 const MESSAGE: &str = "message";
 
 /// Where the operations, checks and counters of one script are.
 pub(super) struct Causes {
     operations: Vec<String>,
-    /// of requests whose name is not known; the same as `message` where there are none
-    fetch: usize,
     /// of messages that owe nothing
     pub message: usize,
 }
 
 impl Causes {
     pub fn of(names: &Names) -> Causes {
-        let known = names.operations.len();
-        let message = known + usize::from(names.uses_http);
-        Causes { operations: names.operations.clone(), fetch: known, message }
+        Causes { operations: names.operations.clone(), message: names.operations.len() }
     }
 
     pub fn check(check: usize) -> usize {
@@ -57,15 +51,14 @@ impl Causes {
 
     /// Where a request counts. They are named while the script runs, and few.
     pub fn of_request(&self, name: &str) -> usize {
-        self.operations.iter().position(|known| known == name).unwrap_or(self.fetch)
+        let known = |name: &str| self.operations.iter().position(|known| known == name);
+        known(name).or_else(|| known(FETCH)).unwrap_or(self.message)
     }
 }
 
 pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     let checks: Vec<String> = names.checks.iter().map(|name| format!("check {name}")).collect();
-    let fetch = names.uses_http.then_some(FETCH);
-    let timed: Vec<&str> = names.operations.iter().map(String::as_str).chain(fetch).collect();
-    let ops: Vec<&str> = timed.iter().copied().chain([MESSAGE]).collect();
+    let ops: Vec<&str> = names.operations.iter().map(String::as_str).chain([MESSAGE]).collect();
     let causes: Vec<&str> =
         ends::CAUSES.into_iter().chain(OWN_CAUSES).chain(checks.iter().map(String::as_str)).collect();
     let counters: Vec<&str> = [OPEN_TIME, "unexpected", "reopened", "script_ms"]
@@ -80,8 +73,10 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     .into_iter()
     .chain(wrong.map(|cause| (cause, ErrorKind::WrongReply)))
     .collect();
-    ends::metric_names(&ops, &causes, &counters, &kinds).with_timed_ops(timed.len()).with_counter_roles(&[
-        (counters[UNEXPECTED], Role::Unexpected),
-        (counters[SCRIPT_MS], Role::ScriptTime),
-    ])
+    ends::metric_names(&ops, &causes, &counters, &kinds)
+        .with_timed_ops(names.operations.len())
+        .with_counter_roles(&[
+            (counters[UNEXPECTED], Role::Unexpected),
+            (counters[SCRIPT_MS], Role::ScriptTime),
+        ])
 }

@@ -74,6 +74,14 @@ struct Request {
     status: u16,
 }
 
+impl Request {
+    /// Its connection ends, and it is sent again on another: its reply stays owed, if the kernel took it.
+    fn keep<D: AnyDriver>(&mut self, ctx: &mut BotContext<'_, D>) {
+        self.owed = self.owed.filter(|owed| ctx.keep(*owed));
+        self.is_kept = self.owed.is_some();
+    }
+}
+
 fn is_same_server(one: &Address, other: &Address) -> bool {
     one.socket == other.socket && one.host == other.host && one.tls.is_some() == other.tls.is_some()
 }
@@ -177,7 +185,7 @@ impl<D: AnyDriver> Scripts<D> {
             }
         };
         if !has_left {
-            self.request_ends(bot, number, ctx);
+            self.request_ends(bot, number);
             self.request_failed(bot, number, "the connection takes no request", ctx);
         }
     }
@@ -220,16 +228,16 @@ impl<D: AnyDriver> Scripts<D> {
         match piece {
             Piece::Head(head) => self.head(bot, &head, at_ns, ctx),
             Piece::Part { tag, bytes } => {
-                if let (Ok(script), Some(_)) = (
-                    &mut self.script,
-                    self.bots[bot as usize].requests.as_mut().and_then(|all| all.request(tag)),
-                ) {
+                let is_open = self.requests(bot).request(tag).is_some();
+                if let Ok(script) = &mut self.script
+                    && is_open
+                {
                     script.body_part(bot, tag, bytes, at_ns);
                 }
             }
             Piece::End { tag, closes } => {
                 self.settle(bot, tag, at_ns, ctx);
-                self.request_ends(bot, tag, ctx);
+                self.request_ends(bot, tag);
                 tell(at_ns, || "the response is whole".to_owned());
                 if let Ok(script) = &mut self.script {
                     script.body_end(bot, tag, at_ns);
@@ -256,16 +264,13 @@ impl<D: AnyDriver> Scripts<D> {
                 }
                 let cause = words.clone();
                 ctx.error_with(ends::BROKEN, || cause);
-                self.request_ends(bot, tag, ctx);
+                self.request_ends(bot, tag);
                 self.request_failed(bot, tag, &words, ctx);
             }
             Piece::Leaving => self.forget_line(bot, connection),
             Piece::PutOff { tag } => {
                 let Some(request) = self.requests(bot).request(tag) else { return };
-                request.is_kept = request.owed.is_some_and(|owed| ctx.keep(owed));
-                if !request.is_kept {
-                    request.owed = None;
-                }
+                request.keep(ctx);
                 self.forget_line(bot, connection);
                 self.place(bot, tag, SendLag::Recorded, ctx);
             }
@@ -340,8 +345,8 @@ impl<D: AnyDriver> Scripts<D> {
         }
     }
 
-    /// It is on no connection any more, and nobody waits for it.
-    fn request_ends(&mut self, bot: u32, number: u32, _: &mut BotContext<'_, D>) {
+    /// Removes a request that is over, and frees its connection.
+    fn request_ends(&mut self, bot: u32, number: u32) {
         let requests = self.requests(bot);
         requests.take(number);
         for line in requests.lines.iter_mut().filter(|line| line.carries == Some(number)) {
@@ -365,9 +370,16 @@ impl<D: AnyDriver> Scripts<D> {
         let to = self.requests(bot).line(connection).map(|line| line.to.clone());
         self.forget_line(bot, connection);
         ctx.close(connection);
-        if let Some(number) = to.and_then(|to| self.requests(bot).waiting(&to)) {
-            self.place(bot, number, SendLag::Recorded, ctx);
+        if let Some(to) = to {
+            self.place_next(bot, &to, ctx);
         }
+    }
+
+    /// What waits for a connection to this server may get one. Whether something waited.
+    fn place_next(&mut self, bot: u32, to: &Address, ctx: &mut BotContext<'_, D>) -> bool {
+        let Some(number) = self.requests(bot).waiting(to) else { return false };
+        self.place(bot, number, SendLag::Recorded, ctx);
+        true
     }
 
     /// A connection is about to end: a request that only met the close between two requests stays owed.
@@ -387,10 +399,7 @@ impl<D: AnyDriver> Scripts<D> {
             return;
         }
         request.was_resent = true;
-        request.is_kept = request.owed.is_some_and(|owed| ctx.keep(owed));
-        if !request.is_kept {
-            request.owed = None;
-        }
+        request.keep(ctx);
     }
 
     /// A connection of HTTP has ended.
@@ -406,11 +415,8 @@ impl<D: AnyDriver> Scripts<D> {
         let (number, to) = (line.carries, line.to.clone());
         self.forget_line(bot, connection);
         let Some(number) = number else {
-            ctx.count(REOPENED, u64::from(self.requests(bot).waiting(&to).is_some()));
-            if let Some(next) = self.requests(bot).waiting(&to) {
-                self.place(bot, next, SendLag::Recorded, ctx);
-            }
-            return;
+            let is_reopened = self.place_next(bot, &to, ctx);
+            return ctx.count(REOPENED, u64::from(is_reopened));
         };
         let Some(request) = self.requests(bot).request(number) else { return };
         let is_again =
@@ -429,10 +435,8 @@ impl<D: AnyDriver> Scripts<D> {
         }
         let words = ends::words(why, &ends::shown(ctx.error_excerpt()));
         ends::count(why, ctx);
-        self.request_ends(bot, number, ctx);
+        self.request_ends(bot, number);
         self.request_failed(bot, number, &words, ctx);
-        if let Some(next) = self.requests(bot).waiting(&to) {
-            self.place(bot, next, SendLag::Recorded, ctx);
-        }
+        self.place_next(bot, &to, ctx);
     }
 }

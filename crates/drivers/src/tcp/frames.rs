@@ -26,8 +26,9 @@ pub enum Frames {
 }
 
 impl Frames {
-    /// All of them, with their names in a script.
-    pub const NAMED: [(&'static str, Frames); 7] = [
+    /// All of them, with their names in the rows of tests. What a script calls them stands with its interfaces.
+    #[cfg(test)]
+    pub(crate) const NAMED: [(&'static str, Frames); 7] = [
         ("lines", Frames::Lines),
         ("u8", Frames::U8),
         ("u16be", Frames::U16Be),
@@ -37,8 +38,8 @@ impl Frames {
         ("raw", Frames::Raw),
     ];
 
-    /// The frames of that name in a script.
-    pub fn named(name: &str) -> Option<Frames> {
+    #[cfg(test)]
+    pub(crate) fn named(name: &str) -> Option<Frames> {
         Frames::NAMED.iter().find(|(known, _)| *known == name).map(|(_, frames)| *frames)
     }
 

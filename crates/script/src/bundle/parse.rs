@@ -130,7 +130,10 @@ pub(super) struct AllNames {
 }
 
 impl From<AllNames> for Names {
-    fn from(names: AllNames) -> Names {
+    fn from(mut names: AllNames) -> Names {
+        if names.uses_http {
+            names.operations.insert(super::FETCH.to_owned());
+        }
         Names {
             operations: names.operations.into_iter().collect(),
             checks: names.checks.into_iter().collect(),

@@ -24,7 +24,7 @@ const PLACES_MAX: usize = 1_000;
 
 /// The turn that is under way, and what was asked for.
 pub(super) struct Host {
-    pub(super) bundle: Rc<Bundle>,
+    pub(super) bundle: Arc<Bundle>,
     commands: RefCell<Vec<(u32, Command)>>,
     bot: Cell<u32>,
     /// a timer of no time waits for the end of this turn's microtasks
@@ -48,7 +48,7 @@ fn indices(names: &[String]) -> Indices {
 }
 
 impl Host {
-    pub(super) fn new(bundle: &Rc<Bundle>, play: &Play) -> Host {
+    pub(super) fn new(bundle: &Arc<Bundle>, play: &Play) -> Host {
         let names = &bundle.names;
         Host {
             commands: RefCell::new(Vec::new()),

@@ -4,7 +4,7 @@
 //! same name hands out what it has: all of it as default (or its own `default`, where a compiler wrote it from a module), and
 //! each property by its name.
 
-use std::rc::Rc;
+use std::sync::Arc;
 
 use rquickjs::context::EvalOptions;
 use rquickjs::loader::{ImportAttributes, Loader, Resolver};
@@ -18,7 +18,7 @@ const REQUIRE: &str = include_str!("../prelude/modules.js");
 const KEPT_AS: &str = "Symbol.for(\"stepladder.require\")";
 
 /// Modules by name, as the bundle has them.
-pub(super) struct Modules(pub Rc<Bundle>);
+pub(super) struct Modules(pub Arc<Bundle>);
 
 impl Modules {
     fn named(&self, name: &str) -> Option<&bundle::Module> {
@@ -89,7 +89,7 @@ fn is_identifier(key: &str) -> bool {
 }
 
 /// Gives the realm what modules of CommonJS need. Called once, before the script.
-pub(super) fn install(ctx: &Ctx<'_>, bundle: &Rc<Bundle>) -> rquickjs::Result<()> {
+pub(super) fn install(ctx: &Ctx<'_>, bundle: &Arc<Bundle>) -> rquickjs::Result<()> {
     let host = Object::new(ctx.clone())?;
     let modules = Modules(bundle.clone());
     host.set(

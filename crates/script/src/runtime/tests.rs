@@ -13,7 +13,7 @@ fn played(text: &str) -> Script {
     let read = move |_: &Path| Ok(owned.clone());
     let bundle = bundle(Path::new("bot.ts"), &read).unwrap();
     let play = Play { target: "ws://127.0.0.1:8080/play?a=1".to_owned(), seed: 7, ..Play::default() };
-    Script::new(&Rc::new(bundle), &play).unwrap()
+    Script::new(&Arc::new(bundle), &play).unwrap()
 }
 
 fn commands(script: &mut Script) -> Vec<Command> {
@@ -161,7 +161,7 @@ fn chance_and_time_are_the_engines() {
         let read = |_: &Path| Ok(text.to_owned());
         let bundle = bundle(Path::new("bot.js"), &read).unwrap();
         let play = Play { target: "ws://h:1".to_owned(), seed, epoch_ms: 1e12, ..Play::default() };
-        let mut script = Script::new(&Rc::new(bundle), &play).unwrap();
+        let mut script = Script::new(&Arc::new(bundle), &play).unwrap();
         script.start(0, 0, 2_000_000);
         let first = commands(&mut script);
         let Command::Timer { id, at_ns: 1_502_000_000 } = first[1] else { panic!("{first:?}") };
@@ -240,7 +240,7 @@ fn modules_of_commonjs_run_once_and_hand_out_what_they_have() {
     let bundle = bundle(&place.path().join("bot.js"), &|path| std::fs::read_to_string(path)).unwrap();
     let loaded = load(bundle.clone()).unwrap();
     assert_eq!(loaded.options["hold"], "23");
-    let mut script = Script::new(&Rc::new(bundle), &Play::default()).unwrap();
+    let mut script = Script::new(&Arc::new(bundle), &Play::default()).unwrap();
     script.start(0, 0, 0);
     let all = commands(&mut script);
     let Command::Failed(words) = &all[0] else { panic!("{all:?}") };

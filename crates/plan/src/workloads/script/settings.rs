@@ -1,7 +1,5 @@
 //! Bots that a script plays: which script, what it may know, and the options that it exports.
 
-use std::sync::Arc;
-
 use script::{ENDINGS, Loaded, ScriptMistake};
 use serde_json::Value;
 
@@ -75,9 +73,8 @@ pub(crate) fn named<'a>(flags: &'a Flags, bots: &'a Setting, file: &'a Node) -> 
 /// Where a script is wrong, and what is.
 type Refusal = Box<(Place, ConfigError)>;
 
-/// A mistake in a script names its own place.
 fn in_script(mistake: ScriptMistake) -> Refusal {
-    Box::new((Place::Line { path: String::new(), line: 0, key: String::new() }, ConfigError::Script(mistake)))
+    Box::new((Place::Script, ConfigError::Script(mistake)))
 }
 
 /// Reads the script, and lays its options below what the file says. Errors: it cannot be played, or an option is none.
@@ -161,7 +158,7 @@ fn read(reader: &mut Reader) -> ScriptBots {
         other => Err(ConfigError::NotAVariable(other.to_owned())),
     };
     let env = reader.read_all(&said, name_of_variable);
-    let bundle = Arc::new(loaded.map(|loaded| loaded.bundle).unwrap_or_default());
+    let bundle = loaded.map(|loaded| loaded.bundle).unwrap_or_default();
     let has_ticks = bundle.names.calls_tick && reader.file.at("subject.tick_rate").is_some();
     ScriptBots {
         file: file.map(|said| said.text).unwrap_or_default(),

@@ -309,7 +309,7 @@ fn rows_come_from_the_files_that_were_read_before() {
         rows: [rows("u.csv", "name,__proto__\nann,x\nbob,y\n")].into(),
         ..Play::default()
     };
-    let mut script = Script::new(&Rc::new(bundle), &play).unwrap();
+    let mut script = Script::new(&Arc::new(bundle), &play).unwrap();
     script.start(0, 1, 0);
     assert_eq!(words(&mut script), ["bobname,__proto__", "bob", "true", "undefined"]);
     script.start(1, 2, 0);
