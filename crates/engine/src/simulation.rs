@@ -130,13 +130,8 @@ struct Summed(Rc<RefCell<Interval>>);
 impl Handover for Summed {
     fn swap(&mut self, second: &mut Box<Interval>) {
         let mut sum = self.0.borrow_mut();
-        if let Err(imbalance) = sum.add(second) {
+        if let Err(imbalance) = sum.append(second) {
             panic!("an interval of a simulation: {imbalance}");
-        }
-        // Seconds follow each other: what was open between them is none of the sum's.
-        for (flow, last) in sum.flows.iter_mut().flatten().zip(second.flows.iter().flatten()) {
-            flow.open_before -= last.open_before;
-            flow.open_after = last.open_after;
         }
     }
 }

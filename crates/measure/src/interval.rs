@@ -230,6 +230,16 @@ impl Interval {
         self.balance()
     }
 
+    /// Adds the second that follows: what was open in between cancels out. Errors: as `add`.
+    pub fn append(&mut self, next: &Interval) -> Result<(), Imbalance> {
+        self.add(next)?;
+        for (flow, last) in self.flows.iter_mut().flatten().zip(next.flows.iter().flatten()) {
+            flow.open_before -= last.open_before;
+            flow.open_after = last.open_after;
+        }
+        Ok(())
+    }
+
     /// Checks every page. Errors: `Imbalance`.
     pub fn balance(&self) -> Result<(), Imbalance> {
         self.flows.iter().flatten().try_for_each(Flow::balance)

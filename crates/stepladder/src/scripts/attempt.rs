@@ -99,12 +99,7 @@ fn play(
     loop {
         match hears.recv_timeout(LOOK) {
             Ok(FromWorker::Second { interval, .. }) => {
-                all.add(&interval).context("the bot's books do not add up")?;
-                // Seconds follow each other: what was open between them is none of the sum's.
-                for (flow, last) in all.flows.iter_mut().flatten().zip(interval.flows.iter().flatten()) {
-                    flow.open_before -= last.open_before;
-                    flow.open_after = last.open_after;
-                }
+                all.append(&interval).context("the bot's books do not add up")?;
             }
             Ok(FromWorker::Ledger { .. }) => {}
             Ok(FromWorker::Panicked { why, .. } | FromWorker::Broke { why, .. }) => anyhow::bail!("{why}"),
