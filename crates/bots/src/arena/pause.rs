@@ -6,11 +6,11 @@
 //! A server that ticks a little too slowly is not meant: only an interval that is longer by a period or more begins a pause.
 //! Pure. Units: ns.
 
-/// What waited has come when a pause is so long over, …
+/// Delayed snapshots have arrived once a pause ended this long ago, and `CATCH_UP_TICKS` ago.
 const CATCH_UP_NS: u64 = 100_000_000;
-/// … and so many ticks. A further gap in that time starts the wait again, …
+/// The same in ticks. A further gap within that time starts the wait again, for `GAPS_NS` at most.
 const CATCH_UP_TICKS: u64 = 4;
-/// … but not for longer than this: a server with gaps all the time would never be found out.
+/// A server whose gaps never end would otherwise never be found out.
 const GAPS_NS: u64 = 10_000_000_000;
 
 /// A pause of one game's snapshots, as long as it is not known whether its ticks were left out.

@@ -1,4 +1,4 @@
-//! Ranks in earlier answers, by which a rank that is too bad for its score is found at once, whoever else is on the board.
+//! Ranks from earlier answers. They show at once that a rank is too bad for its score, whoever else is on the board.
 //!
 //! Scores only grow and nobody leaves. Let A be told rank a with s points, and let B be asked for after that answer came, and
 //! be told rank b with fewer points. At the moment of A's rank at most those with s points or more stood at a or better, A
@@ -12,7 +12,7 @@
 
 use super::ahead::{CLASSES_ALL, class};
 
-/// After so many ranks what is known gets its next number.
+/// A new number is given after this many ranks.
 const TOLD_PER_NUMBER: usize = 32;
 /// A request that was sent before these numbers is held against nothing.
 const KEPT: usize = 16;

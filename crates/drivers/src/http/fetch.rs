@@ -1,22 +1,22 @@
-//! Requests whose answers are told as they come: the head with all its lines, the body in parts, and the end.
+//! Requests whose responses are passed on as they arrive: the head with all its lines, the body in parts, and the end.
 //!
-//! For scripts, whose `fetch` reads a body that may never end. Nothing is gathered: what a read brought is told before the
-//! next read, so that an endless body takes no memory here. The other drivers of HTTP tell whole answers and keep of a
-//! head what the built-in workloads look at.
+//! For scripts, whose `fetch` reads a body that may never end. Nothing is gathered: what a read brought is passed on before
+//! the next read, so that an endless body takes no memory here. The other drivers of HTTP pass on whole responses and keep
+//! of a head what the built-in workloads look at.
 //! No `Accept-Encoding` is sent unless the request has one, so a server that follows RFC 9110 (section 12.5.3) sends bodies
-//! without a coding; those that come with one are told as they are.
+//! without a coding; those that come with one are passed on as they are.
 //! Not here: redirects, cookies, sending a request again (`Protocol::reopens`, `Fetch::is_idempotent`).
 
 use super::{Fault, Parts, is_idempotent};
 use crate::address::Address;
 
-/// So many interim heads (100 Continue, 103 Early Hints) an answer may have; none of them is told.
+/// The most interim heads (100 Continue, 103 Early Hints) that a response may have; none of them is passed on.
 pub(super) const INTERIM_MAX: u8 = 32;
 
 /// A request.
 #[derive(Clone, Copy, Debug)]
 pub struct Fetch<'a> {
-    /// comes back with all that is told of the answer; the sender's own number for it
+    /// the sender's own number for the request; each piece of the response carries it
     pub tag: u32,
     /// `GET`, `POST` …
     pub method: &'a str,

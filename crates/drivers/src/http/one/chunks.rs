@@ -82,8 +82,8 @@ impl Chunks {
     }
 
     /// Goes through `bytes` to the end of the body, to a fault or to the end of the bytes, and moves the data among them
-    /// to their front. What came before a fault is told first, and the fault when the rest is given once more. Errors: the
-    /// fault, and where the piece begins that has it.
+    /// to their front. Data before a fault is returned first, and the fault by the next call with the rest. Errors: the
+    /// fault, and where the chunk that has it begins.
     pub fn gather(&mut self, bytes: &mut [u8]) -> Result<Walk, (usize, Fault)> {
         let mut walk = Walk { taken: 0, data_bytes: 0, is_end: false };
         while walk.taken < bytes.len() && self.at != At::End {

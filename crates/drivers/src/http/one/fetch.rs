@@ -1,4 +1,4 @@
-//! HTTP/1.1 whose answers are told as they come: the socket; what a connection knows between its reads is `pieces`.
+//! HTTP/1.1 whose responses are passed on as they arrive: the socket. The state of a connection between reads is `pieces`.
 
 use std::io;
 use std::net::IpAddr;
