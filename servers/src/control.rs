@@ -92,7 +92,9 @@ impl Crew {
 
     /// What the controlling thread does once a second or more often. Errors: a thread has ended by itself.
     pub(crate) fn check(&mut self) -> Result<(), ServeError> {
-        self.memory.look(self.common.clients.load(Ordering::Relaxed));
+        let common = &self.common;
+        self.memory
+            .look(common.clients.load(Ordering::Relaxed), common.clients_most.swap(0, Ordering::Relaxed));
         let ended = |one: &Option<JoinHandle<_>>| one.as_ref().is_some_and(JoinHandle::is_finished);
         let Some(thread) = self.threads.iter().position(ended) else { return Ok(()) };
         self.join(thread).and(Err(ServeError::ThreadLost { thread }))

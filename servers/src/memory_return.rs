@@ -48,8 +48,9 @@ impl MemoryReturn {
         self.waiting_bytes = self.waiting_bytes.max(bytes);
     }
 
-    /// Looks, when it is time to, and asks.
-    pub(crate) fn look(&mut self, clients: usize) {
+    /// Looks, when it is time to, and asks. `most`: clients at once since the last call.
+    pub(crate) fn look(&mut self, clients: usize, most: usize) {
+        self.clients_max = self.clients_max.max(most);
         let now_ns = clock::now_ns();
         if now_ns < self.next_look_ns {
             return;

@@ -42,12 +42,14 @@ pub(crate) struct Common {
     pub(crate) going_down: AtomicBool,
     /// Clients of all threads, as of their last turns.
     pub(crate) clients: AtomicUsize,
+    /// Most of them at once since the controlling thread last looked, which is once a second.
+    pub(crate) clients_most: AtomicUsize,
 }
 
 impl Common {
     pub(crate) fn new(listener: Listener, faults: Option<Arc<Faults>>, table_sockets: usize) -> Common {
-        let (going_down, clients) = (AtomicBool::new(false), AtomicUsize::new(0));
-        Common { listener, faults, table_sockets, going_down, clients }
+        let [clients, clients_most] = [(); 2].map(|()| AtomicUsize::new(0));
+        Common { listener, faults, table_sockets, going_down: AtomicBool::new(false), clients, clients_most }
     }
 }
 
@@ -152,7 +154,9 @@ impl<C, K: Copy + Ord> Core<C, K> {
         let clients = self.clients.count();
         if clients != self.clients_told {
             // Of both, the sum may wrap in between; it never does where it ends.
-            self.common.clients.fetch_add(clients.wrapping_sub(self.clients_told), Ordering::Relaxed);
+            let more = clients.wrapping_sub(self.clients_told);
+            let before = self.common.clients.fetch_add(more, Ordering::Relaxed);
+            self.common.clients_most.fetch_max(before.wrapping_add(more), Ordering::Relaxed);
             self.clients_told = clients;
         }
     }
