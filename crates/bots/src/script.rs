@@ -11,6 +11,7 @@ mod commands;
 mod destination;
 mod names;
 mod requests;
+mod rooms;
 mod tell;
 
 use std::sync::Arc;
@@ -20,7 +21,7 @@ use drivers::any::{self, Any};
 use drivers::{Closed, Driver};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
 use hashbrown::HashMap;
-use measure::MetricNames;
+use measure::{LedgerShape, MetricNames};
 use plan::{ScriptBots, WorkerPlan};
 use script::{Command, Key, Play, Script};
 
@@ -72,6 +73,8 @@ pub struct Scripts<D = Any> {
     tick_period_ns: u64,
     causes: Causes,
     home: Home,
+    drain_began_ns: u64,
+    patience_ns: u64,
     /// of the script's time, not yet counted
     busy: Duration,
 }
@@ -87,6 +90,19 @@ impl<D: AnyDriver> Bots for Scripts<D> {
 
     fn metric_names(settings: &ScriptBots) -> Arc<MetricNames> {
         names::metric_names(&settings.bundle.names)
+    }
+
+    // Rooms are known by their names only: there is no one crowd of which each member hears all others.
+    fn ledger(_: &ScriptBots, plan: &WorkerPlan) -> Option<LedgerShape> {
+        Some(LedgerShape {
+            senders: plan.units_total as u32,
+            locals: 0,
+            first: plan.first_unit as u32,
+            step: plan.workers as u32,
+            patience_ns: plan.patience_ns,
+            margin_ns: plan.patience_ns,
+            echoes: false,
+        })
     }
 
     fn new(settings: &ScriptBots, plan: &WorkerPlan) -> Self {
@@ -111,6 +127,8 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             tick_period_ns: plan.tick_period_ns,
             causes: Causes::of(names),
             home: Home::of(plan),
+            drain_began_ns: 0,
+            patience_ns: plan.patience_ns,
             busy: Duration::ZERO,
         }
     }
@@ -208,6 +226,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             return self.carry_out(ctx);
         };
         self.bots[bot as usize].sockets.retain(|(_, known)| *known != connection);
+        self.look_at_membership(bot, ctx);
         ends::count(&why, ctx);
         let (code, reason) = match &why {
             Closed::ByPeer(Some(goodbye)) => (goodbye.code, goodbye.reason.to_string()),
@@ -236,12 +255,17 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         self.outside
     }
 
-    fn has_drained(&mut self, _: &mut BotContext<'_, D>) -> bool {
-        self.bots.iter().all(|bot| {
-            bot.asked.is_empty()
-                && bot.measured.is_empty()
-                && bot.requests.as_ref().is_none_or(|requests| requests.owe_nothing())
-        })
+    fn drain(&mut self, ctx: &mut BotContext<'_, D>) {
+        self.drain_began_ns = ctx.now_ns();
+    }
+
+    fn has_drained(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
+        self.rooms_have_drained(ctx)
+            & self.bots.iter().all(|bot| {
+                bot.asked.is_empty()
+                    && bot.measured.is_empty()
+                    && bot.requests.as_ref().is_none_or(|requests| requests.owe_nothing())
+            })
     }
 }
 

@@ -79,7 +79,7 @@ impl<B: Bots> Worker<B> {
         let interval = Box::new(Interval::new(&B::metric_names(settings)));
         let mut state = WorkerState::new(interval, plan, addresses, shared);
         state.ledger = B::ledger(settings, plan)
-            .map(|shape| Box::new(LedgerPart::new(shape, state.shared.membership_changes.clone())));
+            .map(|shape| Box::new(LedgerPart::new(shape, state.shared.shared_ledger.clone())));
         state.recorder.begin_interval(0, state.requests.open());
         Worker {
             bots: B::new(settings, plan),
@@ -298,7 +298,7 @@ impl<B: Bots> Worker<B> {
     pub fn finish(mut self, clock: &impl Clock) {
         self.look(clock);
         self.hand_over_interval();
-        if let Some(part) = self.state.ledger.take() {
+        if let Some(part) = self.state.ledger.take().filter(|part| part.is_used()) {
             self.handover.ledger(*part);
         }
     }

@@ -96,6 +96,9 @@ pub struct Names {
     /// a call of `bot` that is declared and not built yet
     #[serde(default)]
     pub unbuilt: Option<String>,
+    /// it keeps books of what is said in rooms
+    #[serde(default)]
+    pub calls_room: bool,
     /// it or a package may send requests over HTTP
     #[serde(default)]
     pub uses_http: bool,

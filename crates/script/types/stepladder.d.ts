@@ -102,7 +102,7 @@ declare module "stepladder" {
      * that throws counts as failed, and the error goes on. Steps may be nested and overlap.
      */
     measure<Result>(name: string, step: () => Result | Promise<Result>): Promise<Result>;
-    /** Not built yet, and refused. The ledger of what is said in a room (a channel, a match, a topic) and who heard it. Nothing is sent. */
+    /** The ledger of what is said in a room (a channel, a match, a topic) and who heard it. Nothing is sent. */
     room(name: string): Room;
     /** A tick of the server's loop arrived; `time`: the server's own time of it, ms, if its messages carry one. */
     tick(time?: number): void;
@@ -180,14 +180,21 @@ declare module "stepladder" {
     receive(): Promise<any>;
   }
 
-  /** Each message owes a delivery to every other bot that is in the room; lost, doubled and reordered ones are counted. */
+  /**
+   * Each message owes a delivery to every other bot that is in the room; lost, doubled and reordered ones are counted, and the
+   * latency of each from the planned instant of the turn that sent it. What is sent within a second after a bot joined, or
+   * within the patience before it left, it may or may not hear. A bot whose last connection ends is in no room any more.
+   */
   export interface Room {
-    /** From now on this bot hears what is said. */
+    /** From now on this bot hears what is said. It need not be a member to send. */
     join(): void;
     leave(): void;
-    /** This bot has sent its message number `seq`: whole, from 0, and used once. */
+    /**
+     * This bot has sent its message number `seq` in this room: whole numbers from 0 that count up, each used once; some may be
+     * passed over. Call it in the turn that sends.
+     */
     sent(seq: number): void;
-    /** It has received message `seq` of the bot whose `id` is `from`. */
+    /** It has received message `seq` of the bot whose `id` is `from`. Its own are ignored. */
     received(from: number, seq: number): void;
   }
 }

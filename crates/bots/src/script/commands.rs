@@ -85,6 +85,7 @@ impl<D: AnyDriver> Scripts<D> {
                 let Some(connection) = self.connection_of(bot, socket) else { return };
                 ctx.close(connection);
                 self.bots[bot as usize].sockets.retain(|(known, _)| *known != socket);
+                self.look_at_membership(bot, ctx);
                 if let Ok(script) = &mut self.script {
                     script.closed(bot, socket, code.unwrap_or(NO_CODE), &reason, true, ctx.now_ns());
                 }
@@ -133,13 +134,17 @@ impl<D: AnyDriver> Scripts<D> {
             Command::Threw(words) => ctx.error_with(THREW, || words),
             Command::Count(counter, more) => ctx.count(Causes::counter(counter), more),
             Command::Ended => self.end(bot, ctx),
-            // Refused before the run, where the text says so.
-            Command::Join { .. }
-            | Command::Leave { .. }
-            | Command::Sent { .. }
-            | Command::Received { .. } => {
-                ctx.error_with(THREW, || "bot.room is not built yet".to_owned());
+            Command::Join { room } => {
+                let now_ns = ctx.now_ns();
+                ctx.ledger().joins(bot, &room, now_ns);
             }
+            Command::Leave { room } => {
+                let now_ns = ctx.now_ns();
+                ctx.ledger().leaves(bot, &room, now_ns);
+            }
+            Command::Sent { room, seq, planned_ns } => self.said(bot, &room, seq, planned_ns, ctx),
+            Command::Received { room, from, seq } => self.heard(bot, &room, from, seq, ctx),
+            // Refused before the run, where the text says so.
             Command::Record { .. } => ctx.error_with(THREW, || "bot.record is not built yet".to_owned()),
             Command::Log(..) => {}
         }
@@ -265,6 +270,8 @@ impl<D: AnyDriver> Scripts<D> {
         for (_, connection) in mem::take(&mut ended.sockets) {
             ctx.close(connection);
         }
+        self.look_at_membership(bot, ctx);
+        let ended = &mut self.bots[bot as usize];
         // What it asked by no connection of its own has no answer any more.
         let asked = mem::take(&mut ended.asked).into_values();
         for request in asked.chain(mem::take(&mut ended.measured).into_iter().map(|(_, request)| request)) {

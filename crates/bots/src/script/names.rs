@@ -26,6 +26,8 @@ pub(super) const REOPENED: usize = 2;
 pub(super) const SCRIPT_MS: usize = 3;
 const COUNTERS_AT: usize = 4;
 
+/// Deliveries that came in rooms.
+const DELIVERED: &str = "deliveries in rooms";
 /// Messages that owe nothing.
 const MESSAGE: &str = "message";
 
@@ -34,11 +36,14 @@ pub(super) struct Causes {
     operations: Vec<String>,
     /// of messages that owe nothing
     pub message: usize,
+    /// of deliveries in rooms, where there are some
+    pub delivered: Option<usize>,
 }
 
 impl Causes {
     pub fn of(names: &Names) -> Causes {
-        Causes { operations: names.operations.clone(), message: names.operations.len() }
+        let delivered = names.calls_room.then_some(COUNTERS_AT + names.counters.len());
+        Causes { operations: names.operations.clone(), message: names.operations.len(), delivered }
     }
 
     pub fn check(check: usize) -> usize {
@@ -64,6 +69,7 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     let counters: Vec<&str> = [OPEN_TIME, "unexpected", "reopened", "script_ms"]
         .into_iter()
         .chain(names.counters.iter().map(String::as_str))
+        .chain(names.calls_room.then_some(DELIVERED))
         .collect();
     let wrong = checks.iter().map(String::as_str).chain([OWN_CAUSES[WRONG_STATUS - THREW]]);
     let kinds: Vec<(&str, ErrorKind)> = [
@@ -73,10 +79,10 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     .into_iter()
     .chain(wrong.map(|cause| (cause, ErrorKind::WrongReply)))
     .collect();
+    let roles = [(counters[UNEXPECTED], Role::Unexpected), (counters[SCRIPT_MS], Role::ScriptTime)];
+    let delivered = names.calls_room.then_some((DELIVERED, Role::Delivered));
+    let roles: Vec<(&str, Role)> = roles.into_iter().chain(delivered).collect();
     ends::metric_names(&ops, &causes, &counters, &kinds)
         .with_timed_ops(names.operations.len())
-        .with_counter_roles(&[
-            (counters[UNEXPECTED], Role::Unexpected),
-            (counters[SCRIPT_MS], Role::ScriptTime),
-        ])
+        .with_counter_roles(&roles)
 }

@@ -11,6 +11,7 @@ mod grid;
 mod http;
 mod script;
 mod script_http;
+mod script_rooms;
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -22,7 +22,7 @@ export default async function player(bot) {
   for await (const n of bot.every("198.8ms")) bot.ask("move", n, () => ws.send("move " + n));
 }"#;
 
-fn script(text: &str) -> BotSettings {
+pub(crate) fn script(text: &str) -> BotSettings {
     let owned = text.to_owned();
     let bundle = script::bundle(Path::new("player.ts"), &move |_| Ok(owned.clone())).unwrap();
     ScriptBots {

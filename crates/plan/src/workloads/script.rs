@@ -9,7 +9,7 @@ use ladder::{Allowed, LoadUnit};
 use script::{Bundle, Rows};
 use serde::{Deserialize, Serialize};
 
-use super::Workload;
+use super::{NO_ERRORS, Workload};
 use crate::plan::{Arrivals, Ramp};
 
 /// A longer message ends its connection.
@@ -63,8 +63,25 @@ impl Workload for ScriptBots {
         REPLY_BYTES_MAX
     }
 
+    fn default_objectives(&self) -> &'static [&'static str] {
+        if self.bundle.names.calls_room { &["errors == 0", "deliveries.lost == 0"] } else { NO_ERRORS }
+    }
+
     fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
-        &[(Allowed::Duplicates, Some("unexpected == 0"))]
+        &[
+            (Allowed::Duplicates, Some("unexpected == 0")),
+            (Allowed::Duplicates, Some("deliveries.duplicated == 0")),
+        ]
+    }
+
+    fn lacks_delivery_figure(&self, figure: &str) -> Option<&'static str> {
+        match figure {
+            _ if !self.bundle.names.calls_room => Some("the script keeps no books of deliveries (bot.room)"),
+            "deliveries.dropped" | "deliveries.in_flight" | "deliveries.residual" => {
+                Some("a script does not hear what its server dropped; deliveries.lost holds it")
+            }
+            _ => None,
+        }
     }
 
     fn operations(&self) -> &[String] {

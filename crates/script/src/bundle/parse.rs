@@ -124,6 +124,7 @@ pub(super) struct AllNames {
     counters: BTreeSet<String>,
     rows: BTreeMap<String, String>,
     unbuilt: Option<String>,
+    calls_room: bool,
     uses_http: bool,
     calls_ready: bool,
     calls_tick: bool,
@@ -140,6 +141,7 @@ impl From<AllNames> for Names {
             counters: names.counters.into_iter().collect(),
             rows: names.rows,
             unbuilt: names.unbuilt,
+            calls_room: names.calls_room,
             uses_http: names.uses_http,
             calls_ready: names.calls_ready,
             calls_tick: names.calls_tick,
@@ -206,9 +208,10 @@ impl<'a> Visit<'a> for Seen<'_> {
                 }
                 // Other objects have methods of these names too.
                 let is_bot = matches!(&member.object, Expression::Identifier(it) if it.name == "bot");
-                if is_bot && matches!(member.property.name.as_str(), "room" | "record") {
+                if is_bot && member.property.name == "record" {
                     self.names.unbuilt = Some(member.property.name.to_string());
                 }
+                self.names.calls_room |= is_bot && member.property.name == "room";
             }
             _ => {}
         }

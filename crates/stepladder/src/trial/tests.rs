@@ -100,7 +100,7 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
     let shape =
         LedgerShape { senders: 2, locals: 1, first: 0, step: 2, patience_ns: 1, margin_ns: 0, echoes: false };
     said(FromWorker::Ledger {
-        part: Box::new(LedgerPart::new(shape, measure::ledger::MembershipChanges::default())),
+        part: Box::new(LedgerPart::new(shape, measure::ledger::SharedLedger::default())),
     });
     said(FromWorker::Done { worker: 0 });
     let mut stage = stage(&order, MonotonicClock::starting_now(), Arc::default(), Vec::new());

@@ -244,7 +244,15 @@ fn clients_of_real_sdks_play_unmodified() {
 #[test]
 fn the_gallery_is_played_over_its_protocols() {
     let Some(_) = packages() else { return };
-    for (folder, scheme) in [("http", "http"), ("udp", "udp"), ("tcp", "tcp")] {
-        sound(&format!("gallery/{folder}"), "bot.ts", scheme, None);
+    for (folder, scheme, server) in [
+        ("http", "http", None),
+        ("sse", "http", None),
+        ("udp", "udp", None),
+        ("tcp", "tcp", None),
+        ("irc", "tcp", Some("ngircd")),
+        ("nats", "tcp", Some("nats-server")),
+        ("redis", "tcp", Some("redis-server")),
+    ] {
+        sound(&format!("gallery/{folder}"), "bot.ts", scheme, server);
     }
 }

@@ -4,6 +4,8 @@
   const PERIOD_NS_MIN = 1e5;
   /** Questions of one name that still owe a reply; beyond them the promise of the oldest is let go (its answer still counts). */
   const ASKED_MAX = 1000;
+  /** So many numbers of a room may be passed over at once. */
+  const SKIPPED_MAX = 10_000;
 
   const keyOf = (key) => (typeof key === "bigint" ? (Number.isSafeInteger(Number(key)) ? Number(key) : `${key}`) : typeof key === "string" ? key.toWellFormed() : key);
 
@@ -108,7 +110,13 @@
       return host.row(own.text(file), how === undefined ? "unique" : own.text(how), this.#state.id);
     }
     group(size) { return own.group(this.#state, size); }
-    room(name) { return new Room(own.text(name)); }
+    room(name) {
+      name = own.text(name);
+      const rooms = (this.#state.rooms ??= new Map());
+      let room = rooms.get(name);
+      if (room === undefined) rooms.set(name, (room = new Room(name)));
+      return room;
+    }
     websocket(path = "", options = undefined) { return own.websocket(path, options); }
     tcp(options) { return own.tcp(options); }
     udp(options) { return own.udp(options); }
@@ -116,12 +124,21 @@
 
   /** What was said in a room and who heard it, for the ledger of deliveries. */
   class Room {
-    #name;
+    #name; #next = 0; #hasJoined = false;
     constructor(name) { this.#name = name; }
-    join() { host.join(this.#name); }
+    join() { this.#hasJoined = true; host.join(this.#name); }
     leave() { host.leave(this.#name); }
-    sent(seq) { host.sent(this.#name, whole(seq, "room.sent: seq")); }
-    received(from, seq) { host.received(this.#name, whole(from, "room.received: from"), whole(seq, "room.received: seq")); }
+    sent(seq) {
+      whole(seq, "room.sent: seq");
+      if (seq < this.#next) throw new TypeError(`room.sent: number ${seq} comes after ${this.#next - 1}; count up from 0 in each room, and use each number once`);
+      if (seq - this.#next > SKIPPED_MAX) throw new TypeError(`room.sent: number ${seq} is far beyond ${this.#next}, which is the next; count up from 0 in each room`);
+      this.#next = seq + 1;
+      host.sent(this.#name, seq);
+    }
+    received(from, seq) {
+      if (!this.#hasJoined) throw new TypeError(`room.received: this bot has not joined ${own.shown(this.#name)}; call join() first`);
+      host.received(this.#name, whole(from, "room.received: from"), whole(seq, "room.received: seq"));
+    }
   }
   const whole = (value, what) => {
     if (Number.isSafeInteger(value) && value >= 0) return value;
