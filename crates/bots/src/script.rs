@@ -190,7 +190,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
                 script.text(bot, socket, &String::from_utf8_lossy(bytes), at_ns);
             }
             any::Received::Binary(bytes) => {
-                tell(at_ns, || format!("<- {} bytes", bytes.len()));
+                tell(at_ns, || format!("<- {}", tell::bytes(bytes)));
                 script.bytes(bot, socket, bytes, at_ns);
             }
             any::Received::Http(_) => {}

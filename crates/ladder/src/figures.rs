@@ -274,6 +274,9 @@ const NO_HOLD: FigureValue = FigureValue::Absent("the hold never began");
 const NO_TICKS: FigureValue = FigureValue::Absent("nothing reported the server's ticks");
 const NO_FRAMES: FigureValue = FigureValue::Absent("nothing reported the server's frames");
 const NO_CLIENT_TICKS: FigureValue = FigureValue::Absent("no client saw ticks; let bots ask for snapshots");
+const NOT_IN_THE_HOLD: FigureValue = FigureValue::Absent(
+    "none was asked in the hold, and what bots do while they come in is not judged; leave it out of the objectives",
+);
 const NO_BOOKS: FigureValue = FigureValue::Absent(
     "there are no books of deliveries: these bots keep none, or the trial was cut off before its end",
 );

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// The counter of `Role::OpenTime`.
 pub const OPEN_TIME: &str = "open_connection_ms";
 
+/// The counter of deliveries in rooms, which bots of scripts keep books of.
+pub const ROOM_DELIVERIES: &str = "deliveries in rooms";
+
 /// What an error says about the server, as far as it matters to a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorKind {

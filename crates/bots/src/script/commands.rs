@@ -51,9 +51,21 @@ impl<D: AnyDriver> Scripts<D> {
                 Err(_) => return,
             }
             let is_done = commands.is_empty();
-            for (bot, command) in commands.drain(..) {
+            let mut all = commands.drain(..).peekable();
+            while let Some((bot, command)) = all.next() {
+                // Of a bot that is not in, what its function threw is why, and no second error.
+                if let Command::Threw(words) = &command
+                    && !self.bots[bot as usize].is_in
+                    && all.next_if_eq(&(bot, Command::Ended)).is_some()
+                {
+                    tell_of(&command, ctx.now_ns());
+                    self.is_outside_for_good(bot, words, ctx);
+                    self.end(bot, ctx);
+                    continue;
+                }
                 self.carry_out_one(bot, command, ctx);
             }
+            drop(all);
             self.commands = commands;
             if is_done {
                 return;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use measure::names::OPEN_TIME;
+use measure::names::{OPEN_TIME, ROOM_DELIVERIES};
 use measure::{ErrorKind, MetricNames, Role};
 use script::{FETCH, Names};
 
@@ -26,8 +26,6 @@ pub(super) const REOPENED: usize = 2;
 pub(super) const SCRIPT_MS: usize = 3;
 const COUNTERS_AT: usize = 4;
 
-/// Deliveries that came in rooms.
-const DELIVERED: &str = "deliveries in rooms";
 /// Messages that owe nothing.
 const MESSAGE: &str = "message";
 
@@ -69,7 +67,7 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     let counters: Vec<&str> = [OPEN_TIME, "unexpected", "reopened", "script_ms"]
         .into_iter()
         .chain(names.counters.iter().map(String::as_str))
-        .chain(names.calls_room.then_some(DELIVERED))
+        .chain(names.calls_room.then_some(ROOM_DELIVERIES))
         .collect();
     let wrong = checks.iter().map(String::as_str).chain([OWN_CAUSES[WRONG_STATUS - THREW]]);
     let kinds: Vec<(&str, ErrorKind)> = [
@@ -80,7 +78,7 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     .chain(wrong.map(|cause| (cause, ErrorKind::WrongReply)))
     .collect();
     let roles = [(counters[UNEXPECTED], Role::Unexpected), (counters[SCRIPT_MS], Role::ScriptTime)];
-    let delivered = names.calls_room.then_some((DELIVERED, Role::Delivered));
+    let delivered = names.calls_room.then_some((ROOM_DELIVERIES, Role::Delivered));
     let roles: Vec<(&str, Role)> = roles.into_iter().chain(delivered).collect();
     ends::metric_names(&ops, &causes, &counters, &kinds)
         .with_timed_ops(names.operations.len())

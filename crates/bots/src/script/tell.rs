@@ -35,7 +35,7 @@ pub(super) fn tell_of(command: &Command, at_ns: u64) {
             }
             Command::Cancel { .. } => "gives up a request".to_owned(),
             Command::Send { data: Data::Text(said), .. } => format!("-> {}", text(said.as_bytes())),
-            Command::Send { data: Data::Binary(bytes), .. } => format!("-> {} bytes", bytes.len()),
+            Command::Send { data: Data::Binary(sent), .. } => format!("-> {}", bytes(sent)),
             Command::Close { .. } => "closes its connection".to_owned(),
             Command::Ready => "is ready".to_owned(),
             Command::CheckFailed(_) => "a check did not hold".to_owned(),
@@ -52,10 +52,36 @@ pub(super) fn text(message: &[u8]) -> String {
     ends::shown(message).replace("\\\"", "\"")
 }
 
+/// The same of bytes: those of most protocols are text with a few others between.
+pub(super) fn bytes(message: &[u8]) -> String {
+    const SHOWN: usize = 80;
+    let first = &message[..message.len().min(SHOWN)];
+    let is_text = |byte: &&u8| byte.is_ascii_graphic() || matches!(byte, b' ' | b'\r' | b'\n' | b'\t');
+    let more = if message.len() > SHOWN { "…" } else { "" };
+    if 4 * first.iter().filter(is_text).count() >= 3 * first.len() {
+        return format!("{} bytes: \"{}\"{more}", message.len(), first.escape_ascii());
+    }
+    let hex: Vec<String> = first.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{} bytes: {}{more}", message.len(), hex.join(" "))
+}
+
 fn tell_some(at_ns: u64, words: impl FnOnce() -> Option<String>) {
     if let Some(listener) = LISTENER.get()
         && let Some(words) = words()
     {
         listener(at_ns, &words);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_are_shown_as_text_where_they_are_mostly_text() {
+        assert_eq!(bytes(b"pline 2 \x04say 1 0\xff"), "18 bytes: \"pline 2 \\x04say 1 0\\xff\"");
+        assert_eq!(bytes(&[0, 0, 0, 1, b'a']), "5 bytes: 00 00 00 01 61");
+        assert!(bytes(&[b'x'; 100]).ends_with("x\"…"));
+        assert_eq!(bytes(b""), "0 bytes: \"\"");
     }
 }

@@ -40,6 +40,9 @@ pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u6
         Of::ClientInterval => (of_measure(Measure::TickInterval), 0),
         Of::FirstByte => (of_measure(Measure::FirstByte), never_began(trial)),
         Of::Tls => (of_measure(Measure::Tls), 0),
+        Of::Operation(name) if trial.ops.get(name).is_some_and(|flow| flow.offered + flow.open_before == 0) => {
+            return Err(NOT_IN_THE_HOLD);
+        }
         Of::Operation(name) => {
             let values =
                 trial.of_ops.get(name).map_or_else(|| Cow::Owned(Distribution::new()), Cow::Borrowed);

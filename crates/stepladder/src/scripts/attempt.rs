@@ -48,7 +48,7 @@ pub fn attempt(args: &TryArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
         .with_context(|| format!("--for {}", args.time))
         .map_err(wrong_usage)?;
     let (plan, consent) = planned(&flags, false, fastrand::u64(..)).map_err(wrong_usage)?;
-    let subject = UnderTest::start(&plan, &consent).map_err(not_measured)?;
+    let subject = UnderTest::start_unasked(&plan, &consent).map_err(not_measured)?;
     let played = play(&plan, &subject, time_ns, interrupt);
     subject.stop();
     let played = played.map_err(not_measured)?;
