@@ -647,6 +647,7 @@ export type Rung = {
   /** connections */ connections: ConnectionFigures
   /** answered − planned; its percentiles count unanswered messages as infinite, which is null here */ response_ns: Summary | null
   /** the same of each operation that is kept apart: those of scripts */ operations_ns?: { [key in string]: Summary }
+  /** what scripts recorded with `bot.record`, by name; without a unit */ recorded?: { [key in string]: ValueSummary }
   /** answered − sent */ service_ns: Summary | null
   /** sent − planned */ send_lag_ns: Summary | null
   /** read − readable */ receive_lag_ns: Summary | null
@@ -825,6 +826,16 @@ export type TrialPage = {
   /** seconds per point of the series; above 1 where a long trial was thinned */ seconds_per_point: number
   /** buckets over the hold, by name */ distributions: Partial<Record<DistributionName, [number, number][]>>
   /** of a broadcast */ slowest: Array<ReceiverBooks>
+}
+
+/** The figures of a distribution of a script's own, in the unit that the script chose. A percentile that may not be stated is `None`. */
+export type ValueSummary = {
+  /** median */ p50: number | null
+  /** 0.9 quantile */ p90: number | null
+  /** 0.99 quantile */ p99: number | null
+  /** largest value */ max: number | null
+  /** arithmetic mean */ mean: number | null
+  /** how many values */ count: number
 }
 
 /** What a rung, or a whole run, is worth. */

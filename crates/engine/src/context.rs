@@ -236,6 +236,13 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.recorder.count(counter, more);
     }
 
+    /// Records a value of the bots' own, in thousandths, of a turn that was planned for `planned_ns`; `value` is its place in
+    /// `MetricNames::values`.
+    pub fn record_value(&mut self, value: usize, planned_ns: u64, thousandths: u64) {
+        let phase = self.phase(planned_ns);
+        self.state.recorder.value(value, phase, thousandths);
+    }
+
     /// Records a tick as a client sees it: `interval_ns` since the last one, `interval_ms` between whole-ms readings,
     /// `missed` ticks that never came in between, `age_ns` since the server's stamp.
     pub fn tick(&mut self, at_ns: u64, interval_ns: u64, interval_ms: u64, missed: u64, age_ns: Option<u64>) {

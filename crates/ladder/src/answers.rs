@@ -12,7 +12,7 @@ mod shots;
 
 use std::collections::BTreeMap;
 
-use measure::{Distribution, Measure, Quantile, Role, Summary, Trial};
+use measure::{Distribution, Measure, Quantile, Role, Summary, Trial, ValueSummary};
 use serde_json::{Map, Value, json};
 
 use crate::allowed::Allowed;
@@ -185,6 +185,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         },
         response_ns: with_never(trial.distribution(Measure::Response), figures::never_answered(trial)),
         operations_ns: operations(trial),
+        recorded: recorded(trial),
         service_ns: summary(Measure::Service),
         send_lag_ns: summary(Measure::SendLag),
         receive_lag_ns: summary(Measure::ReceiveLag),
@@ -228,6 +229,11 @@ fn operations(trial: &Trial) -> BTreeMap<String, Summary> {
         Some((name.clone(), with_never(values, figures::never_answered_of(trial, name))?))
     };
     trial.of_ops.iter().filter_map(of).collect()
+}
+
+/// What the bots recorded, by name.
+fn recorded(trial: &Trial) -> BTreeMap<String, ValueSummary> {
+    trial.values.iter().filter_map(|(name, values)| Some((name.clone(), values.value_summary()?))).collect()
 }
 
 /// The first few of each cause: a flood of one must not hide another.

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use measure::ledger::{PairBooks, SumOfBooks};
 use measure::trial::kind;
-use measure::{Audit, Cheats, Flow, LoadUnit, ProcessFigures, Summary, TickCounts, Trial, TrialConnections};
+use measure::{
+    Audit, Cheats, Flow, LoadUnit, ProcessFigures, Summary, TickCounts, Trial, TrialConnections, ValueSummary,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
@@ -172,6 +174,10 @@ pub struct Rung {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(optional, as = "Option<BTreeMap<String, Summary>>")]
     pub operations_ns: BTreeMap<String, Summary>,
+    /// what scripts recorded with `bot.record`, by name; without a unit
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[ts(optional, as = "Option<BTreeMap<String, ValueSummary>>")]
+    pub recorded: BTreeMap<String, ValueSummary>,
     /// answered − sent
     pub service_ns: Option<Summary>,
     /// sent − planned

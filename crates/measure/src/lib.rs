@@ -17,7 +17,7 @@ pub mod ticklog;
 mod ticks;
 pub mod trial;
 
-pub use distribution::{Distribution, Quantile, Summary};
+pub use distribution::{Distribution, Quantile, Summary, ValueSummary};
 pub use entry::{Entry, Event, TickSecond};
 pub use flow::{Flow, Imbalance, Phase};
 pub use interval::{Connections, Interval, Measure};

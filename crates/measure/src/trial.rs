@@ -271,6 +271,8 @@ pub struct Trial {
     pub ops: BTreeMap<String, Flow>,
     /// response times of messages planned in the hold, by operation, where the bots keep them apart
     pub of_ops: BTreeMap<String, Distribution>,
+    /// what the bots recorded in the hold, by name, in thousandths
+    pub values: BTreeMap<String, Distribution>,
     /// errors over the hold, by cause
     pub errors: BTreeMap<String, u64>,
     /// errors before the hold, by cause: they say why connections were missing when it began

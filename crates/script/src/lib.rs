@@ -15,7 +15,7 @@ mod runtime;
 pub use bundle::{
     Bundle, ENDINGS, FETCH, Module, ModuleKind, Names, ReadFile, ScriptMistake, Stripped, bundle,
 };
-pub use command::{Command, Data, Frames, Key};
+pub use command::{Command, Data, Frames, Key, RECORDED_MAX};
 pub use rows::{How, Rows};
 pub use runtime::{Loaded, Play, Script, load};
 

@@ -75,6 +75,7 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     .collect();
     ends::metric_names(&ops, &causes, &counters, &kinds)
         .with_timed_ops(names.operations.len())
+        .with_values(&names.recorded)
         .with_counter_roles(&[
             (counters[UNEXPECTED], Role::Unexpected),
             (counters[SCRIPT_MS], Role::ScriptTime),

@@ -122,6 +122,7 @@ pub(super) struct AllNames {
     operations: BTreeSet<String>,
     checks: BTreeSet<String>,
     counters: BTreeSet<String>,
+    recorded: BTreeSet<String>,
     rows: BTreeMap<String, String>,
     unbuilt: Option<String>,
     uses_http: bool,
@@ -138,6 +139,7 @@ impl From<AllNames> for Names {
             operations: names.operations.into_iter().collect(),
             checks: names.checks.into_iter().collect(),
             counters: names.counters.into_iter().collect(),
+            recorded: names.recorded.into_iter().collect(),
             rows: names.rows,
             unbuilt: names.unbuilt,
             uses_http: names.uses_http,
@@ -174,6 +176,7 @@ impl Seen<'_> {
             "ask" | "answered" | "measure" => &mut self.names.operations,
             "check" => &mut self.names.checks,
             "count" => &mut self.names.counters,
+            "record" => &mut self.names.recorded,
             "row" => {
                 let how = match arguments.get(1) {
                     Some(Argument::StringLiteral(how)) => how.value.as_str(),
@@ -206,7 +209,7 @@ impl<'a> Visit<'a> for Seen<'_> {
                 }
                 // Other objects have methods of these names too.
                 let is_bot = matches!(&member.object, Expression::Identifier(it) if it.name == "bot");
-                if is_bot && matches!(member.property.name.as_str(), "room" | "record") {
+                if is_bot && member.property.name == "room" {
                     self.names.unbuilt = Some(member.property.name.to_string());
                 }
             }

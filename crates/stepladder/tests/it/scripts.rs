@@ -17,7 +17,10 @@ export default async function mover(bot: { [name: string]: any }): Promise<void>
   bot.check("the greeting", (await ws.next()) === "hello " + bot.id);
   bot.ready();
   ws.onmessage = ({ data }: { data: string }) => bot.answered("move", Number(data));
-  for await (const n of bot.every("50ms")) bot.ask("move", n, () => ws.send(String(n)));
+  for await (const n of bot.every("50ms")) {
+    bot.record("distance", 1.5);
+    bot.ask("move", n, () => ws.send(String(n)));
+  }
 }"#;
 
 fn echo_server(place: &Place) -> (Running, String) {
@@ -32,7 +35,17 @@ fn a_script_climbs_and_the_same_bot_is_played_again_without_its_file() {
     let place = Place::new();
     let (_server, url) = echo_server(&place);
     place.write("mover.ts", MOVER);
-    let ran = place.climb(&["mover.ts", "--target", &url, "--rungs", "5,10", "--json", "run.json"]);
+    let ran = place.climb(&[
+        "mover.ts",
+        "--target",
+        &url,
+        "--rungs",
+        "5,10",
+        "--gate",
+        "distance.p50 at 10 <= 1.5",
+        "--json",
+        "run.json",
+    ]);
     let run = place.json("run.json");
     assert_valid(&run);
     assert_balanced(&run);
@@ -41,6 +54,9 @@ fn a_script_climbs_and_the_same_bot_is_played_again_without_its_file() {
     // Twenty a second from each of ten bots, for two seconds.
     assert!(rung["offered"].as_u64() >= Some(380), "{rung:#}");
     assert_eq!((rung["bots"].as_u64(), rung["errors"].as_object().map(|all| all.len())), (Some(10), Some(0)));
+    let distance = &rung["recorded"]["distance"];
+    assert!(distance["count"].as_u64() >= Some(380) && distance["max"] == 1.5, "{rung:#}");
+    assert_eq!(run["gates"][0]["met"], true, "{:#}", run["gates"]);
     fs::remove_file(place.path("mover.ts")).unwrap();
     let again = place.run(["again", run["run"]["id"].as_str().unwrap()]);
     assert!(again.out.contains("How many?"), "{again:#?}");
@@ -92,11 +108,15 @@ fn a_script_that_cannot_be_played_is_refused_with_its_line_before_any_load() {
         .refused(3, &["script", "ws://", "udp://"]);
     let rooms = "export default (bot: any) => bot.room('lobby');";
     check(rooms, &[], 3, &["bot.ts: bot.room is not built yet"]);
+    let twice = "export default (bot: any) => { bot.record('move', 6); bot.answered('move', 1); };";
+    check(twice, &[], 3, &["bot.ts: bot.record(\"move\", …) has the name of an operation"]);
+    let records = "export default (bot: any) => bot.record('fps', 60);";
+    check(records, &["--objective", "fps.p50 > 20ms"], 3, &["fps.p50 is a number without unit"]);
     check(
-        "export default (bot: any) => bot.record('fps', 60);",
-        &[],
+        records,
+        &["--gate", "fpz.p50 at 10 > 20"],
         3,
-        &["bot.ts: bot.record is not built yet"],
+        &["fpz.p50 is neither a figure nor", "which are: fps"],
     );
     let rows = "export default (bot: any) => bot.row('users.csv');";
     check(rows, &[], 2, &["users.csv: cannot be read"]);

@@ -87,6 +87,12 @@ pub(crate) fn load(name: &str, read: ReadFile<'_>, file: &mut Node) -> Result<Lo
         let what = format!("bot.{call} is not built yet; count with bot.count");
         return Err(in_script(ScriptMistake { file: name.to_owned(), at: None, what, line: String::new() }));
     }
+    if let Some(recorded) = loaded.bundle.names.ambiguous() {
+        let what = format!(
+            "bot.record(\"{recorded}\", …) has the name of an operation, so objectives could not tell them apart; choose another"
+        );
+        return Err(in_script(ScriptMistake { file: name.to_owned(), at: None, what, line: String::new() }));
+    }
     for (option, value) in &loaded.options {
         let Some((_, key)) = OPTIONS.iter().find(|(known, _)| known == option) else {
             let all: Vec<&str> = OPTIONS.iter().map(|(name, _)| *name).collect();
