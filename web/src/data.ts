@@ -677,6 +677,13 @@ export type RuntimeFitness = {
   /** the most at the end of a run */ heap_bytes: number | null
 }
 
+/** A function of a script, estimated from samples of the running function. */
+export type ScriptFunctionFigures = {
+  /** as written; empty without one */ name: string
+  /** file and line where it begins */ place: string
+  /** of the script's time in the hold, without what it called; in [0, 1] */ share: number
+}
+
 /** What a search was to reach, and what it reached (RFC 9971). */
 export type SearchFigures = {
   /** length of a full-length trial, seconds */ final_trial_s: number
@@ -846,6 +853,7 @@ export type WorkerFigures = {
   /** the busiest worker's share of the hold */ busy_share_max: number | null
   /** the most that one worker was on a core in a second */ cpu_share_max: number | null
   /** the most that one worker was kept waiting for a core in a second */ waiting_share_max: number | null
+  /** the functions of the bots' script that took most of its time, the largest first; absent where there is no script */ script_functions?: Array<ScriptFunctionFigures>
   /** mean CPU over the hold, in cores */ cpu_cores: number
   /** of the cores it may use */ cpu_share: number | null
   /** cores it may use */ allowed_cores: number | null

@@ -175,6 +175,11 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.recorder.error_with(cause, words);
     }
 
+    /// Sets a mark of the trial; `kind` is one of `measure::trial::kind`. They are kept with the trial, so there must be few.
+    pub fn mark(&mut self, kind: &'static str, text: String) {
+        self.state.recorder.mark(kind, text);
+    }
+
     /// The bytes that broke the protocol of the connection whose end is being told, as far as they are worth showing.
     pub fn error_excerpt(&self) -> &[u8] {
         self.state.error_excerpt()

@@ -23,7 +23,7 @@ use crate::contract::{
 };
 use crate::figures;
 use crate::gate::Gate;
-use crate::judge::{Calibration, Judgement, Verdict, most};
+use crate::judge::{Calibration, Judgement, Verdict, most, script_functions};
 use crate::schedule::{Judged, SearchSchedule};
 
 /// A contract asks for a hold longer than nothing. A trial whose hold never began is told with this one.
@@ -216,6 +216,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
             busy_share_max: trial.busy_share_max.map(|share| share.clamp(0.0, 1.0)),
             cpu_share_max: most(trial, |host| host.worker_cpu_share),
             waiting_share_max: most(trial, |host| host.worker_waiting_share),
+            script_functions: script_functions(trial),
         },
         evidence: judgement.evidence.clone(),
         extra: Map::new(),

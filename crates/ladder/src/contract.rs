@@ -522,6 +522,21 @@ pub struct WorkerFigures {
     pub cpu_share_max: Option<f64>,
     /// the most that one worker was kept waiting for a core in a second
     pub waiting_share_max: Option<f64>,
+    /// the functions of the bots' script that took most of its time, the largest first; absent where there is no script
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<ScriptFunctionFigures>>")]
+    pub script_functions: Vec<ScriptFunctionFigures>,
+}
+
+/// A function of a script, estimated from samples of the running function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct ScriptFunctionFigures {
+    /// as written; empty without one
+    pub name: String,
+    /// file and line where it begins
+    pub place: String,
+    /// of the script's time in the hold, without what it called; in [0, 1]
+    pub share: f64,
 }
 
 /// One answer in words.

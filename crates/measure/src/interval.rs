@@ -114,6 +114,8 @@ pub struct Interval {
     /// the first few errors of each cause as they were met: index into `MetricNames::errors`, and words. They become events
     /// of the trial and are no part of a stored second
     pub samples: Vec<(usize, String)>,
+    /// further marks that the bots set, as kind and text; they become events too
+    pub marks: Vec<(&'static str, String)>,
     /// of messages planned in the hold
     hold: Vec<Distribution>,
     /// of all others
@@ -144,6 +146,7 @@ impl Interval {
             busy_ns: 0,
             busy_share_max: 0.0,
             samples: Vec::new(),
+            marks: Vec::new(),
             hold: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
             other: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
             of_ops: (0..metric_names.timed_ops).map(|_| Distribution::new()).collect(),
@@ -237,6 +240,7 @@ impl Interval {
         self.busy_ns += other.busy_ns;
         self.busy_share_max = self.busy_share_max.max(other.busy_share_max);
         self.samples.extend(other.samples.iter().cloned());
+        self.marks.extend(other.marks.iter().cloned());
         self.hold.iter_mut().zip(&other.hold).for_each(|(mine, theirs)| mine.add(theirs));
         self.other.iter_mut().zip(&other.other).for_each(|(mine, theirs)| mine.add(theirs));
         self.of_ops.iter_mut().zip(&other.of_ops).for_each(|(mine, theirs)| mine.add(theirs));
@@ -273,6 +277,7 @@ impl Interval {
         (self.bytes_sent, self.bytes_received) = (0, 0);
         (self.busy_ns, self.busy_share_max) = (0, 0.0);
         self.samples.clear();
+        self.marks.clear();
         self.hold.iter_mut().for_each(Distribution::clear);
         self.other.iter_mut().for_each(Distribution::clear);
         self.of_ops.iter_mut().for_each(Distribution::clear);

@@ -29,6 +29,6 @@ pub use sample::{OfMachine, OfProcess, OverTime, Reading, Sample, plain_name};
 pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::{
-    Audit, Cheats, Games, Hold, HostSecond, Logged, ProcessFigures, Second, Silence, Trial, TrialConnections,
-    TrialHead, TrialTicks,
+    Audit, Cheats, Games, Hold, HostSecond, Logged, ProcessFigures, ScriptFunction, Second, Silence, Trial,
+    TrialConnections, TrialHead, TrialTicks,
 };

@@ -199,6 +199,11 @@ impl Recorder {
         }
     }
 
+    /// A mark of the trial.
+    pub(crate) fn mark(&mut self, kind: &'static str, text: String) {
+        self.interval.marks.push((kind, text));
+    }
+
     /// Adds to a counter of the bots.
     #[inline]
     pub(crate) fn count(&mut self, counter: usize, more: u64) {

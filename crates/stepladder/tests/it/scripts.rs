@@ -62,6 +62,24 @@ fn a_script_climbs_and_the_same_bot_is_played_again_without_its_file() {
     assert!(again.out.contains("How many?"), "{again:#?}");
 }
 
+/// A function in a file of its own takes most of the script's time.
+#[test]
+fn a_climb_of_a_script_tells_the_function_that_takes_its_time() {
+    let place = Place::new();
+    let (_server, url) = echo_server(&place);
+    let codec = "// Burns.\nexport type Text = string;\nexport function decode(text: Text): number {\n  \
+                 let sum = 0;\n  for (let i = 0; i < 30000; i++) sum += i % 7;\n  return sum > 0 ? Number(text) : 0;\n}\n";
+    place.write("codec.ts", codec);
+    let text = MOVER.replace("Number(data)", "decode(data)");
+    place.write("mover.ts", &format!("import {{ decode }} from \"./codec\";\n{text}"));
+    let options = ["--rungs", "10", "--no-calibration", "--json", "run.json"];
+    place.climb(&[&["mover.ts", "--target", &url], &options[..]].concat());
+    let rung = &place.json("run.json")["rungs"][0];
+    let function = &rung["worker"]["script_functions"][0];
+    assert_eq!((&function["name"], &function["place"]), (&"decode".into(), &"codec.ts:3".into()), "{rung:#}");
+    assert!(function["share"].as_f64() > Some(0.5), "{rung:#}");
+}
+
 #[test]
 fn a_script_that_cannot_be_played_is_refused_with_its_line_before_any_load() {
     let check = |text: &str, options: &[&str], code: i32, fragments: &[&str]| {
