@@ -647,6 +647,7 @@ export type Rung = {
   /** connections */ connections: ConnectionFigures
   /** answered − planned; its percentiles count unanswered messages as infinite, which is null here */ response_ns: Summary | null
   /** the same of each operation that is kept apart: those of scripts */ operations_ns?: { [key in string]: Summary }
+  /** what scripts recorded with `bot.record`, by name; without a unit */ recorded?: { [key in string]: ValueSummary }
   /** answered − sent */ service_ns: Summary | null
   /** sent − planned */ send_lag_ns: Summary | null
   /** read − readable */ receive_lag_ns: Summary | null
@@ -674,6 +675,13 @@ export type RuntimeFitness = {
   /** the longest pause */ gc_pause_max_ns: number | null
   /** pauses in all */ gc_count: number | null
   /** the most at the end of a run */ heap_bytes: number | null
+}
+
+/** A function of a script, estimated from samples of the running function. */
+export type ScriptFunctionFigures = {
+  /** as written; empty without one */ name: string
+  /** file and line where it begins */ place: string
+  /** of the script's time in the hold, without what it called; in [0, 1] */ share: number
 }
 
 /** What a search was to reach, and what it reached (RFC 9971). */
@@ -827,6 +835,16 @@ export type TrialPage = {
   /** of a broadcast */ slowest: Array<ReceiverBooks>
 }
 
+/** The figures of a distribution of a script's own, in the unit that the script chose. A percentile that may not be stated is `None`. */
+export type ValueSummary = {
+  /** median */ p50: number | null
+  /** 0.9 quantile */ p90: number | null
+  /** 0.99 quantile */ p99: number | null
+  /** largest value */ max: number | null
+  /** arithmetic mean */ mean: number | null
+  /** how many values */ count: number
+}
+
 /** What a rung, or a whole run, is worth. */
 export type Verdict = "PASS" | "FAIL" | "GENERATOR_LIMITED" | "INCONCLUSIVE" | "INVALID"
 
@@ -835,6 +853,7 @@ export type WorkerFigures = {
   /** the busiest worker's share of the hold */ busy_share_max: number | null
   /** the most that one worker was on a core in a second */ cpu_share_max: number | null
   /** the most that one worker was kept waiting for a core in a second */ waiting_share_max: number | null
+  /** the functions of the bots' script that took most of its time, the largest first; absent where there is no script */ script_functions?: Array<ScriptFunctionFigures>
   /** mean CPU over the hold, in cores */ cpu_cores: number
   /** of the cores it may use */ cpu_share: number | null
   /** cores it may use */ allowed_cores: number | null

@@ -21,9 +21,10 @@ use drivers::any::{self, Any};
 use drivers::{Closed, Driver};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
 use hashbrown::HashMap;
-use measure::{LedgerShape, MetricNames};
+use measure::trial::kind;
+use measure::{LedgerShape, MetricNames, Phase, ScriptFunction};
 use plan::{ScriptBots, WorkerPlan};
-use script::{Command, Key, Play, Script};
+use script::{Command, FunctionTime, Key, Play, Script};
 
 use crate::ends;
 use destination::Home;
@@ -36,6 +37,8 @@ pub use tell::{Listener, listen};
 const IN_WITHIN_NS: u64 = 15_000_000_000;
 /// Timers of a script have the numbers below.
 const IN_DEADLINE: u32 = u32::MAX;
+/// So many functions of the script are named at the end of a hold.
+const FUNCTIONS_TOLD: usize = 3;
 /// RFC 6455: the connection ended without a close frame.
 const NO_CLOSE_FRAME: u16 = 1006;
 
@@ -77,6 +80,7 @@ pub struct Scripts<D = Any> {
     patience_ns: u64,
     /// of the script's time, not yet counted
     busy: Duration,
+    is_in_hold: bool,
 }
 
 /// Drivers whose connections may be of any protocol.
@@ -130,6 +134,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             drain_began_ns: 0,
             patience_ns: plan.patience_ns,
             busy: Duration::ZERO,
+            is_in_hold: false,
         }
     }
 
@@ -249,6 +254,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             ctx.count(SCRIPT_MS, whole_ms as u64);
             self.busy -= Duration::from_millis(whole_ms as u64);
         }
+        self.tell_functions(ctx);
     }
 
     fn pending(&self) -> u64 {
@@ -278,6 +284,20 @@ impl<D: AnyDriver> Scripts<D> {
     fn connection_of(&self, bot: u32, socket: u32) -> Option<ConnectionId> {
         let sockets = &self.bots[bot as usize].sockets;
         sockets.iter().find(|(known, _)| *known == socket).map(|(_, connection)| *connection)
+    }
+
+    /// At the end of the hold: the functions that took most of the script's time in it.
+    fn tell_functions(&mut self, ctx: &mut BotContext<'_, D>) {
+        let is_in_hold = ctx.phase(ctx.now_ns()) == Phase::Hold;
+        let Ok(script) = &mut self.script else { return };
+        if std::mem::replace(&mut self.is_in_hold, is_in_hold) == is_in_hold {
+            return;
+        }
+        let largest = script.take_functions().into_iter().take(FUNCTIONS_TOLD);
+        for FunctionTime { name, place, time } in largest.filter(|_| !is_in_hold) {
+            let function = ScriptFunction { name, place, ms: time.as_millis() as u64 };
+            ctx.mark(kind::SCRIPT_FUNCTION, function.to_string());
+        }
     }
 
     fn is_in(&mut self, bot: u32) {

@@ -175,6 +175,11 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.recorder.error_with(cause, words);
     }
 
+    /// Sets a mark of the trial; `kind` is one of `measure::trial::kind`. They are kept with the trial, so there must be few.
+    pub fn mark(&mut self, kind: &'static str, text: String) {
+        self.state.recorder.mark(kind, text);
+    }
+
     /// The bytes that broke the protocol of the connection whose end is being told, as far as they are worth showing.
     pub fn error_excerpt(&self) -> &[u8] {
         self.state.error_excerpt()
@@ -234,6 +239,13 @@ impl<D: Driver> BotContext<'_, D> {
     /// Adds to a counter by its index in the metric names.
     pub fn count(&mut self, counter: usize, more: u64) {
         self.state.recorder.count(counter, more);
+    }
+
+    /// Records a value of the bots' own, in thousandths, of a turn that was planned for `planned_ns`; `value` is its place in
+    /// `MetricNames::values`.
+    pub fn record_value(&mut self, value: usize, planned_ns: u64, thousandths: u64) {
+        let phase = self.phase(planned_ns);
+        self.state.recorder.value(value, phase, thousandths);
     }
 
     /// Records a tick as a client sees it: `interval_ns` since the last one, `interval_ms` between whole-ms readings,

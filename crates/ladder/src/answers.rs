@@ -12,7 +12,7 @@ mod shots;
 
 use std::collections::BTreeMap;
 
-use measure::{Distribution, Measure, Quantile, Role, Summary, Trial};
+use measure::{Distribution, Measure, Quantile, Role, Summary, Trial, ValueSummary};
 use serde_json::{Map, Value, json};
 
 use crate::allowed::Allowed;
@@ -23,7 +23,7 @@ use crate::contract::{
 };
 use crate::figures;
 use crate::gate::Gate;
-use crate::judge::{Calibration, Judgement, Verdict, most};
+use crate::judge::{Calibration, Judgement, Verdict, most, script_functions};
 use crate::schedule::{Judged, SearchSchedule};
 
 /// A contract asks for a hold longer than nothing. A trial whose hold never began is told with this one.
@@ -185,6 +185,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         },
         response_ns: with_never(trial.distribution(Measure::Response), figures::never_answered(trial)),
         operations_ns: operations(trial),
+        recorded: recorded(trial),
         service_ns: summary(Measure::Service),
         send_lag_ns: summary(Measure::SendLag),
         receive_lag_ns: summary(Measure::ReceiveLag),
@@ -215,6 +216,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
             busy_share_max: trial.busy_share_max.map(|share| share.clamp(0.0, 1.0)),
             cpu_share_max: most(trial, |host| host.worker_cpu_share),
             waiting_share_max: most(trial, |host| host.worker_waiting_share),
+            script_functions: script_functions(trial),
         },
         evidence: judgement.evidence.clone(),
         extra: Map::new(),
@@ -228,6 +230,11 @@ fn operations(trial: &Trial) -> BTreeMap<String, Summary> {
         Some((name.clone(), with_never(values, figures::never_answered_of(trial, name))?))
     };
     trial.of_ops.iter().filter_map(of).collect()
+}
+
+/// What the bots recorded, by name.
+fn recorded(trial: &Trial) -> BTreeMap<String, ValueSummary> {
+    trial.values.iter().filter_map(|(name, values)| Some((name.clone(), values.value_summary()?))).collect()
 }
 
 /// The first few of each cause: a flood of one must not hide another.

@@ -9,7 +9,9 @@ use std::collections::BTreeMap;
 
 use measure::ledger::{PairBooks, SumOfBooks};
 use measure::trial::kind;
-use measure::{Audit, Cheats, Flow, LoadUnit, ProcessFigures, Summary, TickCounts, Trial, TrialConnections};
+use measure::{
+    Audit, Cheats, Flow, LoadUnit, ProcessFigures, Summary, TickCounts, Trial, TrialConnections, ValueSummary,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
@@ -172,6 +174,10 @@ pub struct Rung {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(optional, as = "Option<BTreeMap<String, Summary>>")]
     pub operations_ns: BTreeMap<String, Summary>,
+    /// what scripts recorded with `bot.record`, by name; without a unit
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[ts(optional, as = "Option<BTreeMap<String, ValueSummary>>")]
+    pub recorded: BTreeMap<String, ValueSummary>,
     /// answered − sent
     pub service_ns: Option<Summary>,
     /// sent − planned
@@ -516,6 +522,21 @@ pub struct WorkerFigures {
     pub cpu_share_max: Option<f64>,
     /// the most that one worker was kept waiting for a core in a second
     pub waiting_share_max: Option<f64>,
+    /// the functions of the bots' script that took most of its time, the largest first; absent where there is no script
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<ScriptFunctionFigures>>")]
+    pub script_functions: Vec<ScriptFunctionFigures>,
+}
+
+/// A function of a script, estimated from samples of the running function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct ScriptFunctionFigures {
+    /// as written; empty without one
+    pub name: String,
+    /// file and line where it begins
+    pub place: String,
+    /// of the script's time in the hold, without what it called; in [0, 1]
+    pub share: f64,
 }
 
 /// One answer in words.

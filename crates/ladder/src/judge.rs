@@ -37,6 +37,7 @@ use crate::disturbance::{Disturbance, disturbance, least_disturbed};
 use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
 
+pub(crate) use generator::script_functions;
 pub(crate) use rules::{NOBODY_IN, SERVER_EXITED, most};
 pub use views::Seen;
 use views::View;

@@ -99,6 +99,8 @@ pub struct MetricNames {
     pub connect_failures: Vec<String>,
     /// the response times of the first so many operations are kept apart: index into `Interval::of_op`
     pub timed_ops: usize,
+    /// distributions of the bots' own, without a unit: index into `Interval::value`
+    pub values: Vec<String>,
     /// of errors and failed connects, by name; most are of no kind
     kinds: BTreeMap<String, ErrorKind>,
     /// of operations, by name; most have none
@@ -131,6 +133,13 @@ impl MetricNames {
     pub fn with_timed_ops(self: Arc<Self>, count: usize) -> Arc<Self> {
         let mut names = Arc::unwrap_or_clone(self);
         names.timed_ops = count.min(names.ops.len());
+        Arc::new(names)
+    }
+
+    /// The same names, with distributions of the bots' own.
+    pub fn with_values(self: Arc<Self>, values: &[String]) -> Arc<Self> {
+        let mut names = Arc::unwrap_or_clone(self);
+        names.values.extend_from_slice(values);
         Arc::new(names)
     }
 
@@ -180,6 +189,8 @@ struct StoredNames {
     #[serde(default)]
     timed_ops: usize,
     #[serde(default)]
+    values: Vec<String>,
+    #[serde(default)]
     kinds: BTreeMap<String, ErrorKind>,
     op_roles: Option<BTreeMap<String, Role>>,
     counter_roles: Option<BTreeMap<String, Role>>,
@@ -198,6 +209,7 @@ impl From<StoredNames> for MetricNames {
             errors: stored.errors,
             counters: stored.counters,
             connect_failures: stored.connect_failures,
+            values: stored.values,
             kinds: stored.kinds,
         }
     }

@@ -67,6 +67,8 @@ pub mod kind {
     pub const SUBJECT_OUTPUT: &str = "subject output";
     /// one of the first errors of its cause, as it was met; the text is `cause: words`
     pub const ERROR: &str = "error";
+    /// a function of a script that took much of a worker's time in the hold; the text is a `ScriptFunction`
+    pub const SCRIPT_FUNCTION: &str = "script function";
     /// the books of a worker did not add up, or another invariant of ours broke
     pub const BUG: &str = "bug";
 }
@@ -253,6 +255,36 @@ pub struct Cheats {
     pub accepted: u64,
 }
 
+/// What one function of a script took over the hold, estimated from samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptFunction {
+    /// its name as written; empty without one
+    pub name: String,
+    /// file and line where it begins
+    pub place: String,
+    /// without what it called
+    pub ms: u64,
+}
+
+impl std::fmt::Display for ScriptFunction {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} ms: {} ({})", self.ms, self.name, self.place)
+    }
+}
+
+impl ScriptFunction {
+    /// As it is displayed; `None`: it is none.
+    pub fn read(text: &str) -> Option<ScriptFunction> {
+        let (ms, function) = text.split_once(" ms: ")?;
+        let (name, place) = function.rsplit_once(" (")?;
+        Some(ScriptFunction {
+            name: name.to_owned(),
+            place: place.strip_suffix(')')?.to_owned(),
+            ms: ms.parse().ok()?,
+        })
+    }
+}
+
 /// One load held once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
@@ -271,6 +303,8 @@ pub struct Trial {
     pub ops: BTreeMap<String, Flow>,
     /// response times of messages planned in the hold, by operation, where the bots keep them apart
     pub of_ops: BTreeMap<String, Distribution>,
+    /// what the bots recorded in the hold, by name, in thousandths
+    pub values: BTreeMap<String, Distribution>,
     /// errors over the hold, by cause
     pub errors: BTreeMap<String, u64>,
     /// errors before the hold, by cause: they say why connections were missing when it began
@@ -416,6 +450,20 @@ impl Trial {
     pub fn error_samples(&self) -> impl Iterator<Item = (&str, &str)> {
         let errors = self.events.iter().filter(|event| event.kind == kind::ERROR);
         errors.map(|event| event.text.split_once(": ").unwrap_or((event.text.as_str(), "")))
+    }
+
+    /// The functions of scripts that took most time in the hold, over all workers; the largest first.
+    pub fn script_functions(&self) -> Vec<ScriptFunction> {
+        let events = self.events.iter().filter(|event| event.kind == kind::SCRIPT_FUNCTION);
+        let mut all: Vec<ScriptFunction> = Vec::new();
+        for function in events.filter_map(|event| ScriptFunction::read(&event.text)) {
+            match all.iter_mut().find(|one| (&one.name, &one.place) == (&function.name, &function.place)) {
+                Some(sum) => sum.ms = sum.ms.saturating_add(function.ms),
+                None => all.push(function),
+            }
+        }
+        all.sort_by_key(|function| std::cmp::Reverse(function.ms));
+        all
     }
 
     /// The first event of a kind.

@@ -215,14 +215,14 @@ pub enum ConfigError {
     NoScript,
     /// `mov.p99 < 50ms`
     #[error(
-        "objective \"{text}\": {wrong} is neither a figure nor one of an operation of the script; its operations: {known}"
+        "objective \"{text}\": {wrong} is neither a figure nor one of an operation or a recorded value of the script, which are: {known}"
     )]
     UnknownOperation {
         /// as written
         text: String,
         /// the name
         wrong: String,
-        /// what its text calls bot.ask, bot.answered and bot.measure with
+        /// what its text calls bot.ask, bot.answered, bot.measure and bot.record with
         known: String,
     },
     /// a key of a script's options that means nothing

@@ -95,6 +95,11 @@ pub trait Workload {
         &[]
     }
 
+    /// Distributions of the bots' own that objectives may name; they have no unit.
+    fn recorded(&self) -> &[String] {
+        &[]
+    }
+
     /// Messages per second that the plan means to offer, where the plan alone fixes them.
     fn intended_per_s(&self, _load: f64) -> Option<f64> {
         None

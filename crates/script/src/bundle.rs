@@ -90,12 +90,12 @@ pub struct Names {
     pub checks: Vec<String>,
     /// of `count`
     pub counters: Vec<String>,
+    /// of `record`
+    #[serde(default)]
+    pub recorded: Vec<String>,
     /// files of `row`, and which row is a bot's
     #[serde(default)]
     pub rows: BTreeMap<String, String>,
-    /// a call of `bot` that is declared and not built yet
-    #[serde(default)]
-    pub unbuilt: Option<String>,
     /// it keeps books of what is said in rooms
     #[serde(default)]
     pub calls_room: bool,
@@ -128,6 +128,13 @@ fn position(at: &Option<(u32, u32)>) -> String {
 
 fn shown_line(line: &str) -> String {
     if line.is_empty() { String::new() } else { format!("\n    {line}") }
+}
+
+impl Names {
+    /// A name that stands for an operation and for a distribution of `record`: an objective could not say which it means.
+    pub fn ambiguous(&self) -> Option<&str> {
+        self.recorded.iter().find(|name| self.operations.contains(name)).map(String::as_str)
+    }
 }
 
 impl Module {

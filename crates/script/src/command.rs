@@ -162,10 +162,12 @@ pub enum Command {
     Count(usize, u64),
     /// one value of a distribution of the script's own
     Record {
-        /// its name
-        name: String,
-        /// finite; its unit is the script's
+        /// index into the names of distributions
+        name: usize,
+        /// from 0 to `RECORDED_MAX`; its unit is the script's
         value: f64,
+        /// the instant of the turn in which it was recorded
+        planned_ns: u64,
     },
     /// the script threw, with the place in its text
     Threw(String),
@@ -174,6 +176,9 @@ pub enum Command {
     /// what the script printed: level and text
     Log(&'static str, String),
 }
+
+/// The largest value that `bot.record` takes: distributions keep whole numbers of thousandths up to the ns of an hour.
+pub const RECORDED_MAX: f64 = 3.6e9;
 
 /// Where a message of a byte stream ends. Lengths count the bytes of the message without themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,6 +6,7 @@
 
 mod host;
 mod modules;
+mod profile;
 mod watch;
 mod web;
 
@@ -28,6 +29,7 @@ use crate::position;
 use crate::rows::Rows;
 use host::Host;
 use modules::Modules;
+use profile::Profile;
 use watch::{TURN_CPU, Watch};
 
 /// All bots of a worker may take so much memory.
@@ -110,6 +112,7 @@ pub struct Script {
     runtime: Runtime,
     host: Rc<Host>,
     watch: Rc<Watch>,
+    profile: Rc<Profile>,
     rejected: Rc<RefCell<Vec<Rejected>>>,
     /// of turns
     busy: Duration,
@@ -190,15 +193,19 @@ impl Script {
         runtime.set_max_stack_size(STACK_BYTES_MAX);
         runtime.set_gc_threshold(GC_THRESHOLD_BYTES);
         let watch = Rc::new(Watch::default());
-        let asked = watch.clone();
-        runtime.set_interrupt_handler(Some(Box::new(move || asked.stops())));
+        let profile = Rc::new(Profile::default());
+        let (asked, sampled) = (watch.clone(), profile.clone());
+        runtime.set_interrupt_handler(Some(Box::new(move || {
+            sampled.sample();
+            asked.stops()
+        })));
         runtime.set_loader(Modules(bundle.clone()), Modules(bundle.clone()));
         let rejected = Rc::new(RefCell::new(Vec::<Rejected>::new()));
         let context = Context::full(&runtime).map_err(of_engine)?;
         let host = Rc::new(Host::new(bundle, play));
         watch.begin();
         let calls = context.with(|ctx| -> Result<Calls, ScriptMistake> {
-            Self::prepare(&ctx, &host, bundle, entry).map_err(|fault| match fault {
+            Self::prepare(&ctx, &host, &profile, bundle, entry).map_err(|fault| match fault {
                 Fault::Engine(error) => of_engine(error),
                 Fault::Words(what) => broken(what),
             })
@@ -217,10 +224,16 @@ impl Script {
                 }
             },
         )));
-        Ok(Script { calls, context, runtime, host, watch, rejected, busy: Duration::ZERO })
+        Ok(Script { calls, context, runtime, host, watch, profile, rejected, busy: Duration::ZERO })
     }
 
-    fn prepare(ctx: &Ctx<'_>, host: &Rc<Host>, bundle: &Bundle, entry: &str) -> Result<Calls, Fault> {
+    fn prepare(
+        ctx: &Ctx<'_>,
+        host: &Rc<Host>,
+        profile: &Profile,
+        bundle: &Bundle,
+        entry: &str,
+    ) -> Result<Calls, Fault> {
         let words = |error: rquickjs::CaughtError<'_>| {
             let (words, stack) = host::words_of_caught(&error);
             let place = position::of_stack(&stack, bundle);
@@ -239,6 +252,7 @@ impl Script {
             file.call::<_, ()>((functions.clone(), own.clone())).catch(ctx).map_err(words)?;
         }
         let ours: Object<'_> = own.get("turns")?;
+        profile.start(ctx, ours.get("running")?);
         modules::install(ctx, &host.bundle)?;
         let declared = Modules(host.bundle.clone()).load(ctx, entry, None).catch(ctx).map_err(words)?;
         let (module, promise) = declared.eval().catch(ctx).map_err(words)?;
@@ -383,6 +397,7 @@ impl Script {
         call: impl FnOnce(&Script, &Ctx<'_>) -> rquickjs::Result<()>,
     ) {
         let begin = Instant::now();
+        self.profile.begin(begin);
         self.host.begin(bot, planned_ns);
         self.watch.begin();
         let failed = self.context.with(|ctx| {
@@ -410,7 +425,21 @@ impl Script {
         for Rejected { words, stack, .. } in &rejected {
             self.threw(format!("a promise that nobody awaited was rejected: {words}"), stack);
         }
-        self.busy += begin.elapsed();
+        let end = Instant::now();
+        self.profile.end(end);
+        self.busy += end - begin;
+    }
+
+    /// The functions that took time since this was last asked, without what they called; the largest first. The time is
+    /// estimated from samples.
+    pub fn take_functions(&mut self) -> Vec<FunctionTime> {
+        let place = |(name, place, time): (String, String, Duration)| {
+            let place = position::of_line(&place, &self.host.bundle)?;
+            Some(FunctionTime { name, place, time })
+        };
+        let mut all: Vec<FunctionTime> = self.profile.take().into_iter().filter_map(place).collect();
+        all.sort_by(|one, other| other.time.cmp(&one.time).then_with(|| one.place.cmp(&other.place)));
+        all
     }
 
     /// How long turns took since this was last asked.
@@ -445,6 +474,23 @@ impl Script {
     pub fn collect_garbage(&self) {
         self.runtime.run_gc();
     }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        self.profile.stop();
+    }
+}
+
+/// What one function of a script took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionTime {
+    /// as written; empty without one
+    pub name: String,
+    /// file and line where it begins: `codec.ts:41`
+    pub place: String,
+    /// estimated
+    pub time: Duration,
 }
 
 /// Why a script cannot be loaded.

@@ -112,7 +112,11 @@ declare module "stepladder" {
     fail(why: unknown): void;
     /** Adds to a counter of one's own; n is from 0. */
     count(name: string, n?: number): void;
-    /** Not built yet, and refused. A value of a distribution of one's own; finite, in a unit of one's own. */
+    /**
+     * A value of a distribution of one's own, in a unit of one's own: from 0 to 3.6e9, kept to three decimals and 0.1 %. It counts
+     * where its turn was planned in the hold. Objectives name it without a unit: "damage.p99 < 120". Errors: TypeError for any
+     * other value.
+     */
     record(name: string, value: number): void;
     /**
      * A connection to a path of the target (the target's own path without one), once it stands. Rejected where it does not

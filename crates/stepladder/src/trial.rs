@@ -270,7 +270,7 @@ impl TrialRunner<'_> {
                     Ok(None) => {}
                     Ok(Some(mut merged)) => {
                         self.count(&merged);
-                        for event in first_errors(&mut merged) {
+                        for event in marks(&mut merged) {
                             around.keep(Entry::Event(event))?;
                         }
                         let entry = Entry::Interval(merged);
@@ -462,8 +462,8 @@ impl TrialRunner<'_> {
     }
 }
 
-/// The first errors of each cause, as they were met, out of the second in which they happened.
-fn first_errors(second: &mut Interval) -> Vec<Event> {
+/// The first errors of each cause, as they were met, and other marks of the bots, out of the second in which they happened.
+fn marks(second: &mut Interval) -> Vec<Event> {
     let at_ns = (u64::from(second.index) + 1) * 1_000_000_000;
     let samples = std::mem::take(&mut second.samples);
     let names = &second.metric_names.errors;
@@ -471,7 +471,9 @@ fn first_errors(second: &mut Interval) -> Vec<Event> {
         let text = format!("{}: {words}", names[cause]);
         Event { at_ns, kind: kind::ERROR.to_owned(), text }
     };
-    samples.into_iter().map(event).collect()
+    let errors = samples.into_iter().map(event);
+    let marks = std::mem::take(&mut second.marks).into_iter();
+    errors.chain(marks.map(|(kind, text)| Event { at_ns, kind: kind.to_owned(), text })).collect()
 }
 
 fn keep_event(around: &mut impl TrialEnv, at_ns: u64, kind: &str, text: &str) -> anyhow::Result<()> {

@@ -1,7 +1,7 @@
 import type { Rung, Summary } from '../data'
 import { h, table } from '../dom'
 import { percentile, shown } from '../figures'
-import { number } from '../format'
+import { NOT_STATED, number } from '../format'
 import { redrawn, type Panel } from './panel'
 
 const ROWS: [string, (rung: Rung) => Summary | null | undefined][] = [
@@ -9,6 +9,16 @@ const ROWS: [string, (rung: Rung) => Summary | null | undefined][] = [
   ['delivery', rung => rung.deliveries?.latency_ns], ['tick interval', rung => rung.ticks?.interval_ns], ['tick busy', rung => rung.ticks?.busy_ns],
   ['handshake', rung => rung.connections.handshake_ns], ['send lag', rung => rung.send_lag_ns], ['receive lag', rung => rung.receive_lag_ns],
 ]
+
+/** What the script recorded, in its own units. */
+function recorded(rung: Rung): Node[] {
+  const names = Object.entries(rung.recorded ?? {})
+  if (names.length === 0) return []
+  const stated = (value: number | null) => (value === null ? NOT_STATED : number(value))
+  return [table(['', 'p50', 'p90', 'p99', 'largest', 'mean', 'samples'], names.map(([name, values]) =>
+    [name, ...(['p50', 'p90', 'p99', 'max', 'mean'] as const).map(key => stated(values[key])), number(values.count)]),
+  { caption: 'Values that the script recorded' })]
+}
 
 /** The judged rung in figures. */
 const panel: Panel = {
@@ -38,6 +48,7 @@ const panel: Panel = {
           const values = of(rung)
           return [name, ...(['p50', 'p90', 'p99', 'p999', 'max', 'mean'] as const).map(key => percentile(values, key)), number(values?.count)]
         }), { caption: 'Times over the hold' }) : h('p', { class: 'note' }, 'No times were measured.'),
+      ...recorded(rung),
     ]
   }),
 }

@@ -5,6 +5,7 @@ use std::mem;
 use drivers::any::{HttpVersion, Protocol, Send};
 use drivers::tcp::Frames;
 use engine::{BotContext, RequestId, SendLag};
+use measure::distribution::{LONGEST_NS, THOUSANDTHS};
 use script::{Command, Data, Key};
 
 use super::destination::Place;
@@ -15,6 +16,10 @@ use super::{AnyDriver, NO_CLOSE_FRAME, Scripts};
 use crate::ends;
 
 const NO_CODE: u16 = 1005;
+const _: () = assert!(
+    script::RECORDED_MAX * THOUSANDTHS <= LONGEST_NS as f64,
+    "a distribution holds all that a script records"
+);
 /// A server's time of a tick that lies farther away is of another clock.
 const CLOCKS_APART_MS: f64 = 60_000.0;
 
@@ -156,8 +161,9 @@ impl<D: AnyDriver> Scripts<D> {
             }
             Command::Sent { room, seq, planned_ns } => self.said(bot, &room, seq, planned_ns, ctx),
             Command::Received { room, from, seq } => self.heard(bot, &room, from, seq, ctx),
-            // Refused before the run, where the text says so.
-            Command::Record { .. } => ctx.error_with(THREW, || "bot.record is not built yet".to_owned()),
+            Command::Record { name, value, planned_ns } => {
+                ctx.record_value(name, planned_ns, (value * THOUSANDTHS).round() as u64);
+            }
             Command::Log(..) => {}
         }
     }

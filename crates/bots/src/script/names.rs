@@ -82,5 +82,6 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     let roles: Vec<(&str, Role)> = roles.into_iter().chain(delivered).collect();
     ends::metric_names(&ops, &causes, &counters, &kinds)
         .with_timed_ops(names.operations.len())
+        .with_values(&names.recorded)
         .with_counter_roles(&roles)
 }

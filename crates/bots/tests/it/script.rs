@@ -194,13 +194,14 @@ fn scripts_that_all_throw_end_no_worker_and_hide_nothing() {
     assert!(words.iter().any(|words| words.contains("player.ts:1:")), "{words:?}");
 }
 
-/// A login is answered after 1 ms and a move after up to a second, in one second of ten; each has its own times.
+/// A login is answered after 1 ms and a move after up to a second, in one second of ten; each has its own times. Each bot records
+/// a value a second, of which no second outside the hold counts.
 #[test]
-fn operations_of_a_script_have_their_own_times() {
+fn operations_of_a_script_have_their_own_times_and_its_values_their_own_distribution() {
     let text = "export default async (bot) => { const ws = await bot.websocket(); bot.ready(); \
                 ws.onmessage = ({ data }) => { if (data === 'welcome') bot.answered('login', 'x'); \
                                                else bot.answered('move', Number(data.slice(4))); }; \
-                for await (const n of bot.every('1s')) { \
+                for await (const n of bot.every('1s')) { bot.record('damage', n % 2 === 0 ? 0 : 1.25); \
                   bot.ask('login', 'x', () => ws.send('login')); bot.ask('move', n, () => ws.send('move ' + n)); } };";
     let trial = held(text, 20, 30, None, &mut Game { frozen_ns: SECOND_NS, ..Game::default() });
     let p50 = |op: &str| match trial.of_ops[op].quantile(0.5, 0) {
@@ -212,6 +213,8 @@ fn operations_of_a_script_have_their_own_times() {
     assert!(
         trial.of_ops["move"].max_ns() > Some(500_000_000) && trial.of_ops["login"].max_ns() < Some(2_000_000)
     );
+    let damage = trial.values["damage"].value_summary().unwrap();
+    assert_eq!((damage.count, damage.max, damage.mean), (600, Some(1.25), Some(0.625)));
 }
 
 #[test]

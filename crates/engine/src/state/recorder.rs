@@ -116,6 +116,13 @@ impl Recorder {
         self.interval.record(Measure::Service, request.phase, at_ns.saturating_sub(sent_ns));
     }
 
+    /// A value of the bots' own.
+    pub(crate) fn value(&mut self, value: usize, phase: Phase, thousandths: u64) {
+        if phase == Phase::Hold {
+            self.interval.value_mut(value).record_value(thousandths);
+        }
+    }
+
     /// A request got a wrong reply.
     #[inline]
     pub(crate) fn failed(&mut self, request: &PendingRequest) {
@@ -190,6 +197,11 @@ impl Recorder {
             *kept += 1;
             self.interval.samples.push((cause, words()));
         }
+    }
+
+    /// A mark of the trial.
+    pub(crate) fn mark(&mut self, kind: &'static str, text: String) {
+        self.interval.marks.push((kind, text));
     }
 
     /// Adds to a counter of the bots.

@@ -48,6 +48,9 @@ pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u6
                 trial.of_ops.get(name).map_or_else(|| Cow::Owned(Distribution::new()), Cow::Borrowed);
             (values, never_answered_of(trial, name))
         }
+        Of::Value(name) => {
+            (trial.values.get(name).map_or_else(|| Cow::Owned(Distribution::new()), Cow::Borrowed), 0)
+        }
     })
 }
 

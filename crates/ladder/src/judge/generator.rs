@@ -1,10 +1,11 @@
 //! What the load generator could not do: connections it had no room for, messages it did not offer, sends that left too late.
 
-use measure::{ErrorKind, Measure, Quantile, Role, Trial};
+use measure::{ErrorKind, Measure, Quantile, Role, ScriptFunction, Trial};
 
 use super::own_lag::{self, AllTheSame};
 use super::rules::{OFFERED_SHARE_LEAST, most, open_throughout};
 use super::{Case, Intended, Ruling, Terms, Verdict, reopened, tightest};
+use crate::contract::ScriptFunctionFigures;
 use crate::figures;
 use crate::wording::{show_bytes, show_ns, show_number, show_share};
 
@@ -18,6 +19,8 @@ pub const BUSY_SHARE_MOST: f64 = 0.8;
 pub const WAITS_SHARE_MOST: f64 = 0.1;
 /// A link may be filled to this share.
 pub const LINK_SHARE_MOST: f64 = 0.8;
+/// Functions of a script that the JSON shows.
+const SCRIPT_FUNCTIONS_SHOWN: usize = 3;
 
 /// How late sends may be at the 99th percentile, and why.
 pub(super) struct LagLimit {
@@ -244,7 +247,7 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
     is_limited(signal, format!("{shown}; {MACHINE_NOT_SERVER}; {remedy}"))
 }
 
-/// `, and scripts took 71 % of what the bots took`, where they are scripts.
+/// `, and scripts took 71 % of the bots' CPU, most of it in decode (codec.ts:41)`, where they are scripts.
 fn of_script(view: &Trial) -> String {
     let (Some(script_ms), held_s) = (view.counts(Role::ScriptTime).next(), view.held_s()) else {
         return String::new();
@@ -254,7 +257,23 @@ fn of_script(view: &Trial) -> String {
         return String::new();
     }
     let share = show_share((script_ms as f64 / 1e3 / bots_s).min(1.0));
-    format!(", and scripts took {share} of the bots' CPU")
+    let functions = script_functions(view);
+    let largest = functions.first().map_or(String::new(), |ScriptFunctionFigures { name, place, share }| {
+        let name = if name.is_empty() { "a function without a name" } else { name };
+        let much = if *share > 0.5 { "most".to_owned() } else { show_share(*share) };
+        format!(", {much} of it in {name} ({place})")
+    });
+    format!(", and scripts took {share} of the bots' CPU{largest}")
+}
+
+/// The functions of a script that took most, with their shares of the scripts' time in the hold.
+pub(crate) fn script_functions(view: &Trial) -> Vec<ScriptFunctionFigures> {
+    let Some(script_ms @ 1..) = view.counts(Role::ScriptTime).next() else { return Vec::new() };
+    let figures = |function: ScriptFunction| {
+        let share = (function.ms as f64 / script_ms as f64).min(1.0);
+        ScriptFunctionFigures { name: function.name, place: function.place, share }
+    };
+    view.script_functions().into_iter().take(SCRIPT_FUNCTIONS_SHOWN).map(figures).collect()
 }
 
 /// Our share of the latency against a server that does nothing is too large, and the rung's own readings do not show
@@ -306,7 +325,8 @@ fn link(case: &Case<'_>) -> Option<Ruling> {
 
 #[cfg(test)]
 mod tests {
-    use measure::MetricNames;
+    use measure::trial::kind;
+    use measure::{Event, MetricNames};
 
     use super::*;
     use crate::scene::Scene;
@@ -321,5 +341,18 @@ mod tests {
         let script_ms = trial.held_s() * 1e3 * 0.4;
         trial.counters.insert("script_ms".to_owned(), script_ms as u64);
         assert_eq!(of_script(&trial), ", and scripts took 50 % of the bots' CPU");
+        for (name, place, share) in
+            [("decode", "codec.ts:41", 0.4), ("", "a (b).ts:3", 0.3), ("decode", "codec.ts:41", 0.2)]
+        {
+            let ms = (script_ms * share) as u64;
+            let text = ScriptFunction { name: name.to_owned(), place: place.to_owned(), ms }.to_string();
+            trial.events.push(Event { kind: kind::SCRIPT_FUNCTION.to_owned(), text, ..Event::default() });
+        }
+        let expected = ", and scripts took 50 % of the bots' CPU, most of it in decode (codec.ts:41)";
+        assert_eq!(of_script(&trial), expected);
+        trial.events.truncate(trial.events.len() - 3);
+        let text = "1200 ms:  (a.ts:3)".to_owned();
+        trial.events.push(Event { kind: kind::SCRIPT_FUNCTION.to_owned(), text, ..Event::default() });
+        assert!(of_script(&trial).ends_with(" of it in a function without a name (a.ts:3)"));
     }
 }

@@ -95,6 +95,7 @@ impl Sum {
             left_out: BTreeSet::new(),
             ops: BTreeMap::new(),
             of_ops: BTreeMap::new(),
+            values: BTreeMap::new(),
             errors: BTreeMap::new(),
             errors_before_hold: BTreeMap::new(),
             counters: BTreeMap::new(),
@@ -261,6 +262,9 @@ impl Sum {
                 if let Some(values) = interval.of_op(op) {
                     trial.of_ops.entry(name.clone()).or_default().add(values);
                 }
+            }
+            for (value, name) in names.values.iter().enumerate() {
+                trial.values.entry(name.clone()).or_default().add(interval.value(value));
             }
         }
         if !from_cut {

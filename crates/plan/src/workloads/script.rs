@@ -88,6 +88,10 @@ impl Workload for ScriptBots {
         &self.bundle.names.operations
     }
 
+    fn recorded(&self) -> &[String] {
+        &self.bundle.names.recorded
+    }
+
     fn has_ticks(&self) -> bool {
         self.has_ticks
     }

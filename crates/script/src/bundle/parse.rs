@@ -122,8 +122,8 @@ pub(super) struct AllNames {
     operations: BTreeSet<String>,
     checks: BTreeSet<String>,
     counters: BTreeSet<String>,
+    recorded: BTreeSet<String>,
     rows: BTreeMap<String, String>,
-    unbuilt: Option<String>,
     calls_room: bool,
     uses_http: bool,
     calls_ready: bool,
@@ -139,8 +139,8 @@ impl From<AllNames> for Names {
             operations: names.operations.into_iter().collect(),
             checks: names.checks.into_iter().collect(),
             counters: names.counters.into_iter().collect(),
+            recorded: names.recorded.into_iter().collect(),
             rows: names.rows,
-            unbuilt: names.unbuilt,
             calls_room: names.calls_room,
             uses_http: names.uses_http,
             calls_ready: names.calls_ready,
@@ -176,6 +176,7 @@ impl Seen<'_> {
             "ask" | "answered" | "measure" => &mut self.names.operations,
             "check" => &mut self.names.checks,
             "count" => &mut self.names.counters,
+            "record" => &mut self.names.recorded,
             "row" => {
                 let how = match arguments.get(1) {
                     Some(Argument::StringLiteral(how)) => how.value.as_str(),
@@ -208,9 +209,6 @@ impl<'a> Visit<'a> for Seen<'_> {
                 }
                 // Other objects have methods of these names too.
                 let is_bot = matches!(&member.object, Expression::Identifier(it) if it.name == "bot");
-                if is_bot && member.property.name == "record" {
-                    self.names.unbuilt = Some(member.property.name.to_string());
-                }
                 self.names.calls_room |= is_bot && member.property.name == "room";
             }
             _ => {}

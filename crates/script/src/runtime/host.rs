@@ -10,7 +10,7 @@ use rquickjs::{CaughtError, Ctx, Exception, Function, Object, TypedArray, Value}
 
 use super::Play;
 use crate::bundle::Bundle;
-use crate::command::{Command, Data, Frames, Key};
+use crate::command::{Command, Data, Frames, Key, RECORDED_MAX};
 use crate::position;
 use crate::rows::{How, Rows};
 
@@ -39,6 +39,7 @@ pub(super) struct Host {
     operations: Indices,
     checks: Indices,
     counters: Indices,
+    recorded: Indices,
     seed: u64,
     rows: BTreeMap<String, Arc<Rows>>,
 }
@@ -63,6 +64,7 @@ impl Host {
             operations: indices(&names.operations),
             checks: indices(&names.checks),
             counters: indices(&names.counters),
+            recorded: indices(&names.recorded),
             seed: play.seed,
             rows: play.rows.clone(),
             bundle: bundle.clone(),
@@ -290,7 +292,12 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
         Ok(())
     });
     function!("measureEnd", |host, key: u32, ok: bool| host.push(Command::MeasureEnd { key, ok }));
-    function!("record", |host, name: String, value: f64| host.push(Command::Record { name, value }));
+    all.set("recordedMax", RECORDED_MAX)?;
+    function!("record", |host, ctx: Ctx<'js>, name: String, value: f64| -> rquickjs::Result<()> {
+        let name = host.index(&ctx, &host.recorded, "distribution", &name)?;
+        host.push(Command::Record { name, value, planned_ns: host.planned_ns() });
+        Ok(())
+    });
     function!("join", |host, room: String| host.push(Command::Join { room }));
     function!("leave", |host, room: String| host.push(Command::Leave { room }));
     function!("sent", |host, room: String, seq: f64| {

@@ -22,6 +22,34 @@ fn commands(script: &mut Script) -> Vec<Command> {
     all.into_iter().map(|(_, command)| command).collect()
 }
 
+/// Which of two files, and which function of it, however the script says how its stacks are written.
+#[test]
+fn time_counts_for_the_function_that_takes_it_and_not_for_its_callers() {
+    let codec = "type N = number;\n\nexport const decode = (rounds: N) => {\n  let sum = 0;\n\
+                 for (let i = 0; i < rounds; i++) sum ^= i;\n  return sum;\n};\n";
+    let bot = "import { decode } from './codec';\nError.prepareStackTrace = () => { throw 1; };\n\
+               export default function player() {\n  for (let i = 0; i < 200000; i++) Math.abs(i);\n  decode(5e6);\n}\n";
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("codec.ts"), codec).unwrap();
+    std::fs::write(place.path().join("bot.ts"), bot).unwrap();
+    let bundle = bundle(&place.path().join("bot.ts"), &|path| std::fs::read_to_string(path)).unwrap();
+    let mut script = Script::new(&Arc::new(bundle), &Play::default()).unwrap();
+    script.start(0, 0, 0);
+    let functions = script.take_functions();
+    let (busy, all) = (script.take_busy(), functions.iter().map(|one| one.time).sum::<Duration>());
+    assert_eq!(
+        (functions[0].name.as_str(), functions[0].place.as_str()),
+        ("decode", "codec.ts:3"),
+        "{functions:?}"
+    );
+    assert!(
+        functions[0].time > busy * 6 / 10 && all <= busy && all > busy * 8 / 10,
+        "{functions:?} of {busy:?}"
+    );
+    assert!(script.take_functions().is_empty());
+    assert_eq!(commands(&mut script), [Command::Ended]);
+}
+
 #[test]
 fn a_client_logs_in_moves_and_hears_its_answers() {
     let mut script = played(

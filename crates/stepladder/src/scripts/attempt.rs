@@ -9,8 +9,8 @@ use clap::Args;
 use engine::collector::FromWorker;
 use engine::thread::Setup;
 use engine::{Clock as _, Collector, MonotonicClock, Progress, Shared, Timeline};
-use ladder::wording::{show_many, show_ns};
-use measure::{Interval, Measure, Phase, Quantile};
+use ladder::wording::{show_many, show_ns, show_number};
+use measure::{Interval, Measure, Phase, Quantile, ValueSummary};
 use plan::layers::SUBJECT;
 use plan::units::duration_ns_within;
 
@@ -146,6 +146,14 @@ fn sum_up(all: &Interval) -> String {
     let response = all.distribution(Measure::Response, true);
     if let (Quantile::Ns(p50), Some(max)) = (response.quantile(0.5, 0), response.max_ns()) {
         text += &format!("response time: p50 {}, longest {}\n", show_ns(p50 as f64), show_ns(max as f64));
+    }
+    for (value, name) in all.metric_names.values.iter().enumerate() {
+        if let Some(ValueSummary { p50, mean, max, count, .. }) = all.value(value).value_summary() {
+            let shown = [("p50", p50), ("mean", mean), ("largest", max)]
+                .into_iter()
+                .filter_map(|(what, value)| Some(format!(", {what} {}", show_number(value?))));
+            text += &format!("{name}: {} values{}\n", show_many(count), shown.collect::<String>());
+        }
     }
     let ticks = &all.ticks;
     let seen = ticks.on_time + ticks.over + ticks.under;

@@ -17,7 +17,10 @@ export default async function mover(bot: { [name: string]: any }): Promise<void>
   bot.check("the greeting", (await ws.next()) === "hello " + bot.id);
   bot.ready();
   ws.onmessage = ({ data }: { data: string }) => bot.answered("move", Number(data));
-  for await (const n of bot.every("50ms")) bot.ask("move", n, () => ws.send(String(n)));
+  for await (const n of bot.every("50ms")) {
+    bot.record("distance", 1.5);
+    bot.ask("move", n, () => ws.send(String(n)));
+  }
 }"#;
 
 fn echo_server(place: &Place) -> (Running, String) {
@@ -32,7 +35,17 @@ fn a_script_climbs_and_the_same_bot_is_played_again_without_its_file() {
     let place = Place::new();
     let (_server, url) = echo_server(&place);
     place.write("mover.ts", MOVER);
-    let ran = place.climb(&["mover.ts", "--target", &url, "--rungs", "5,10", "--json", "run.json"]);
+    let ran = place.climb(&[
+        "mover.ts",
+        "--target",
+        &url,
+        "--rungs",
+        "5,10",
+        "--gate",
+        "distance.p50 at 10 <= 1.5",
+        "--json",
+        "run.json",
+    ]);
     let run = place.json("run.json");
     assert_valid(&run);
     assert_balanced(&run);
@@ -41,9 +54,30 @@ fn a_script_climbs_and_the_same_bot_is_played_again_without_its_file() {
     // Twenty a second from each of ten bots, for two seconds.
     assert!(rung["offered"].as_u64() >= Some(380), "{rung:#}");
     assert_eq!((rung["bots"].as_u64(), rung["errors"].as_object().map(|all| all.len())), (Some(10), Some(0)));
+    let distance = &rung["recorded"]["distance"];
+    assert!(distance["count"].as_u64() >= Some(380) && distance["max"] == 1.5, "{rung:#}");
+    assert_eq!(run["gates"][0]["met"], true, "{:#}", run["gates"]);
     fs::remove_file(place.path("mover.ts")).unwrap();
     let again = place.run(["again", run["run"]["id"].as_str().unwrap()]);
     assert!(again.out.contains("How many?"), "{again:#?}");
+}
+
+/// A function in a file of its own takes most of the script's time.
+#[test]
+fn a_climb_of_a_script_tells_the_function_that_takes_its_time() {
+    let place = Place::new();
+    let (_server, url) = echo_server(&place);
+    let codec = "// Burns.\nexport type Text = string;\nexport function decode(text: Text): number {\n  \
+                 let sum = 0;\n  for (let i = 0; i < 30000; i++) sum += i % 7;\n  return sum > 0 ? Number(text) : 0;\n}\n";
+    place.write("codec.ts", codec);
+    let text = MOVER.replace("Number(data)", "decode(data)");
+    place.write("mover.ts", &format!("import {{ decode }} from \"./codec\";\n{text}"));
+    let options = ["--rungs", "10", "--no-calibration", "--json", "run.json"];
+    place.climb(&[&["mover.ts", "--target", &url], &options[..]].concat());
+    let rung = &place.json("run.json")["rungs"][0];
+    let function = &rung["worker"]["script_functions"][0];
+    assert_eq!((&function["name"], &function["place"]), (&"decode".into(), &"codec.ts:3".into()), "{rung:#}");
+    assert!(function["share"].as_f64() > Some(0.5), "{rung:#}");
 }
 
 #[test]
@@ -90,13 +124,17 @@ fn a_script_that_cannot_be_played_is_refused_with_its_line_before_any_load() {
     place
         .run(["climb", "bot.ts", "--target", "redis://127.0.0.1:9"])
         .refused(3, &["script", "ws://", "udp://"]);
-    let rooms = "export default (bot: any) => bot.room('lobby');";
-    check(rooms, &[], 3, &["bot.ts: bot.room is not built yet"]);
+    let no_books = ["--objective", "deliveries.lost == 0"];
+    check(fine, &no_books, 3, &["the script keeps no books of deliveries (bot.room)"]);
+    let twice = "export default (bot: any) => { bot.record('move', 6); bot.answered('move', 1); };";
+    check(twice, &[], 3, &["bot.ts: bot.record(\"move\", …) has the name of an operation"]);
+    let records = "export default (bot: any) => bot.record('fps', 60);";
+    check(records, &["--objective", "fps.p50 > 20ms"], 3, &["fps.p50 is a number without unit"]);
     check(
-        "export default (bot: any) => bot.record('fps', 60);",
-        &[],
+        records,
+        &["--gate", "fpz.p50 at 10 > 20"],
         3,
-        &["bot.ts: bot.record is not built yet"],
+        &["fpz.p50 is neither a figure nor", "which are: fps"],
     );
     let rows = "export default (bot: any) => bot.row('users.csv');";
     check(rows, &[], 2, &["users.csv: cannot be read"]);

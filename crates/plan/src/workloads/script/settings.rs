@@ -83,8 +83,10 @@ pub(crate) fn load(name: &str, read: ReadFile<'_>, file: &mut Node) -> Result<Lo
         Box::new((Place::Line { path: name.to_owned(), line: 0, key: key.to_owned() }, wrong))
     };
     let loaded = script::bundle(name.as_ref(), read).and_then(script::load).map_err(in_script)?;
-    if let Some(call) = &loaded.bundle.names.unbuilt {
-        let what = format!("bot.{call} is not built yet; count with bot.count");
+    if let Some(recorded) = loaded.bundle.names.ambiguous() {
+        let what = format!(
+            "bot.record(\"{recorded}\", …) has the name of an operation, so objectives could not tell them apart; choose another"
+        );
         return Err(in_script(ScriptMistake { file: name.to_owned(), at: None, what, line: String::new() }));
     }
     for (option, value) in &loaded.options {

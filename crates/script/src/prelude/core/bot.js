@@ -103,7 +103,7 @@
       host.count(own.text(name), Number(n));
     }
     record(name, value) {
-      if (typeof value !== "number" || !Number.isFinite(value)) throw new TypeError(`bot.record: the value is a finite number, not ${own.shown(value)}`);
+      if (typeof value !== "number" || !(value >= 0 && value <= host.recordedMax)) throw new TypeError(`bot.record: the value is a number from 0 to ${host.recordedMax}, not ${typeof value === "number" ? value : own.shown(value)}`);
       host.record(own.text(name), value);
     }
     row(file, how) {

@@ -10,6 +10,15 @@
     return (own.turn = bots[index]);
   };
 
+  // For `running`: taken here, so that what a script replaces changes nothing.
+  const RealError = Error, { apply } = Reflect;
+  const getter = (name) => {
+    const { get } = Object.getOwnPropertyDescriptor(Function.prototype, name);
+    return (value) => (typeof value === "function" ? apply(get, value, []) : undefined);
+  };
+  const fileOf = getter("fileName"), lineOf = getter("lineNumber"), columnOf = getter("columnNumber");
+  const asSites = (_, sites) => sites;
+
   const ended = () => host.ended();
   const failed = (error) => { own.thrown(error); host.ended(); };
 
@@ -33,6 +42,25 @@
       if (typeof call !== "function") return;
       state.held.delete(id);
       call();
+    },
+    /** The innermost function of the script that runs: its name, a line end, and where it begins. Called between two of its steps. */
+    running() {
+      const { prepareStackTrace, stackTraceLimit } = RealError;
+      let sites;
+      try {
+        RealError.prepareStackTrace = asSites;
+        RealError.stackTraceLimit = 50;
+        ({ stack: sites } = new RealError());
+      } finally {
+        RealError.prepareStackTrace = prepareStackTrace;
+        RealError.stackTraceLimit = stackTraceLimit;
+      }
+      for (let at = 1; at < sites.length; at++) {
+        const running = sites[at].getFunction();
+        const file = fileOf(running);
+        if (file !== undefined && !file.startsWith("stepladder:")) return `${sites[at].getFunctionName() ?? ""}\n${file}:${lineOf(running)}:${columnOf(running)}`;
+      }
+      return "";
     },
     soon() { return own.callSoon(); },
     opened(index, now, id, protocol) {
