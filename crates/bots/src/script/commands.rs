@@ -8,7 +8,7 @@ use engine::{BotContext, RequestId, SendLag};
 use script::{Command, Data, Key};
 
 use super::destination::Place;
-use super::names::{Causes, FAILED, THREW, UNEXPECTED};
+use super::names::{Causes, FAILED, STOPPED, THREW, UNEXPECTED};
 use super::requests::Wanted;
 use super::tell::tell_of;
 use super::{AnyDriver, NO_CLOSE_FRAME, Scripts};
@@ -131,6 +131,7 @@ impl<D: AnyDriver> Scripts<D> {
             }
             Command::Failed(words) => ctx.error_with(FAILED, || words),
             Command::Threw(words) => ctx.error_with(THREW, || words),
+            Command::Stopped(words) => ctx.error_with(STOPPED, || words),
             Command::Count(counter, more) => ctx.count(Causes::counter(counter), more),
             Command::Ended => self.end(bot, ctx),
             // Refused before the run, where the text says so.
