@@ -231,7 +231,10 @@ fn a_script_that_cannot_be_played_says_why() {
     };
     check("export const x = 1;", "bot.ts: it exports no function as default; write: export default");
     check("export default 5;", "it exports no function as default");
-    check("null.x;\nexport default () => {};", "cannot read property 'x' of null\n    at bot.ts:1:");
+    check(
+        "const a = null;\na.x;\nexport default () => {};",
+        "cannot read property 'x' of null\n    at bot.ts:2:",
+    );
     check("await new Promise(() => {});\nexport default () => {};", "its top level waits for something");
     check("setTimeout(() => {}, 1);\nexport default () => {};", "a timer outside a bot");
     check("export const options = 5;\nexport default () => {};", "options is no object");
