@@ -171,6 +171,8 @@ pub enum Command {
     },
     /// the script threw, with the place in its text
     Threw(String),
+    /// a turn that took too long or too much memory was stopped, and `Ended` follows: words, with file and line where they are known
+    Stopped(String),
     /// the bot's function has returned
     Ended,
     /// what the script printed: level and text

@@ -9,7 +9,7 @@ use measure::distribution::{LONGEST_NS, THOUSANDTHS};
 use script::{Command, Data, Key};
 
 use super::destination::Place;
-use super::names::{Causes, FAILED, THREW, UNEXPECTED};
+use super::names::{Causes, FAILED, STOPPED, THREW, UNEXPECTED};
 use super::requests::Wanted;
 use super::tell::tell_of;
 use super::{AnyDriver, NO_CLOSE_FRAME, Scripts};
@@ -149,6 +149,7 @@ impl<D: AnyDriver> Scripts<D> {
             }
             Command::Failed(words) => ctx.error_with(FAILED, || words),
             Command::Threw(words) => ctx.error_with(THREW, || words),
+            Command::Stopped(words) => ctx.error_with(STOPPED, || words),
             Command::Count(counter, more) => ctx.count(Causes::counter(counter), more),
             Command::Ended => self.end(bot, ctx),
             Command::Join { room } => {

@@ -14,9 +14,16 @@ pub(super) const FAILED: usize = THREW + 1;
 pub(super) const NOT_IN: usize = THREW + 2;
 pub(super) const WRONG_STATUS: usize = THREW + 3;
 pub(super) const GIVEN_UP: usize = THREW + 4;
-const CHECKS_AT: usize = THREW + 5;
-const OWN_CAUSES: [&str; CHECKS_AT - THREW] =
-    ["script error", "failed by the script", "not in", "status 400 or above", "given up by the script"];
+pub(super) const STOPPED: usize = THREW + 5;
+const CHECKS_AT: usize = THREW + 6;
+const OWN_CAUSES: [&str; CHECKS_AT - THREW] = [
+    "script error",
+    "failed by the script",
+    "not in",
+    "status 400 or above",
+    "given up by the script",
+    "script stopped",
+];
 
 /// Counters behind the engine's own.
 pub(super) const UNEXPECTED: usize = 1;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bots::Scripts;
 use engine::simulation::{Anything, End, Says, Scene, Times, Wire, simulate};
 use measure::{Measure, Quantile, Trial};
-use plan::{BotSettings, ScriptBots, WorkerPlan};
+use plan::{BotSettings, Ramp, ScriptBots, WorkerPlan};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
 
@@ -54,7 +54,9 @@ fn held_with_words(
     stall: Option<(u64, u64)>,
     scene: &mut impl Scene,
 ) -> (Trial, Vec<String>) {
-    let plan = WorkerPlan { tick_period_ns: 50_000_000, ..worker_plan(script(text), units) };
+    // Ten thousand come within a second too.
+    let ramp = Ramp::Every(2_000_000.min(SECOND_NS / units));
+    let plan = WorkerPlan { tick_period_ns: 50_000_000, ramp, ..worker_plan(script(text), units) };
     let times =
         Times { hold_ns: 10 * SECOND_NS, drain_ns: (10 + hold_s) * SECOND_NS, generator_stall: stall };
     let seconds = simulate::<Scripts<Wire<Anything>>>(&plan, times, scene);
@@ -82,6 +84,8 @@ struct Game {
     has_snapshots: bool,
     is_closed_to_all: bool,
     answers_twice: bool,
+    /// with numbers that nobody asked
+    answers_others: bool,
     is_silent: bool,
     throws_out: bool,
     moves: u64,
@@ -114,6 +118,7 @@ impl Scene for Game {
             return;
         }
         let into_ns = at_ns % (10 * SECOND_NS);
+        let number = if self.answers_others { "-1" } else { number };
         let answer = format!("ack {number}");
         for _ in 0..if self.answers_twice { 2 } else { 1 } {
             says.message(at_ns + self.frozen_ns.saturating_sub(into_ns), peer, answer.as_str());
@@ -179,19 +184,79 @@ fn what_a_server_does_to_a_script_is_counted_by_its_cause() {
     );
 }
 
+/// What was answered, of these late, and what came unexpectedly, as shares of what was sent.
 #[test]
-fn scripts_that_all_throw_end_no_worker_and_hide_nothing() {
+fn answers_that_were_not_asked_for_or_come_late_are_told_apart() {
+    let game = Game::default;
+    for (what, mut scene, answered, late, unexpected) in [
+        ("as asked", game(), 1.0, 0.0, 0.0),
+        ("twice", Game { answers_twice: true, ..game() }, 1.0, 0.0, 1.0),
+        ("without a question", Game { answers_others: true, ..game() }, 0.0, 0.0, 1.0),
+        // Of ten seconds the first three are answered when they are over, and after the patience of one second two of them.
+        ("after the patience", Game { frozen_ns: 3 * SECOND_NS, ..game() }, 1.0, 0.2, 0.0),
+    ] {
+        let trial = held(PLAYER, 20, 20, None, &mut scene);
+        let flow = trial.flow();
+        let came = trial.counters.get("unexpected").copied().unwrap_or(0);
+        for (count, share) in [(flow.answered, answered), (flow.late, late), (came, unexpected)] {
+            let read = count as f64 / flow.sent as f64;
+            assert!(
+                (read - share).abs() < 0.03,
+                "{what}: {read} instead of {share}: {flow:?}, unexpected {came}"
+            );
+        }
+    }
+}
+
+/// The first bot does what the row says; nineteen play on. What is counted of it, and its words.
+#[test]
+fn a_bot_that_goes_wrong_is_counted_by_its_cause_and_the_others_play_on() {
+    for (does, cause, expected) in [
+        (
+            "for (;;);",
+            "script stopped",
+            "the bot ran for more than 1 s of CPU time without giving way and was stopped (at player.ts:3:",
+        ),
+        ("throw new RangeError('too far');", "script error", "RangeError: too far (at player.ts:3:"),
+        ("setTimeout(() => { throw 'in a callback'; }, 5);", "script error", "in a callback"),
+        (
+            "Promise.reject(new Error('left'));",
+            "script error",
+            "a promise that nobody awaited was rejected: Error: left (at player.ts:3:",
+        ),
+        ("JSON.parse('{not');", "script error", "SyntaxError: "),
+        (
+            "bot.ask('move', 'x', () => {}); bot.ask('move', 'x', () => {});",
+            "script error",
+            "the same name and key were asked again before the answer",
+        ),
+        ("bot.ask('mo' + 've!', 1, () => {});", "script error", "names must stand as string literals"),
+        ("return;", "not in", "its function ended before the bot was in"),
+    ] {
+        let text = PLAYER.replace("\n  const ws", &format!("\n  if (bot.id === 0) {{ {does} }} const ws"));
+        let (trial, words) = held_with_words(&text, 20, 5, None, &mut Game::default());
+        assert_eq!(
+            trial.errors_before_hold.get(cause),
+            Some(&1),
+            "{does}: {:?} {words:?}",
+            trial.errors_before_hold
+        );
+        assert!(words.iter().any(|words| words.contains(expected)), "{does}: {words:?}");
+        // Five a second of each.
+        assert!(trial.flow().answered >= 19 * 24, "{does}: {:?}", trial.flow());
+    }
+}
+
+#[test]
+fn ten_thousand_scripts_that_all_throw_at_once_end_no_worker_and_hide_nothing() {
     let text = "export default async (bot) => { const ws = await bot.websocket(); bot.ready(); \
-                ws.onmessage = () => { throw new RangeError('lost'); }; \
-                for await (const n of bot.every('100ms')) bot.ask('move', n, () => { ws.send('move ' + n); null.x; }); };";
-    let (trial, words) = held_with_words(text, 100, 5, None, &mut Game::default());
-    assert_eq!(
-        trial.errors_before_hold.get("script error").copied().unwrap_or(0),
-        100,
-        "{:?}",
-        trial.errors_before_hold
-    );
+                setTimeout(() => { bot.gone.x; }, 12e3 - performance.now()); \
+                ws.onmessage = ({ data }) => bot.answered('move', Number(data.slice(4))); \
+                for await (const n of bot.every('2s')) bot.ask('move', n, () => ws.send('move ' + n)); };";
+    let (trial, words) = held_with_words(text, 10_000, 4, None, &mut Game::default());
+    assert_eq!(trial.errors.get("script error"), Some(&10_000), "{:?}", trial.errors);
     assert!(words.iter().any(|words| words.contains("player.ts:1:")), "{words:?}");
+    assert!((19_000..=21_000).contains(&trial.flow().answered), "{:?}", trial.flow());
 }
 
 /// A login is answered after 1 ms and a move after up to a second, in one second of ten; each has its own times. Each bot records

@@ -188,6 +188,10 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
             )
         }
         ([], Some(late_ns)) => return opened_late(trial, late_ns),
+        // Only a script ends a bot by itself.
+        ([], None) if trial.counts(Role::ScriptTime).next().is_some() => {
+            "the script had closed the others, or its function had returned; let it last as long as the load is held".to_owned()
+        }
         ([], None) => "the others ended without an error".to_owned(),
         (causes, _) => {
             let told: Vec<String> = causes

@@ -32,8 +32,48 @@ pub(super) struct Import {
     pub may_be_missing: bool,
 }
 
+/// The parser descends into brackets by calls of its own, and a stack that overflows would end the process.
+const NESTED_MAX: usize = 10_000;
+/// For so many of the most expensive kind. Only what is used of it is taken.
+const STACK_BYTES: usize = 256 << 20;
+
 /// Parses a module, strips its types and collects its names, where it is the author's own; returns what it imports.
 pub(super) fn module(
+    path: &Path,
+    module: &mut Module,
+    names: &mut AllNames,
+    is_own: bool,
+) -> Result<Vec<Import>, ScriptMistake> {
+    if let Some(offset) = nested_too_deep(&module.source) {
+        let what =
+            format!("brackets are nested more than {NESTED_MAX} deep here, which no JavaScript engine runs");
+        return Err(mistake_at(module, offset, what));
+    }
+    let file = module.name.clone();
+    let unread = |what: String| ScriptMistake { file: file.clone(), at: None, what, line: String::new() };
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let parser = builder
+            .spawn_scoped(scope, || parsed(path, module, names, is_own))
+            .map_err(|error| unread(format!("there is no memory to parse it: {error}")))?;
+        parser.join().unwrap_or_else(|_| Err(unread("the parser fails at it; please report that".to_owned())))
+    })
+}
+
+/// Where, bytes. Brackets in texts and comments count too: they come in pairs there.
+fn nested_too_deep(source: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    source.bytes().position(|byte| {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > NESTED_MAX
+    })
+}
+
+fn parsed(
     path: &Path,
     module: &mut Module,
     names: &mut AllNames,
@@ -45,7 +85,8 @@ pub(super) fn module(
             Ok(_) => Ok(Vec::new()),
             Err(error) => Err(ScriptMistake {
                 file: module.name.clone(),
-                at: Some((error.line() as u32, error.column() as u32)),
+                // Before the first byte it says 0.
+                at: Some(((error.line() as u32).max(1), (error.column() as u32).max(1))),
                 what: format!("it is no JSON: {error}"),
                 line: around(module.line(error.line() as u32), error.column() as u32),
             }),

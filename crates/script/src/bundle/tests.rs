@@ -127,3 +127,30 @@ fn mistakes_name_file_line_and_column_and_show_the_line() {
     let gone = made(&[]).unwrap_err().to_string();
     assert!(gone.starts_with("player.ts: cannot be read: "), "{gone}");
 }
+
+/// None of these ends the process, which a stack that overflows would do.
+#[test]
+fn source_that_is_nested_without_end_is_a_mistake_in_its_line() {
+    for (open, close, count) in [
+        ("(", ")", 9_000),
+        ("[", "]", 9_000),
+        ("f(", ")", 9_000),
+        ("`${", "}`", 9_000),
+        ("(a=>", ")", 9_000),
+        ("{a:", "}", 9_000),
+        ("a=>", "", 50_000),
+        ("!", "", 50_000),
+        ("[", "]", 2_000_000),
+    ] {
+        let text = format!("// two lines\nexport default {}1{};", open.repeat(count), close.repeat(count));
+        match made(&[("bots/player.ts", &text)]) {
+            Ok(_) => assert!(count < 10_000 || close.is_empty(), "{open}"),
+            Err(mistake) => {
+                assert!(
+                    count > 10_000 && mistake.to_string().starts_with("player.ts:2:"),
+                    "{open}: {mistake}"
+                );
+            }
+        }
+    }
+}

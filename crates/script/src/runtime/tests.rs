@@ -140,20 +140,66 @@ fn what_a_script_throws_is_an_error_of_its_bot_with_the_line_that_its_author_wro
     }
 }
 
+/// Each row is what bot 0 does, and what is said of it; the others play on.
 #[test]
-fn a_script_that_never_gives_way_is_stopped_and_the_other_bots_play_on() {
-    for text in [
-        "export default (bot) => { if (bot.id === 0) for (;;); bot.ready(); };",
-        "export default async (bot) => { if (bot.id === 0) for (;;) await null; bot.ready(); };",
-        "export default (bot) => { if (bot.id === 0) { const all = []; for (;;) all.push(all.slice()); } bot.ready(); };",
+fn a_bot_that_takes_all_time_or_memory_is_stopped_at_its_line_and_the_others_play_on() {
+    const TIME: &str =
+        "the bot ran for more than 1 s of CPU time without giving way and was stopped (at bot.ts:";
+    const MEMORY: &str = "the bot took more than 256 MiB of memory and was stopped (at bot.ts:";
+    for (does, expected) in [
+        ("await null; for (;;);", TIME),
+        ("for (;;) try { await null; } catch {}", TIME),
+        (
+            "(function again() { Promise.resolve().then(again); })(); /^(a+)+$/.test('a'.repeat(40) + 'b');",
+            TIME,
+        ),
+        ("const all = []; for (;;) all.push(all.slice());", MEMORY),
+        ("const all = []; for (;;) { all.push(new Uint8Array(1 << 20)); await null; }", MEMORY),
+        ("const all = []; for (;;) try { all.push(new Uint8Array(1 << 20)); } catch {}", MEMORY),
+        ("setTimeout(() => new Uint8Array(1 << 29)); await bot.sleep(1e6);", MEMORY),
+        ("for (;;) bot.fail('x'.repeat(1 << 20));", MEMORY),
     ] {
-        let mut script = played(text);
+        let mut script = played(&format!(
+            "export default async (bot: any) => {{\n  if (bot.id === 0) {{ {does} }}\n  bot.ready();\n  await bot.sleep(1); }};"
+        ));
         script.start(0, 0, 0);
-        let stopped = commands(&mut script);
-        let is_named = |command: &Command| matches!(command, Command::Threw(words) if words.contains("stopped") || words.contains("memory"));
-        assert!(stopped.iter().any(is_named), "{text}: {stopped:?}");
+        let all = commands(&mut script);
+        let [.., Command::Stopped(words), Command::Ended] = &all[..] else { panic!("{does}: {all:?}") };
+        assert!(words.starts_with(expected), "{does}: {words}");
+        let ends = all.iter().filter(|one| matches!(one, Command::Ended | Command::Threw(_))).count();
+        assert_eq!(ends, 1, "{does}: {all:?}");
+        script.forget(0, 0);
         script.start(1, 1, 0);
-        assert!(commands(&mut script).contains(&Command::Ready), "{text}");
+        assert!(commands(&mut script).contains(&Command::Ready), "{does}");
+    }
+}
+
+/// Each turn makes 16 MiB that refer to themselves, which one bot keeps and the other does not.
+#[test]
+fn memory_that_a_bot_keeps_over_many_turns_is_bounded_and_garbage_is_not_counted() {
+    for (keeps, turns_expected) in [("all.push(circle)", 14..=16), ("0", 40..=40)] {
+        let mut script = played(&format!(
+            "export default async (bot: any) => {{ const all: any[] = []; for await (const n of bot.every(1, {{ phase: 0 }})) {{
+               const circle: any = {{ bytes: new Uint8Array(16 << 20) }}; circle.own = circle; {keeps}; }} }};"
+        ));
+        script.start(0, 0, 0);
+        let mut turns = 0;
+        for _ in 0..40 {
+            for command in commands(&mut script) {
+                match command {
+                    Command::Timer { id, at_ns } => {
+                        turns += 1;
+                        script.timer(0, id, at_ns, at_ns);
+                    }
+                    Command::Stopped(words) => assert!(words.contains("more than 256 MiB"), "{words}"),
+                    Command::Ended => script.forget(0, 0),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        script.collect_garbage();
+        assert!(turns_expected.contains(&turns), "{keeps}: {turns}");
+        assert!(script.memory_bytes() < 32 << 20, "{keeps}: {}", script.memory_bytes());
     }
 }
 
@@ -213,11 +259,19 @@ fn a_script_that_cannot_be_played_says_why() {
     };
     check("export const x = 1;", "bot.ts: it exports no function as default; write: export default");
     check("export default 5;", "it exports no function as default");
-    check("null.x;\nexport default () => {};", "cannot read property 'x' of null\n    at bot.ts:1:");
+    check(
+        "const a = null;\na.x;\nexport default () => {};",
+        "cannot read property 'x' of null\n    at bot.ts:2:",
+    );
     check("await new Promise(() => {});\nexport default () => {};", "its top level waits for something");
     check("setTimeout(() => {}, 1);\nexport default () => {};", "a timer outside a bot");
     check("export const options = 5;\nexport default () => {};", "options is no object");
-    check("for (;;);\nexport default () => {};", "interrupted");
+    let top = "bot.ts: its top level ran for more than 1 s of CPU time without giving way and was stopped; do that in the default function\n    at bot.ts:1:";
+    check("for (;;);\nexport default () => {};", top);
+    check(
+        "const all = [];\nfor (;;) all.push(new Uint8Array(1 << 20));\nexport default () => {};",
+        "bot.ts: its top level asked for more memory when all bots of its worker had taken 2 GiB, and was stopped",
+    );
 }
 
 #[test]

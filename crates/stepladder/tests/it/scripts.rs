@@ -138,6 +138,14 @@ fn a_script_that_cannot_be_played_is_refused_with_its_line_before_any_load() {
     );
     let rows = "export default (bot: any) => bot.row('users.csv');";
     check(rows, &[], 2, &["users.csv: cannot be read"]);
+    place.write("users.csv", "\u{feff}name,motto\r\nann,\"one\r\ntwo\"\r\nbob,\"x, y\"\r\n");
+    place.write("bot.ts", rows);
+    let climb = ["climb", "bot.ts", "--target", "ws://127.0.0.1:9", "--rungs", "2,3"];
+    place
+        .run(climb)
+        .refused(2, &["users.csv: it has 2 rows and 3 bots take one each; add rows, lower the load"]);
+    place.write("users.csv", "name,motto\nann,one,two\n");
+    place.run(climb).refused(2, &["users.csv:2:1: this row has 3 values and the head names 2; quote values"]);
     place.run(["climb", "gone.ts", "--target", "ws://127.0.0.1:9"]).refused(3, &["gone.ts: cannot be read"]);
 }
 
