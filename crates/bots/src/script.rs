@@ -139,8 +139,9 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         match self.socket_of(bot, connection) {
             Some(socket) => {
                 tell(ctx.now_ns(), || "connected".to_owned());
+                let protocol = ctx.subprotocol(connection).to_owned();
                 if let Ok(script) = &mut self.script {
-                    script.opened(bot, socket, "", ctx.now_ns());
+                    script.opened(bot, socket, &protocol, ctx.now_ns());
                 }
             }
             None => self.request_can_leave(bot, connection, ctx),

@@ -50,6 +50,11 @@ pub trait Driver: Sized + 'static {
     fn tls_ns(&self) -> Option<u64> {
         None
     }
+
+    /// The subprotocol that the server of a WebSocket chose; empty without one, and where nobody asks for it.
+    fn subprotocol(&self) -> &str {
+        ""
+    }
 }
 
 /// Why a connection did not open.

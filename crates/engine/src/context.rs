@@ -56,6 +56,11 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.addresses.first().cloned()
     }
 
+    /// The subprotocol that the server of a WebSocket chose; empty without one, and where the connection is not open.
+    pub fn subprotocol(&mut self, connection: ConnectionId) -> &str {
+        self.state.subprotocol(connection)
+    }
+
     /// Sends a message that owes nothing. It counts as not sent when the connection is gone or takes no more.
     pub fn send(&mut self, connection: ConnectionId, op: usize, planned_ns: u64, what: D::Send<'_>) {
         if let Some(message) = self.state.encode(connection, op, planned_ns, what) {

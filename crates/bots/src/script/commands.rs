@@ -164,7 +164,12 @@ impl<D: AnyDriver> Scripts<D> {
         match address {
             Ok(mut address) => {
                 address.upgrade.headers.extend(headers);
-                address.upgrade.subprotocols.extend(protocols);
+                // Those of --subprotocol are offered first; none may stand there twice.
+                for name in protocols {
+                    if !address.upgrade.subprotocols.contains(&name) {
+                        address.upgrade.subprotocols.push(name);
+                    }
+                }
                 let connection = ctx.open_at(bot, address);
                 self.bots[bot as usize].sockets.push((socket, connection));
             }

@@ -7,6 +7,8 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
+use http::header::SEC_WEBSOCKET_PROTOCOL;
+
 use super::*;
 use crate::TlsSettings;
 use crate::address::AUTHORITY;
@@ -143,14 +145,18 @@ fn a_websocket_says_what_the_bare_driver_says() {
     block_on(async {
         for tls in [None, Some(trusting())] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let to = address(listener.local_addr().unwrap(), Protocol::WebSocket, tls.clone());
+            let mut to = address(listener.local_addr().unwrap(), Protocol::WebSocket, tls.clone());
+            to.upgrade.subprotocols = vec!["v1".to_owned(), "v2".to_owned()];
             tokio::task::spawn_local(async move {
                 let (stream, _) = listener.accept().await.unwrap();
                 let stream: Box<dyn server::Both> = match tls {
                     Some(_) => Box::new(acceptor(Over::One).accept(stream).await.unwrap()),
                     None => Box::new(stream),
                 };
-                let (_, mut far) = tokio_websockets::ServerBuilder::new().accept(stream).await.unwrap();
+                let chosen = http::HeaderValue::from_static("v2");
+                let server =
+                    tokio_websockets::ServerBuilder::new().add_header(SEC_WEBSOCKET_PROTOCOL, chosen).unwrap();
+                let (_, mut far) = server.accept(stream).await.unwrap();
                 while let Some(Ok(message)) = far.next().await {
                     if message.is_text() || message.is_binary() {
                         far.send(message).await.unwrap();
@@ -158,6 +164,7 @@ fn a_websocket_says_what_the_bare_driver_says() {
                 }
             });
             let mut client = Client::open(&to).await.unwrap();
+            assert_eq!(client.driver.subprotocol(), "v2");
             client.say(Send::Text("ä".as_bytes())).await;
             assert_eq!(client.hear_one().await, Told::Text("ä".to_owned()));
             client.say(Send::Binary(b"\xff")).await;

@@ -67,6 +67,14 @@ impl<D: Driver> WorkerState<D> {
         matches!(connection.state, ConnectionState::Open(_)).then_some(connection.bot)
     }
 
+    /// The subprotocol that the server of an open connection chose.
+    pub(crate) fn subprotocol(&mut self, id: ConnectionId) -> &str {
+        match self.connections.get_mut(id).map(|connection| &connection.state) {
+            Some(ConnectionState::Open(driver)) => driver.subprotocol(),
+            _ => "",
+        }
+    }
+
     /// Removes a connection that has ended. Returns its bot when the bot does not know yet.
     pub(crate) fn connection_ended(&mut self, id: ConnectionId, why: &Closed) -> Option<u32> {
         let bot = self.connections.get_mut(id)?.bot;
