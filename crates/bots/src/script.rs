@@ -35,6 +35,10 @@ pub use tell::{Listener, listen};
 const IN_WITHIN_NS: u64 = 15_000_000_000;
 /// Timers of a script have the numbers below.
 const IN_DEADLINE: u32 = u32::MAX;
+/// A server must answer a close so long after it; as browsers have it.
+const CLOSE_WITHIN_NS: u64 = 2_000_000_000;
+/// RFC 6455: there was no code in the close frame.
+const NO_CODE: u16 = 1005;
 /// RFC 6455: the connection ended without a close frame.
 const NO_CLOSE_FRAME: u16 = 1006;
 
@@ -42,8 +46,8 @@ type Asked = HashMap<(usize, Key), RequestId, foldhash::fast::RandomState>;
 
 #[derive(Default)]
 struct Bot {
-    /// the script's numbers of the connections that it opened itself
-    sockets: Vec<(u32, ConnectionId)>,
+    /// connections that the script opened itself
+    sockets: Vec<Socket>,
     asked: Asked,
     /// what the next message owes a reply to
     asking: Option<(usize, Key, u64)>,
@@ -54,6 +58,22 @@ struct Bot {
     is_in: bool,
     has_ended: bool,
     last_tick_ns: Option<u64>,
+}
+
+/// A connection that a script opened itself.
+struct Socket {
+    /// the script's own
+    number: u32,
+    connection: ConnectionId,
+    stage: Stage,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    Open,
+    /// the script has closed it, and the server has not answered yet
+    Closing,
 }
 
 /// All bots of one worker.
@@ -137,7 +157,9 @@ impl<D: AnyDriver> Bots for Scripts<D> {
 
     fn opened(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         match self.socket_of(bot, connection) {
-            Some(socket) => {
+            Some(known) => {
+                known.stage = Stage::Open;
+                let socket = known.number;
                 tell(ctx.now_ns(), || "connected".to_owned());
                 let protocol = ctx.subprotocol(connection).to_owned();
                 if let Ok(script) = &mut self.script {
@@ -164,7 +186,11 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             self.piece(bot, connection, piece, at_ns, ctx);
             return self.carry_out(ctx);
         }
-        let Some(socket) = self.socket_of(bot, connection) else { return };
+        // As in browsers: what comes once the script has closed is not heard.
+        let Some(&mut Socket { number: socket, stage: Stage::Open, .. }) = self.socket_of(bot, connection)
+        else {
+            return;
+        };
         let Ok(script) = &mut self.script else { return };
         match received {
             any::Received::Text(bytes) => {
@@ -193,6 +219,11 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         if self.bots[bot as usize].has_ended {
             return;
         }
+        // Sockets and timers of a bot have numbers of one row.
+        if self.bots[bot as usize].sockets.iter().any(|socket| socket.number == what) {
+            self.close_in_vain(bot, what, ctx);
+            return self.carry_out(ctx);
+        }
         if let Ok(script) = &mut self.script {
             script.timer(bot, what, planned_ns, ctx.now_ns());
         }
@@ -204,12 +235,15 @@ impl<D: AnyDriver> Bots for Scripts<D> {
     }
 
     fn closed(&mut self, connection: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
-        let Some(socket) = self.socket_of(bot, connection) else {
+        let Some(&mut Socket { number: socket, stage, .. }) = self.socket_of(bot, connection) else {
             self.line_closed(bot, connection, &why, ctx);
             return self.carry_out(ctx);
         };
-        self.bots[bot as usize].sockets.retain(|(_, known)| *known != connection);
-        ends::count(&why, ctx);
+        self.forget_socket(bot, socket);
+        // A server that ends what the script has closed does what it should, if it keeps to the protocol.
+        if stage != Stage::Closing || matches!(why, Closed::Broken(_)) {
+            ends::count(&why, ctx);
+        }
         let (code, reason) = match &why {
             Closed::ByPeer(Some(goodbye)) => (goodbye.code, goodbye.reason.to_string()),
             Closed::ByPeer(None) => (NO_CLOSE_FRAME, String::new()),
@@ -247,14 +281,16 @@ impl<D: AnyDriver> Bots for Scripts<D> {
 }
 
 impl<D: AnyDriver> Scripts<D> {
-    fn socket_of(&self, bot: u32, connection: ConnectionId) -> Option<u32> {
-        let sockets = &self.bots[bot as usize].sockets;
-        sockets.iter().find(|(_, known)| *known == connection).map(|(socket, _)| *socket)
+    fn socket_of(&mut self, bot: u32, connection: ConnectionId) -> Option<&mut Socket> {
+        self.bots[bot as usize].sockets.iter_mut().find(|socket| socket.connection == connection)
     }
 
-    fn connection_of(&self, bot: u32, socket: u32) -> Option<ConnectionId> {
-        let sockets = &self.bots[bot as usize].sockets;
-        sockets.iter().find(|(known, _)| *known == socket).map(|(_, connection)| *connection)
+    fn socket(&mut self, bot: u32, number: u32) -> Option<&mut Socket> {
+        self.bots[bot as usize].sockets.iter_mut().find(|socket| socket.number == number)
+    }
+
+    fn forget_socket(&mut self, bot: u32, number: u32) {
+        self.bots[bot as usize].sockets.retain(|socket| socket.number != number);
     }
 
     fn is_in(&mut self, bot: u32) {

@@ -75,6 +75,13 @@ pub enum Send<'a> {
     /// gives up the open request of this tag, over HTTP/2: nothing more is heard of it. Over HTTP/1.1 it is refused, since
     /// only the end of the connection gives a request up
     Cancel(u32),
+    /// says goodbye over a WebSocket, which goes on until the server has answered; nothing is sent behind it
+    Close {
+        /// one that a client may send; `None`: the close frame is empty
+        code: Option<u16>,
+        /// at most 123 bytes, and none without a code
+        reason: &'a str,
+    },
 }
 
 /// What can be heard.
@@ -152,6 +159,10 @@ impl Driver for Any {
         match (&mut self.0, what) {
             (Kind::WebSocket(socket, _), Send::Text(text)) => socket.send(Message::Text(text)),
             (Kind::WebSocket(socket, _), Send::Binary(bytes)) => socket.send(Message::Binary(bytes)),
+            (Kind::WebSocket(socket, _), Send::Close { code, reason }) => {
+                socket.say_goodbye(code, reason);
+                Ok(())
+            }
             (kind, what) => kind.send(what),
         }
     }

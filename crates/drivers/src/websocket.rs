@@ -97,6 +97,11 @@ impl Driver for WebSocket {
 }
 
 impl WebSocket {
+    /// Closes with a code (`None`: without one) and words; once. What the server sends is heard until it has answered.
+    pub(crate) fn say_goodbye(&mut self, code: Option<u16>, reason: &str) {
+        self.codec.say_goodbye(code, reason);
+    }
+
     /// The same for an owner who takes messages of up to `message_bytes_max`, with the index of the subprotocol that the server
     /// chose.
     pub(crate) async fn open_taking(

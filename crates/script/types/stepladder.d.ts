@@ -10,6 +10,7 @@
 //   fetch has no CORS: every header can be set and read. redirect: "manual" gives the response of the redirect itself.
 //   Each bot has its own cookies, also for WebSocket handshakes; Secure cookies go to loopback without TLS too.
 //   A WebSocket takes no headers; `bot.websocket` does.
+//   A WebSocket also opens where the server chooses none of the protocols that were offered; `protocol` is empty then.
 //   A streamed body that is sent is collected first. Bodies that come are held until they are read.
 //   console keeps 20 lines per bot and second, each of at most 2000 characters.
 //   There is no window, no document, no file, no process and no module of Node.js.

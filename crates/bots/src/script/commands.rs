@@ -10,11 +10,10 @@ use script::{Command, Data, Key};
 use super::destination::Place;
 use super::names::{Causes, FAILED, THREW, UNEXPECTED};
 use super::requests::Wanted;
-use super::tell::tell_of;
-use super::{AnyDriver, NO_CLOSE_FRAME, Scripts};
+use super::tell::{tell, tell_of};
+use super::{AnyDriver, CLOSE_WITHIN_NS, NO_CLOSE_FRAME, NO_CODE, Scripts, Socket, Stage};
 use crate::ends;
 
-const NO_CODE: u16 = 1005;
 /// A server's time of a tick that lies farther away is of another clock.
 const CLOCKS_APART_MS: f64 = 60_000.0;
 
@@ -82,12 +81,7 @@ impl<D: AnyDriver> Scripts<D> {
             }
             Command::Send { socket, data, planned_ns } => self.send(bot, socket, &data, planned_ns, ctx),
             Command::Close { socket, code, reason } => {
-                let Some(connection) = self.connection_of(bot, socket) else { return };
-                ctx.close(connection);
-                self.bots[bot as usize].sockets.retain(|(known, _)| *known != socket);
-                if let Ok(script) = &mut self.script {
-                    script.closed(bot, socket, code.unwrap_or(NO_CODE), &reason, true, ctx.now_ns());
-                }
+                self.close(bot, socket, code, &reason, ctx);
             }
             Command::Request { request, method, url, headers, body, operation, planned_ns } => {
                 let op = self.causes.of_request(&operation);
@@ -171,7 +165,8 @@ impl<D: AnyDriver> Scripts<D> {
                     }
                 }
                 let connection = ctx.open_at(bot, address);
-                self.bots[bot as usize].sockets.push((socket, connection));
+                let stage = Stage::Connecting;
+                self.bots[bot as usize].sockets.push(Socket { number: socket, connection, stage });
             }
             Err(words) => self.cannot_open(bot, socket, words, ctx),
         }
@@ -188,9 +183,47 @@ impl<D: AnyDriver> Scripts<D> {
         match self.home.address(place, speaks, ctx) {
             Ok(address) => {
                 let connection = ctx.open_at(bot, address);
-                self.bots[bot as usize].sockets.push((socket, connection));
+                let stage = Stage::Connecting;
+                self.bots[bot as usize].sockets.push(Socket { number: socket, connection, stage });
             }
             Err(words) => self.cannot_open(bot, socket, words, ctx),
+        }
+    }
+
+    /// Over a WebSocket the end follows when the server has answered, or has not for too long.
+    fn close(
+        &mut self,
+        bot: u32,
+        number: u32,
+        code: Option<u16>,
+        reason: &str,
+        ctx: &mut BotContext<'_, D>,
+    ) {
+        let Some(socket) = self.socket(bot, number) else { return };
+        if ctx.follow(socket.connection, Send::Close { code, reason }) {
+            socket.stage = Stage::Closing;
+            return ctx.at(ctx.now_ns() + CLOSE_WITHIN_NS, bot, number);
+        }
+        // What never stood fails, as in browsers; TCP and UDP have no goodbye to wait for.
+        let (code, reason, is_clean) = match socket.stage {
+            Stage::Connecting => (NO_CLOSE_FRAME, "", false),
+            Stage::Open | Stage::Closing => (code.unwrap_or(NO_CODE), reason, true),
+        };
+        ctx.close(socket.connection);
+        self.forget_socket(bot, number);
+        if let Ok(script) = &mut self.script {
+            script.closed(bot, number, code, reason, is_clean, ctx.now_ns());
+        }
+    }
+
+    /// The server has not answered a close in time.
+    pub(super) fn close_in_vain(&mut self, bot: u32, number: u32, ctx: &mut BotContext<'_, D>) {
+        let Some(socket) = self.socket(bot, number) else { return };
+        ctx.close(socket.connection);
+        self.forget_socket(bot, number);
+        tell(ctx.now_ns(), || "the server did not answer the close".to_owned());
+        if let Ok(script) = &mut self.script {
+            script.closed(bot, number, NO_CLOSE_FRAME, "", false, ctx.now_ns());
         }
     }
 
@@ -206,7 +239,7 @@ impl<D: AnyDriver> Scripts<D> {
             Data::Text(text) => Send::Text(text.as_bytes()),
             Data::Binary(bytes) => Send::Binary(bytes),
         };
-        let connection = self.connection_of(bot, socket);
+        let connection = self.socket(bot, socket).map(|socket| socket.connection);
         let asking = self.bots[bot as usize].asking.take();
         match (connection, asking) {
             (None, Some((operation, _, planned_ns))) => ctx.not_sent(operation, planned_ns),
@@ -267,8 +300,8 @@ impl<D: AnyDriver> Scripts<D> {
         self.is_outside_for_good(bot, "its function ended before the bot was in", ctx);
         let ended = &mut self.bots[bot as usize];
         ended.has_ended = true;
-        for (_, connection) in mem::take(&mut ended.sockets) {
-            ctx.close(connection);
+        for socket in mem::take(&mut ended.sockets) {
+            ctx.close(socket.connection);
         }
         // What it asked by no connection of its own has no answer any more.
         let asked = mem::take(&mut ended.asked).into_values();

@@ -227,3 +227,54 @@ fn a_script_may_ask_in_one_turn_and_send_in_another() {
     assert!((990..=1_010).contains(&flow.answered), "{flow:?}");
     check(&trial, Measure::Response, 0.5, 0.01);
 }
+
+/// Answers a close 30 ms later with this code, or never.
+#[derive(Default)]
+struct Door {
+    answers_with: Option<u16>,
+    goodbyes: Vec<(Option<u16>, String)>,
+    closed: u64,
+}
+
+impl Scene for Door {
+    fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        let Some((code, reason)) = Anything::goodbye(message) else { return };
+        self.goodbyes.push((code, reason.to_owned()));
+        says.message(at_ns + 10_000_000, peer, "too late");
+        if let Some(code) = self.answers_with {
+            says.end(at_ns + 30_000_000, peer, End::Code(code));
+        }
+    }
+
+    fn closed(&mut self, _: u64, _: u64, _: &mut Says) {
+        self.closed += 1;
+    }
+}
+
+#[test]
+fn a_script_closes_with_its_own_code_and_hears_the_servers() {
+    let said = |code, reason: &str| vec![(code, reason.to_owned())];
+    let opens = "await new Promise((r) => ws.onopen = r);";
+    // What it does, with what the server answers, and what the script sees: state, code, clean or not, ms.
+    let rows = [
+        (opens, "ws.close(4000, 'bye')", Some(4001), "2 4001 true 30", said(Some(4000), "bye"), 0),
+        (opens, "ws.close()", Some(1000), "2 1000 true 30", said(None, ""), 0),
+        (opens, "ws.close(3000)", None, "2 1006 false 2000", said(Some(3000), ""), 1),
+        ("", "ws.close(4000)", Some(1000), "2 1006 false 0", Vec::new(), 0),
+        (opens, "ws.close(4000); if (1) return", Some(1000), "", said(Some(4000), ""), 1),
+    ];
+    for (opens, closes, answers_with, expected, goodbyes, closed) in rows {
+        let text = format!(
+            "export default async (bot) => {{ bot.ready(); const ws = new WebSocket('/'); {opens} \
+             ws.onmessage = () => bot.fail('heard'); const at = performance.now(); {closes}; const state = ws.readyState; \
+             await new Promise((r) => ws.onclose = ({{ code, wasClean }}) => \
+               r(bot.fail([state, code, wasClean, Math.round(performance.now() - at)].join(' ')))); }};"
+        );
+        let mut door = Door { answers_with, ..Door::default() };
+        let (_, words) = held_with_words(&text, 1, 1, None, &mut door);
+        let expected = if expected.is_empty() { Vec::new() } else { vec![expected.to_owned()] };
+        assert_eq!((words, door.goodbyes, door.closed), (expected, goodbyes, closed), "{closes}");
+    }
+}
