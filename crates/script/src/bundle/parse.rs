@@ -14,7 +14,7 @@ use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::SemanticBuilder;
 use oxc_span::SourceType;
-use oxc_transformer::{TransformOptions, Transformer};
+use oxc_transformer::{HelperLoaderMode, TransformOptions, Transformer};
 
 use crate::position::around;
 
@@ -32,12 +32,14 @@ pub(super) struct Import {
     pub may_be_missing: bool,
 }
 
-/// Parses a module, strips its types and collects its names, where it is the author's own; returns what it imports.
+/// Parses a module, strips its types and collects its names, where it is the author's own; returns what it imports. Decorators
+/// of before the standard become calls of `babelHelpers`, which the prelude has.
 pub(super) fn module(
     path: &Path,
     module: &mut Module,
     names: &mut AllNames,
     is_own: bool,
+    has_legacy_decorators: bool,
 ) -> Result<Vec<Import>, ScriptMistake> {
     if path.extension().is_some_and(|ending| ending == "json") {
         module.kind = ModuleKind::Json;
@@ -88,7 +90,13 @@ pub(super) fn module(
     if kind.is_typescript() {
         let scoping = SemanticBuilder::new().with_excess_capacity(2.0).with_enum_eval(true).build(&program);
         let scoping = scoping.semantic.into_scoping();
-        let options = TransformOptions::default();
+        let mut options = TransformOptions::default();
+        if has_legacy_decorators {
+            options.decorator.legacy = true;
+            // Such decorators describe fields that a class declares and does not have, as Colyseus's schemas do.
+            options.typescript.remove_class_fields_without_initializer = true;
+            options.helper_loader.mode = HelperLoaderMode::External;
+        }
         let done = Transformer::new(&allocator, path, &options).build_with_scoping(scoping, &mut program);
         if let Some(first) = done.diagnostics.errors().next() {
             let offset = first.labels.iter().next().map_or(0, |label| label.offset() as usize);

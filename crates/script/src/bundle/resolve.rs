@@ -60,6 +60,13 @@ impl Files {
         Files { import, require }
     }
 
+    /// Whether decorators of a file are those that TypeScript had before the standard's: its tsconfig.json says
+    /// `experimentalDecorators`.
+    pub fn has_legacy_decorators(&self, file: &Path) -> bool {
+        let config = self.import.find_tsconfig(file).ok().flatten();
+        config.is_some_and(|config| config.compiler_options.experimental_decorators == Some(true))
+    }
+
     /// What `specifier` means in the file `from`, an absolute path. Errors: words for the author.
     pub fn find(&self, from: &Path, specifier: &str, asks: Asks) -> Result<Found, String> {
         if specifier == OWN_MODULE {
