@@ -165,8 +165,7 @@ pub fn bundle(entry: &Path, read: ReadFile<'_>) -> Result<Bundle, ScriptMistake>
         let mut module = Module { name, source, ..Module::default() };
         // Packages have calls of the same names that mean something else.
         let is_own = !path.components().any(|part| part.as_os_str() == PACKAGES);
-        let has_legacy_decorators = files.has_legacy_decorators(&path);
-        for import in parse::module(&path, &mut module, &mut names, is_own, has_legacy_decorators)? {
+        for import in parse::module(&path, &mut module, &mut names, is_own, files.classes(&path))? {
             let Import { specifier, offset, asks, may_be_missing } = import;
             let target = match files.find(&path, &specifier, asks) {
                 Ok(Found::File(target)) => target,

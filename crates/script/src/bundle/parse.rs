@@ -18,7 +18,7 @@ use oxc_transformer::{HelperLoaderMode, TransformOptions, Transformer};
 
 use crate::position::around;
 
-use super::resolve::Asks;
+use super::resolve::{Asks, Classes};
 use super::{Module, ModuleKind, Names, ScriptMistake, Stripped, mistake_at};
 
 /// Where a module asks for another.
@@ -39,7 +39,7 @@ pub(super) fn module(
     module: &mut Module,
     names: &mut AllNames,
     is_own: bool,
-    has_legacy_decorators: bool,
+    classes: Classes,
 ) -> Result<Vec<Import>, ScriptMistake> {
     if path.extension().is_some_and(|ending| ending == "json") {
         module.kind = ModuleKind::Json;
@@ -91,12 +91,10 @@ pub(super) fn module(
         let scoping = SemanticBuilder::new().with_excess_capacity(2.0).with_enum_eval(true).build(&program);
         let scoping = scoping.semantic.into_scoping();
         let mut options = TransformOptions::default();
-        if has_legacy_decorators {
-            options.decorator.legacy = true;
-            // Such decorators describe fields that a class declares and does not have, as Colyseus's schemas do.
-            options.typescript.remove_class_fields_without_initializer = true;
-            options.helper_loader.mode = HelperLoaderMode::External;
-        }
+        options.decorator.legacy = classes.has_legacy_decorators;
+        options.helper_loader.mode = HelperLoaderMode::External;
+        options.typescript.remove_class_fields_without_initializer = classes.assigns_fields;
+        options.assumptions.set_public_class_fields = classes.assigns_fields;
         let done = Transformer::new(&allocator, path, &options).build_with_scoping(scoping, &mut program);
         if let Some(first) = done.diagnostics.errors().next() {
             let offset = first.labels.iter().next().map_or(0, |label| label.offset() as usize);
