@@ -13,10 +13,11 @@ mod names;
 mod requests;
 mod tell;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drivers::any::{self, Any};
+use drivers::any::{self, Any, HttpVersion};
 use drivers::{Closed, Driver};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
 use hashbrown::HashMap;
@@ -66,6 +67,8 @@ struct Socket {
     number: u32,
     connection: ConnectionId,
     stage: Stage,
+    /// it takes no longer message
+    bytes_max: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -92,6 +95,9 @@ pub struct Scripts<D = Any> {
     tick_period_ns: u64,
     causes: Causes,
     home: Home,
+    http: HttpVersion,
+    /// behind TLS, and their servers chose HTTP/1.1
+    speaks_one: Vec<SocketAddr>,
     /// of the script's time, not yet counted
     busy: Duration,
 }
@@ -131,6 +137,12 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             tick_period_ns: plan.tick_period_ns,
             causes: Causes::of(names),
             home: Home::of(plan),
+            http: match settings.http {
+                None => HttpVersion::Any,
+                Some(plan::HttpVersion::One) => HttpVersion::One,
+                Some(plan::HttpVersion::Two) => HttpVersion::Two,
+            },
+            speaks_one: Vec::new(),
             busy: Duration::ZERO,
         }
     }

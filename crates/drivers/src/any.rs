@@ -226,6 +226,13 @@ impl Driver for Any {
         }
     }
 
+    fn requests_at_once(&self) -> Option<usize> {
+        match &self.0 {
+            Kind::Http2(socket) => socket.requests_at_once(),
+            _ => None,
+        }
+    }
+
     fn subprotocol(&self) -> &str {
         match &self.0 {
             Kind::WebSocket(_, chosen) => chosen,

@@ -58,7 +58,12 @@ impl<D: Driver> BotContext<'_, D> {
 
     /// The subprotocol that the server of a WebSocket chose; empty without one, and where the connection is not open.
     pub fn subprotocol(&mut self, connection: ConnectionId) -> &str {
-        self.state.subprotocol(connection)
+        self.state.open_driver(connection).map_or("", |driver| driver.subprotocol())
+    }
+
+    /// How many requests a connection may have open at once, as things are now; `None`: one, or it is not open.
+    pub fn requests_at_once(&mut self, connection: ConnectionId) -> Option<usize> {
+        self.state.open_driver(connection)?.requests_at_once()
     }
 
     /// Sends a message that owes nothing. It counts as not sent when the connection is gone or takes no more.

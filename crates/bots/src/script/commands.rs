@@ -2,7 +2,8 @@
 
 use std::mem;
 
-use drivers::any::{HttpVersion, Protocol, Send};
+use drivers::Address;
+use drivers::any::{Protocol, Send};
 use drivers::tcp::Frames;
 use engine::{BotContext, RequestId, SendLag};
 use script::{Command, Data, Key};
@@ -86,7 +87,7 @@ impl<D: AnyDriver> Scripts<D> {
             Command::Request { request, method, url, headers, body, operation, planned_ns } => {
                 let op = self.causes.of_request(&operation);
                 let place = Place::of(&url);
-                let speaks = Protocol::Http(HttpVersion::Any);
+                let speaks = Protocol::Http(self.http);
                 match self.home.address(&place, speaks, ctx) {
                     Ok(address) => {
                         let path = address.path.clone();
@@ -164,12 +165,21 @@ impl<D: AnyDriver> Scripts<D> {
                         address.upgrade.subprotocols.push(name);
                     }
                 }
-                let connection = ctx.open_at(bot, address);
-                let stage = Stage::Connecting;
-                self.bots[bot as usize].sockets.push(Socket { number: socket, connection, stage });
+                self.open_at(bot, socket, address, ctx);
             }
             Err(words) => self.cannot_open(bot, socket, words, ctx),
         }
+    }
+
+    fn open_at(&mut self, bot: u32, number: u32, address: Address, ctx: &mut BotContext<'_, D>) {
+        let bytes_max = address.speaks.message_bytes_max();
+        let connection = ctx.open_at(bot, address);
+        self.bots[bot as usize].sockets.push(Socket {
+            number,
+            connection,
+            stage: Stage::Connecting,
+            bytes_max,
+        });
     }
 
     fn open(
@@ -181,24 +191,13 @@ impl<D: AnyDriver> Scripts<D> {
         ctx: &mut BotContext<'_, D>,
     ) {
         match self.home.address(place, speaks, ctx) {
-            Ok(address) => {
-                let connection = ctx.open_at(bot, address);
-                let stage = Stage::Connecting;
-                self.bots[bot as usize].sockets.push(Socket { number: socket, connection, stage });
-            }
+            Ok(address) => self.open_at(bot, socket, address, ctx),
             Err(words) => self.cannot_open(bot, socket, words, ctx),
         }
     }
 
     /// Over a WebSocket the end follows when the server has answered, or has not for too long.
-    fn close(
-        &mut self,
-        bot: u32,
-        number: u32,
-        code: Option<u16>,
-        reason: &str,
-        ctx: &mut BotContext<'_, D>,
-    ) {
+    fn close(&mut self, bot: u32, number: u32, code: Option<u16>, reason: &str, ctx: &mut BotContext<'_, D>) {
         let Some(socket) = self.socket(bot, number) else { return };
         if ctx.follow(socket.connection, Send::Close { code, reason }) {
             socket.stage = Stage::Closing;
@@ -235,11 +234,20 @@ impl<D: AnyDriver> Scripts<D> {
     }
 
     fn send(&mut self, bot: u32, socket: u32, data: &Data, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
-        let message = match data {
-            Data::Text(text) => Send::Text(text.as_bytes()),
-            Data::Binary(bytes) => Send::Binary(bytes),
+        let (message, bytes) = match data {
+            Data::Text(text) => (Send::Text(text.as_bytes()), text.len()),
+            Data::Binary(bytes) => (Send::Binary(bytes), bytes.len()),
         };
-        let connection = self.socket(bot, socket).map(|socket| socket.connection);
+        let socket = self.socket(bot, socket).map(|socket| (socket.connection, socket.bytes_max));
+        let connection = socket.map(|(connection, _)| connection);
+        // The driver refuses it, so it counts as not sent; only here is known why.
+        if let Some((_, bytes_max)) = socket.filter(|(_, bytes_max)| bytes > *bytes_max) {
+            ctx.error_with(FAILED, || {
+                format!(
+                    "a message of {bytes} bytes was not sent: its frame or datagram holds at most {bytes_max}"
+                )
+            });
+        }
         let asking = self.bots[bot as usize].asking.take();
         match (connection, asking) {
             (None, Some((operation, _, planned_ns))) => ctx.not_sent(operation, planned_ns),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bots::Scripts;
 use engine::simulation::{Anything, End, Says, Scene, Times, Wire, simulate};
 use measure::{Measure, Quantile, Trial};
-use plan::{BotSettings, ScriptBots, WorkerPlan};
+use plan::{BotSettings, HttpVersion, ScriptBots, WorkerPlan};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
 
@@ -22,7 +22,7 @@ export default async function player(bot) {
   for await (const n of bot.every("198.8ms")) bot.ask("move", n, () => ws.send("move " + n));
 }"#;
 
-fn script(text: &str) -> BotSettings {
+fn script(text: &str, http: Option<HttpVersion>) -> BotSettings {
     let owned = text.to_owned();
     let bundle = script::bundle(Path::new("player.ts"), &move |_| Ok(owned.clone())).unwrap();
     ScriptBots {
@@ -31,6 +31,7 @@ fn script(text: &str) -> BotSettings {
         env: Vec::new(),
         env_values: BTreeMap::new(),
         row_values: BTreeMap::new(),
+        http,
         has_ticks: true,
     }
     .into()
@@ -54,7 +55,8 @@ fn held_with_words(
     stall: Option<(u64, u64)>,
     scene: &mut impl Scene,
 ) -> (Trial, Vec<String>) {
-    let plan = WorkerPlan { tick_period_ns: 50_000_000, ..worker_plan(script(text), units) };
+    let http = scene.requests_at_once().map(|_| HttpVersion::Two);
+    let plan = WorkerPlan { tick_period_ns: 50_000_000, ..worker_plan(script(text, http), units) };
     let times =
         Times { hold_ns: 10 * SECOND_NS, drain_ns: (10 + hold_s) * SECOND_NS, generator_stall: stall };
     let seconds = simulate::<Scripts<Wire<Anything>>>(&plan, times, scene);

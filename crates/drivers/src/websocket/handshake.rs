@@ -281,7 +281,11 @@ mod tests {
             (chooses("A"), &["a"], "chose the subprotocol \"A\""),
             (chooses("a, b"), &["a", "b"], "chose the subprotocol \"a, b\""),
             (chooses("a").repeat(2), &["a"], "chose the subprotocol \"a, a\""),
-            (chooses("a"), &[], "and none was offered (--subprotocol NAME or the script's protocols offer one)"),
+            (
+                chooses("a"),
+                &[],
+                "and none was offered (--subprotocol NAME or the script's protocols offer one)",
+            ),
         ] {
             let told = answer(&headers, offered).expect_err("a wrong choice");
             assert!(told.contains(words), "{told}");

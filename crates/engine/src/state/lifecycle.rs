@@ -67,11 +67,11 @@ impl<D: Driver> WorkerState<D> {
         matches!(connection.state, ConnectionState::Open(_)).then_some(connection.bot)
     }
 
-    /// The subprotocol that the server of an open connection chose.
-    pub(crate) fn subprotocol(&mut self, id: ConnectionId) -> &str {
-        match self.connections.get_mut(id).map(|connection| &connection.state) {
-            Some(ConnectionState::Open(driver)) => driver.subprotocol(),
-            _ => "",
+    /// The driver of a connection that stands and that was not closed.
+    pub(crate) fn open_driver(&mut self, id: ConnectionId) -> Option<&D> {
+        match &self.connections.get_mut(id)?.state {
+            ConnectionState::Open(driver) => Some(driver),
+            _ => None,
         }
     }
 
