@@ -14,10 +14,11 @@ mod requests;
 mod rooms;
 mod tell;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use drivers::any::{self, Any};
+use drivers::any::{self, Any, HttpVersion};
 use drivers::{Closed, Driver};
 use engine::{BotContext, Bots, ConnectionId, RequestId};
 use hashbrown::HashMap;
@@ -39,6 +40,10 @@ const IN_WITHIN_NS: u64 = 15_000_000_000;
 const IN_DEADLINE: u32 = u32::MAX;
 /// So many functions of the script are named at the end of a hold.
 const FUNCTIONS_TOLD: usize = 3;
+/// A server must answer a close so long after it; as browsers have it.
+const CLOSE_WITHIN_NS: u64 = 2_000_000_000;
+/// RFC 6455: there was no code in the close frame.
+const NO_CODE: u16 = 1005;
 /// RFC 6455: the connection ended without a close frame.
 const NO_CLOSE_FRAME: u16 = 1006;
 
@@ -46,8 +51,8 @@ type Asked = HashMap<(usize, Key), RequestId, foldhash::fast::RandomState>;
 
 #[derive(Default)]
 struct Bot {
-    /// the script's numbers of the connections that it opened itself
-    sockets: Vec<(u32, ConnectionId)>,
+    /// connections that the script opened itself
+    sockets: Vec<Socket>,
     asked: Asked,
     /// what the next message owes a reply to
     asking: Option<(usize, Key, u64)>,
@@ -58,6 +63,24 @@ struct Bot {
     is_in: bool,
     has_ended: bool,
     last_tick_ns: Option<u64>,
+}
+
+/// A connection that a script opened itself.
+struct Socket {
+    /// the script's own
+    number: u32,
+    connection: ConnectionId,
+    stage: Stage,
+    /// it takes no longer message
+    bytes_max: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Connecting,
+    Open,
+    /// the script has closed it, and the server has not answered yet
+    Closing,
 }
 
 /// All bots of one worker.
@@ -78,6 +101,9 @@ pub struct Scripts<D = Any> {
     home: Home,
     drain_began_ns: u64,
     patience_ns: u64,
+    http: HttpVersion,
+    /// behind TLS, and their servers chose HTTP/1.1
+    speaks_one: Vec<SocketAddr>,
     /// of the script's time, not yet counted
     busy: Duration,
     is_in_hold: bool,
@@ -133,6 +159,12 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             home: Home::of(plan),
             drain_began_ns: 0,
             patience_ns: plan.patience_ns,
+            http: match settings.http {
+                None => HttpVersion::Any,
+                Some(plan::HttpVersion::One) => HttpVersion::One,
+                Some(plan::HttpVersion::Two) => HttpVersion::Two,
+            },
+            speaks_one: Vec::new(),
             busy: Duration::ZERO,
             is_in_hold: false,
         }
@@ -160,10 +192,13 @@ impl<D: AnyDriver> Bots for Scripts<D> {
 
     fn opened(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
         match self.socket_of(bot, connection) {
-            Some(socket) => {
+            Some(known) => {
+                known.stage = Stage::Open;
+                let socket = known.number;
                 tell(ctx.now_ns(), || "connected".to_owned());
+                let protocol = ctx.subprotocol(connection).to_owned();
                 if let Ok(script) = &mut self.script {
-                    script.opened(bot, socket, "", ctx.now_ns());
+                    script.opened(bot, socket, &protocol, ctx.now_ns());
                 }
             }
             None => self.request_can_leave(bot, connection, ctx),
@@ -186,7 +221,11 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             self.piece(bot, connection, piece, at_ns, ctx);
             return self.carry_out(ctx);
         }
-        let Some(socket) = self.socket_of(bot, connection) else { return };
+        // As in browsers: what comes once the script has closed is not heard.
+        let Some(&mut Socket { number: socket, stage: Stage::Open, .. }) = self.socket_of(bot, connection)
+        else {
+            return;
+        };
         let Ok(script) = &mut self.script else { return };
         match received {
             any::Received::Text(bytes) => {
@@ -215,6 +254,11 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         if self.bots[bot as usize].has_ended {
             return;
         }
+        // Sockets and timers of a bot have numbers of one row.
+        if self.bots[bot as usize].sockets.iter().any(|socket| socket.number == what) {
+            self.close_in_vain(bot, what, ctx);
+            return self.carry_out(ctx);
+        }
         if let Ok(script) = &mut self.script {
             script.timer(bot, what, planned_ns, ctx.now_ns());
         }
@@ -226,13 +270,15 @@ impl<D: AnyDriver> Bots for Scripts<D> {
     }
 
     fn closed(&mut self, connection: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
-        let Some(socket) = self.socket_of(bot, connection) else {
+        let Some(&mut Socket { number: socket, stage, .. }) = self.socket_of(bot, connection) else {
             self.line_closed(bot, connection, &why, ctx);
             return self.carry_out(ctx);
         };
-        self.bots[bot as usize].sockets.retain(|(_, known)| *known != connection);
-        self.look_at_membership(bot, ctx);
-        ends::count(&why, ctx);
+        self.forget_socket(bot, socket, ctx);
+        // A server that ends what the script has closed does what it should, if it keeps to the protocol.
+        if stage != Stage::Closing || matches!(why, Closed::Broken(_)) {
+            ends::count(&why, ctx);
+        }
         let (code, reason) = match &why {
             Closed::ByPeer(Some(goodbye)) => (goodbye.code, goodbye.reason.to_string()),
             Closed::ByPeer(None) => (NO_CLOSE_FRAME, String::new()),
@@ -276,14 +322,17 @@ impl<D: AnyDriver> Bots for Scripts<D> {
 }
 
 impl<D: AnyDriver> Scripts<D> {
-    fn socket_of(&self, bot: u32, connection: ConnectionId) -> Option<u32> {
-        let sockets = &self.bots[bot as usize].sockets;
-        sockets.iter().find(|(_, known)| *known == connection).map(|(socket, _)| *socket)
+    fn socket_of(&mut self, bot: u32, connection: ConnectionId) -> Option<&mut Socket> {
+        self.bots[bot as usize].sockets.iter_mut().find(|socket| socket.connection == connection)
     }
 
-    fn connection_of(&self, bot: u32, socket: u32) -> Option<ConnectionId> {
-        let sockets = &self.bots[bot as usize].sockets;
-        sockets.iter().find(|(known, _)| *known == socket).map(|(_, connection)| *connection)
+    fn socket(&mut self, bot: u32, number: u32) -> Option<&mut Socket> {
+        self.bots[bot as usize].sockets.iter_mut().find(|socket| socket.number == number)
+    }
+
+    fn forget_socket(&mut self, bot: u32, number: u32, ctx: &mut BotContext<'_, D>) {
+        self.bots[bot as usize].sockets.retain(|socket| socket.number != number);
+        self.look_at_membership(bot, ctx);
     }
 
     /// At the end of the hold: the functions that took most of the script's time in it.

@@ -56,6 +56,16 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.addresses.first().cloned()
     }
 
+    /// The subprotocol that the server of a WebSocket chose; empty without one, and where the connection is not open.
+    pub fn subprotocol(&mut self, connection: ConnectionId) -> &str {
+        self.state.open_driver(connection).map_or("", |driver| driver.subprotocol())
+    }
+
+    /// How many requests a connection may have open at once, as things are now; `None`: one, or it is not open.
+    pub fn requests_at_once(&mut self, connection: ConnectionId) -> Option<usize> {
+        self.state.open_driver(connection)?.requests_at_once()
+    }
+
     /// Sends a message that owes nothing. It counts as not sent when the connection is gone or takes no more.
     pub fn send(&mut self, connection: ConnectionId, op: usize, planned_ns: u64, what: D::Send<'_>) {
         if let Some(message) = self.state.encode(connection, op, planned_ns, what) {

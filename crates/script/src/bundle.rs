@@ -175,7 +175,7 @@ pub fn bundle(entry: &Path, read: ReadFile<'_>) -> Result<Bundle, ScriptMistake>
         let mut module = Module { name, source, ..Module::default() };
         // Packages have calls of the same names that mean something else.
         let is_own = !path.components().any(|part| part.as_os_str() == PACKAGES);
-        for import in parse::module(&path, &mut module, &mut names, is_own)? {
+        for import in parse::module(&path, &mut module, &mut names, is_own, files.classes(&path))? {
             let Import { specifier, offset, asks, may_be_missing } = import;
             let target = match files.find(&path, &specifier, asks) {
                 Ok(Found::File(target)) => target,

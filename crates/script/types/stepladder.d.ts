@@ -10,6 +10,9 @@
 //   fetch has no CORS: every header can be set and read. redirect: "manual" gives the response of the redirect itself.
 //   Each bot has its own cookies, also for WebSocket handshakes; Secure cookies go to loopback without TLS too.
 //   A WebSocket takes no headers; `bot.websocket` does.
+//   A WebSocket also opens where the server chooses none of the protocols that were offered; `protocol` is empty then.
+//   `close` waits 2 s for the server's answer, as browsers do. What was sent before leaves first.
+//   Over HTTP/1.1 a bot has up to six connections to a server; over HTTP/2 (behind TLS, or with --http 2) one with many requests.
 //   A streamed body that is sent is collected first. Bodies that come are held until they are read.
 //   console keeps 20 lines per bot and second, each of at most 2000 characters.
 //   There is no window, no document, no file, no process and no module of Node.js.
@@ -141,7 +144,8 @@ declare module "stepladder" {
     port?: number;
     /**
      * Where a message ends. `lines`: text; the line end is added and taken off. `u8` to `u32le`: a length in so many bits
-     * before each, high or low byte first, which counts the message without itself. `raw`: what comes in one piece.
+     * before each, high or low byte first, which counts the message without itself. `raw`: what comes in one piece. A message
+     * that comes has up to 4 MiB; a longer one ends the connection.
      */
     frames: "lines" | "u8" | "u16be" | "u16le" | "u32be" | "u32le" | "raw";
   }

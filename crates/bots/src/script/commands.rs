@@ -2,7 +2,8 @@
 
 use std::mem;
 
-use drivers::any::{HttpVersion, Protocol, Send};
+use drivers::Address;
+use drivers::any::{Protocol, Send};
 use drivers::tcp::Frames;
 use engine::{BotContext, RequestId, SendLag};
 use measure::distribution::{LONGEST_NS, THOUSANDTHS};
@@ -11,11 +12,10 @@ use script::{Command, Data, Key};
 use super::destination::Place;
 use super::names::{Causes, FAILED, STOPPED, THREW, UNEXPECTED};
 use super::requests::Wanted;
-use super::tell::tell_of;
-use super::{AnyDriver, NO_CLOSE_FRAME, Scripts};
+use super::tell::{tell, tell_of};
+use super::{AnyDriver, CLOSE_WITHIN_NS, NO_CLOSE_FRAME, NO_CODE, Scripts, Socket, Stage};
 use crate::ends;
 
-const NO_CODE: u16 = 1005;
 const _: () = assert!(
     script::RECORDED_MAX * THOUSANDTHS <= LONGEST_NS as f64,
     "a distribution holds all that a script records"
@@ -99,18 +99,12 @@ impl<D: AnyDriver> Scripts<D> {
             }
             Command::Send { socket, data, planned_ns } => self.send(bot, socket, &data, planned_ns, ctx),
             Command::Close { socket, code, reason } => {
-                let Some(connection) = self.connection_of(bot, socket) else { return };
-                ctx.close(connection);
-                self.bots[bot as usize].sockets.retain(|(known, _)| *known != socket);
-                self.look_at_membership(bot, ctx);
-                if let Ok(script) = &mut self.script {
-                    script.closed(bot, socket, code.unwrap_or(NO_CODE), &reason, true, ctx.now_ns());
-                }
+                self.close(bot, socket, code, &reason, ctx);
             }
             Command::Request { request, method, url, headers, body, operation, planned_ns } => {
                 let op = self.causes.of_request(&operation);
                 let place = Place::of(&url);
-                let speaks = Protocol::Http(HttpVersion::Any);
+                let speaks = Protocol::Http(self.http);
                 match self.home.address(&place, speaks, ctx) {
                     Ok(address) => {
                         let path = address.path.clone();
@@ -188,12 +182,27 @@ impl<D: AnyDriver> Scripts<D> {
         match address {
             Ok(mut address) => {
                 address.upgrade.headers.extend(headers);
-                address.upgrade.subprotocols.extend(protocols);
-                let connection = ctx.open_at(bot, address);
-                self.bots[bot as usize].sockets.push((socket, connection));
+                // Those of --subprotocol are offered first; none may stand there twice.
+                for name in protocols {
+                    if !address.upgrade.subprotocols.contains(&name) {
+                        address.upgrade.subprotocols.push(name);
+                    }
+                }
+                self.open_at(bot, socket, address, ctx);
             }
             Err(words) => self.cannot_open(bot, socket, words, ctx),
         }
+    }
+
+    fn open_at(&mut self, bot: u32, number: u32, address: Address, ctx: &mut BotContext<'_, D>) {
+        let bytes_max = address.speaks.message_bytes_max();
+        let connection = ctx.open_at(bot, address);
+        self.bots[bot as usize].sockets.push(Socket {
+            number,
+            connection,
+            stage: Stage::Connecting,
+            bytes_max,
+        });
     }
 
     fn open(
@@ -205,11 +214,38 @@ impl<D: AnyDriver> Scripts<D> {
         ctx: &mut BotContext<'_, D>,
     ) {
         match self.home.address(place, speaks, ctx) {
-            Ok(address) => {
-                let connection = ctx.open_at(bot, address);
-                self.bots[bot as usize].sockets.push((socket, connection));
-            }
+            Ok(address) => self.open_at(bot, socket, address, ctx),
             Err(words) => self.cannot_open(bot, socket, words, ctx),
+        }
+    }
+
+    /// Over a WebSocket the end follows when the server has answered, or has not for too long.
+    fn close(&mut self, bot: u32, number: u32, code: Option<u16>, reason: &str, ctx: &mut BotContext<'_, D>) {
+        let Some(socket) = self.socket(bot, number) else { return };
+        if ctx.follow(socket.connection, Send::Close { code, reason }) {
+            socket.stage = Stage::Closing;
+            return ctx.at(ctx.now_ns() + CLOSE_WITHIN_NS, bot, number);
+        }
+        // What never stood fails, as in browsers; TCP and UDP have no goodbye to wait for.
+        let (code, reason, is_clean) = match socket.stage {
+            Stage::Connecting => (NO_CLOSE_FRAME, "", false),
+            Stage::Open | Stage::Closing => (code.unwrap_or(NO_CODE), reason, true),
+        };
+        ctx.close(socket.connection);
+        self.forget_socket(bot, number, ctx);
+        if let Ok(script) = &mut self.script {
+            script.closed(bot, number, code, reason, is_clean, ctx.now_ns());
+        }
+    }
+
+    /// The server has not answered a close in time.
+    pub(super) fn close_in_vain(&mut self, bot: u32, number: u32, ctx: &mut BotContext<'_, D>) {
+        let Some(socket) = self.socket(bot, number) else { return };
+        ctx.close(socket.connection);
+        self.forget_socket(bot, number, ctx);
+        tell(ctx.now_ns(), || "the server did not answer the close".to_owned());
+        if let Ok(script) = &mut self.script {
+            script.closed(bot, number, NO_CLOSE_FRAME, "", false, ctx.now_ns());
         }
     }
 
@@ -221,11 +257,20 @@ impl<D: AnyDriver> Scripts<D> {
     }
 
     fn send(&mut self, bot: u32, socket: u32, data: &Data, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
-        let message = match data {
-            Data::Text(text) => Send::Text(text.as_bytes()),
-            Data::Binary(bytes) => Send::Binary(bytes),
+        let (message, bytes) = match data {
+            Data::Text(text) => (Send::Text(text.as_bytes()), text.len()),
+            Data::Binary(bytes) => (Send::Binary(bytes), bytes.len()),
         };
-        let connection = self.connection_of(bot, socket);
+        let socket = self.socket(bot, socket).map(|socket| (socket.connection, socket.bytes_max));
+        let connection = socket.map(|(connection, _)| connection);
+        // The driver refuses it, so it counts as not sent; only here is known why.
+        if let Some((_, bytes_max)) = socket.filter(|(_, bytes_max)| bytes > *bytes_max) {
+            ctx.error_with(FAILED, || {
+                format!(
+                    "a message of {bytes} bytes was not sent: its frame or datagram holds at most {bytes_max}"
+                )
+            });
+        }
         let asking = self.bots[bot as usize].asking.take();
         match (connection, asking) {
             (None, Some((operation, _, planned_ns))) => ctx.not_sent(operation, planned_ns),
@@ -286,8 +331,8 @@ impl<D: AnyDriver> Scripts<D> {
         self.is_outside_for_good(bot, "its function ended before the bot was in", ctx);
         let ended = &mut self.bots[bot as usize];
         ended.has_ended = true;
-        for (_, connection) in mem::take(&mut ended.sockets) {
-            ctx.close(connection);
+        for socket in mem::take(&mut ended.sockets) {
+            ctx.close(socket.connection);
         }
         self.look_at_membership(bot, ctx);
         let ended = &mut self.bots[bot as usize];

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bots::Scripts;
 use engine::simulation::{Anything, End, Says, Scene, Times, Wire, simulate};
 use measure::{Measure, Quantile, Trial};
-use plan::{BotSettings, Ramp, ScriptBots, WorkerPlan};
+use plan::{BotSettings, HttpVersion, Ramp, ScriptBots, WorkerPlan};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
 
@@ -22,7 +22,7 @@ export default async function player(bot) {
   for await (const n of bot.every("198.8ms")) bot.ask("move", n, () => ws.send("move " + n));
 }"#;
 
-pub(crate) fn script(text: &str) -> BotSettings {
+pub(crate) fn script(text: &str, http: Option<HttpVersion>) -> BotSettings {
     let owned = text.to_owned();
     let bundle = script::bundle(Path::new("player.ts"), &move |_| Ok(owned.clone())).unwrap();
     ScriptBots {
@@ -31,6 +31,7 @@ pub(crate) fn script(text: &str) -> BotSettings {
         env: Vec::new(),
         env_values: BTreeMap::new(),
         row_values: BTreeMap::new(),
+        http,
         has_ticks: true,
     }
     .into()
@@ -54,9 +55,10 @@ fn held_with_words(
     stall: Option<(u64, u64)>,
     scene: &mut impl Scene,
 ) -> (Trial, Vec<String>) {
+    let http = scene.requests_at_once().map(|_| HttpVersion::Two);
     // Ten thousand come within a second too.
     let ramp = Ramp::Every(2_000_000.min(SECOND_NS / units));
-    let plan = WorkerPlan { tick_period_ns: 50_000_000, ramp, ..worker_plan(script(text), units) };
+    let plan = WorkerPlan { tick_period_ns: 50_000_000, ramp, ..worker_plan(script(text, http), units) };
     let times =
         Times { hold_ns: 10 * SECOND_NS, drain_ns: (10 + hold_s) * SECOND_NS, generator_stall: stall };
     let seconds = simulate::<Scripts<Wire<Anything>>>(&plan, times, scene);
@@ -294,4 +296,55 @@ fn a_script_may_ask_in_one_turn_and_send_in_another() {
     assert!((1_990..=2_010).contains(&flow.offered), "{flow:?}");
     assert!((990..=1_010).contains(&flow.answered), "{flow:?}");
     check(&trial, Measure::Response, 0.5, 0.01);
+}
+
+/// Answers a close 30 ms later with this code, or never.
+#[derive(Default)]
+struct Door {
+    answers_with: Option<u16>,
+    goodbyes: Vec<(Option<u16>, String)>,
+    closed: u64,
+}
+
+impl Scene for Door {
+    fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
+
+    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
+        let Some((code, reason)) = Anything::goodbye(message) else { return };
+        self.goodbyes.push((code, reason.to_owned()));
+        says.message(at_ns + 10_000_000, peer, "too late");
+        if let Some(code) = self.answers_with {
+            says.end(at_ns + 30_000_000, peer, End::Code(code));
+        }
+    }
+
+    fn closed(&mut self, _: u64, _: u64, _: &mut Says) {
+        self.closed += 1;
+    }
+}
+
+#[test]
+fn a_script_closes_with_its_own_code_and_hears_the_servers() {
+    let said = |code, reason: &str| vec![(code, reason.to_owned())];
+    let opens = "await new Promise((r) => ws.onopen = r);";
+    // What it does, with what the server answers, and what the script sees: state, code, clean or not, ms.
+    let rows = [
+        (opens, "ws.close(4000, 'bye')", Some(4001), "2 4001 true 30", said(Some(4000), "bye"), 0),
+        (opens, "ws.close()", Some(1000), "2 1000 true 30", said(None, ""), 0),
+        (opens, "ws.close(3000)", None, "2 1006 false 2000", said(Some(3000), ""), 1),
+        ("", "ws.close(4000)", Some(1000), "2 1006 false 0", Vec::new(), 0),
+        (opens, "ws.close(4000); if (1) return", Some(1000), "", said(Some(4000), ""), 1),
+    ];
+    for (opens, closes, answers_with, expected, goodbyes, closed) in rows {
+        let text = format!(
+            "export default async (bot) => {{ bot.ready(); const ws = new WebSocket('/'); {opens} \
+             ws.onmessage = () => bot.fail('heard'); const at = performance.now(); {closes}; const state = ws.readyState; \
+             await new Promise((r) => ws.onclose = ({{ code, wasClean }}) => \
+               r(bot.fail([state, code, wasClean, Math.round(performance.now() - at)].join(' ')))); }};"
+        );
+        let mut door = Door { answers_with, ..Door::default() };
+        let (_, words) = held_with_words(&text, 1, 1, None, &mut door);
+        let expected = if expected.is_empty() { Vec::new() } else { vec![expected.to_owned()] };
+        assert_eq!((words, door.goodbyes, door.closed), (expected, goodbyes, closed), "{closes}");
+    }
 }

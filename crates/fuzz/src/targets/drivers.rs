@@ -10,6 +10,7 @@ use drivers::http::one::request::Request;
 use drivers::http::{self, Parts, Piece};
 use drivers::redis::resp;
 use drivers::websocket::codec::{Codec, Received};
+use drivers::websocket::handshake::Accepted;
 use drivers::websocket::{frame, handshake};
 
 use crate::split::same_however_split;
@@ -114,7 +115,7 @@ const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
 /// The answer to our upgrade request: read only when whole, and the same wherever the stream is cut before.
 pub(super) fn websocket_answer(input: &[u8]) {
-    if let Ok(Some(header_bytes)) = handshake::read_answer(input, KEY, &[]) {
+    if let Ok(Some(Accepted { header_bytes, .. })) = handshake::read_answer(input, KEY, &[]) {
         assert!(header_bytes <= input.len());
         for cut in 0..header_bytes {
             let early = handshake::read_answer(&input[..cut], KEY, &[]);

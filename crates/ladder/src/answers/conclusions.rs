@@ -431,6 +431,12 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
             where_known.map_or("the same cores".to_owned(), |count| format!("the same {count} cores"));
         sentences.push(format!("Server and generator ran on {cores}."));
     }
+    if climb.run.environment.get("certificates").and_then(Value::as_str) == Some("any") {
+        sentences.push(
+            "Any certificate was accepted (--insecure): that the server is the one it says was not checked."
+                .to_owned(),
+        );
+    }
     if !allowed.is_empty() {
         let may: Vec<String> = allowed.iter().map(|kind| format!("{} ({kind})", kind.may())).collect();
         sentences.push(format!("As the plan allows it, the server may {}.", may.join(", and ")));

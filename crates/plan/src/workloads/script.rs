@@ -9,7 +9,7 @@ use ladder::{Allowed, LoadUnit};
 use script::{Bundle, Rows};
 use serde::{Deserialize, Serialize};
 
-use super::{NO_ERRORS, Workload};
+use super::{HttpVersion, NO_ERRORS, Workload};
 use crate::plan::{Arrivals, Ramp};
 
 /// A longer message ends its connection.
@@ -32,6 +32,9 @@ pub struct ScriptBots {
     /// what stands in the files of `bot.row`; read when a trial starts, and never stored
     #[serde(skip)]
     pub row_values: BTreeMap<String, Arc<Rows>>,
+    /// of its requests; `None`: what the server chooses behind TLS, else 1.1
+    #[serde(default)]
+    pub http: Option<HttpVersion>,
     /// it tells the server's ticks
     pub has_ticks: bool,
 }

@@ -14,11 +14,11 @@ use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::SemanticBuilder;
 use oxc_span::SourceType;
-use oxc_transformer::{TransformOptions, Transformer};
+use oxc_transformer::{HelperLoaderMode, TransformOptions, Transformer};
 
 use crate::position::around;
 
-use super::resolve::Asks;
+use super::resolve::{Asks, Classes};
 use super::{Module, ModuleKind, Names, ScriptMistake, Stripped, mistake_at};
 
 /// Where a module asks for another.
@@ -37,12 +37,14 @@ const NESTED_MAX: usize = 10_000;
 /// For so many of the most expensive kind. Only what is used of it is taken.
 const STACK_BYTES: usize = 256 << 20;
 
-/// Parses a module, strips its types and collects its names, where it is the author's own; returns what it imports.
+/// Parses a module, strips its types and collects its names, where it is the author's own; returns what it imports. Decorators
+/// of before the standard become calls of `babelHelpers`, which the prelude has.
 pub(super) fn module(
     path: &Path,
     module: &mut Module,
     names: &mut AllNames,
     is_own: bool,
+    classes: Classes,
 ) -> Result<Vec<Import>, ScriptMistake> {
     if let Some(offset) = nested_too_deep(&module.source) {
         let what =
@@ -54,7 +56,7 @@ pub(super) fn module(
     std::thread::scope(|scope| {
         let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
         let parser = builder
-            .spawn_scoped(scope, || parsed(path, module, names, is_own))
+            .spawn_scoped(scope, || parsed(path, module, names, is_own, classes))
             .map_err(|error| unread(format!("there is no memory to parse it: {error}")))?;
         parser.join().unwrap_or_else(|_| Err(unread("the parser fails at it; please report that".to_owned())))
     })
@@ -78,6 +80,7 @@ fn parsed(
     module: &mut Module,
     names: &mut AllNames,
     is_own: bool,
+    classes: Classes,
 ) -> Result<Vec<Import>, ScriptMistake> {
     if path.extension().is_some_and(|ending| ending == "json") {
         module.kind = ModuleKind::Json;
@@ -129,7 +132,11 @@ fn parsed(
     if kind.is_typescript() {
         let scoping = SemanticBuilder::new().with_excess_capacity(2.0).with_enum_eval(true).build(&program);
         let scoping = scoping.semantic.into_scoping();
-        let options = TransformOptions::default();
+        let mut options = TransformOptions::default();
+        options.decorator.legacy = classes.has_legacy_decorators;
+        options.helper_loader.mode = HelperLoaderMode::External;
+        options.typescript.remove_class_fields_without_initializer = classes.assigns_fields;
+        options.assumptions.set_public_class_fields = classes.assigns_fields;
         let done = Transformer::new(&allocator, path, &options).build_with_scoping(scoping, &mut program);
         if let Some(first) = done.diagnostics.errors().next() {
             let offset = first.labels.iter().next().map_or(0, |label| label.offset() as usize);

@@ -7,6 +7,7 @@ use serde_json::Value;
 
 use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
 use crate::place::{Place, Running, free_port};
+use crate::tls_proxy::{AUTHORITY, CERTIFICATE, KEY};
 
 /// An echo server answers each move with itself.
 const MOVER: &str = r#"
@@ -301,4 +302,88 @@ fn the_gallery_is_played_over_its_protocols() {
     ] {
         sound(&format!("gallery/{folder}"), "bot.ts", scheme, server);
     }
+}
+
+/// HTTP/2 or 1.1 and WebSocket behind TLS, as Node.js and its usual package have them.
+const NODE_SERVER: &str = r#"
+const fs = require("fs"), http2 = require("http2"), { WebSocketServer } = require("ws");
+const [certificate, key] = process.argv.slice(2);
+let sessions = 0;
+const options = { cert: fs.readFileSync(certificate), key: fs.readFileSync(key), allowHTTP1: true };
+const server = http2.createSecureServer(options, (request, response) =>
+  response.end(request.url === "/sessions" ? String(sessions) : request.httpVersion));
+server.on("session", () => sessions++);
+const sockets = new WebSocketServer({ noServer: true, handleProtocols: () => "v2" });
+server.on("upgrade", (request, socket, head) => sockets.handleUpgrade(request, socket, head, (ws) =>
+  ws.on("message", (text) => ws.send(String(text)))));
+server.listen(0, "127.0.0.1", () => console.log("listening on " + server.address().port));
+"#;
+
+/// Names of its own, closes with a code of its own, and asks twenty times at once.
+const TLS_BOT: &str = r#"
+export default async function bot(bot: any) {
+  const ws = await bot.websocket("/", { protocols: ["v1", "v2"] });
+  bot.check("the subprotocol", ws.protocol === "v2");
+  ws.send("hello");
+  bot.check("the echo", (await ws.next()) === "hello");
+  const closed = new Promise<CloseEvent>((resolve) => { ws.onclose = resolve; });
+  ws.close(4001, "bye");
+  bot.check("it waits for the answer", ws.readyState === 2);
+  const { code, reason, wasClean } = await closed;
+  bot.check("its own code", code === 4001 && reason === "bye" && wasClean);
+  const sessions = () => fetch("/sessions").then((r) => r.text());
+  const before = await sessions();
+  const said = await Promise.all(Array.from({ length: 20 }, () => fetch("/version").then((r) => r.text())));
+  bot.check("HTTP/2", said.every((version) => version === "2.0"));
+  bot.check("no further connection", (await sessions()) === before);
+  bot.ready();
+  for await (const _ of bot.every("100ms")) await (await fetch("/version")).text();
+}"#;
+
+#[test]
+fn a_server_behind_tls_with_a_certificate_of_its_own_is_played() {
+    let Some(modules) = packages() else { return };
+    let place = Place::new();
+    place.write("server.cjs", NODE_SERVER);
+    place.write("bot.ts", TLS_BOT);
+    let start = || {
+        let mut node = std::process::Command::new("node");
+        node.arg(place.path("server.cjs")).arg(CERTIFICATE).arg(KEY).env("NODE_PATH", &modules);
+        let mut server = place.start_command(node);
+        let line = server.wait_for_out("listening on");
+        let port = line.rsplit(' ').next().expect("its port").trim().to_owned();
+        (server, format!("wss://localhost:{port}"))
+    };
+    let (_server, url) = start();
+    let ran = place.run(["try", "bot.ts", "--target", &url, "--for", "1s", "--ca", AUTHORITY]);
+    assert!(ran.code == 0 && ran.out.contains("GET /version") && !ran.out.contains("!!"), "{ran:#?}");
+    let words = ["climb", "bot.ts", "--target", &url, "--rungs", "1", "--hold", "1s", "--no-calibration"];
+    place.run(words).refused(
+        2,
+        &[
+            "the first bot did not come in",
+            "invalid peer certificate",
+            "--ca FILE trusts",
+            "--insecure accepts",
+        ],
+    );
+    // Of several bots each opens one of its own meanwhile.
+    place.write("bot.ts", &TLS_BOT.replace("=== before", "!== ''"));
+    let ran = place.climb(&[
+        "bot.ts",
+        "--target",
+        &url,
+        "--rungs",
+        "2",
+        "--hold",
+        "2s",
+        "--insecure",
+        "--json",
+        "run.json",
+    ]);
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_balanced(&run);
+    assert_eq!(run["rungs"][0]["errors"], serde_json::json!({}), "{:#}", run["rungs"][0]);
+    assert!(ran.out.replace("\n  ", " ").contains("Any certificate was accepted (--insecure)"), "{ran:#?}");
 }

@@ -13,7 +13,8 @@ use crate::scenario::{Content, Entry, Node};
 use crate::scheme::Transport;
 use crate::settings::{Kind, Setting, Shape};
 use crate::units;
-use crate::workloads::ScriptBots;
+use crate::workloads::http::settings::VERSION;
+use crate::workloads::{HttpVersion, ScriptBots};
 
 /// How a plan comes to these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
@@ -27,6 +28,7 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, _, _| read(reader).into(),
 };
 
+/// Besides `VERSION`, which requests over HTTP list.
 const SETTINGS: &[&Setting] = &[&FILE, &ENV];
 const SCRIPT: Setting = Setting::of("Scripts", &["script"]);
 
@@ -160,6 +162,7 @@ fn read(reader: &mut Reader) -> ScriptBots {
         other => Err(ConfigError::NotAVariable(other.to_owned())),
     };
     let env = reader.read_all(&said, name_of_variable);
+    let http = reader.value(&VERSION, str::parse::<HttpVersion>);
     let bundle = loaded.map(|loaded| loaded.bundle).unwrap_or_default();
     let has_ticks = bundle.names.calls_tick && reader.file.at("subject.tick_rate").is_some();
     ScriptBots {
@@ -168,6 +171,7 @@ fn read(reader: &mut Reader) -> ScriptBots {
         env,
         env_values: Default::default(),
         row_values: Default::default(),
+        http,
         has_ticks,
     }
 }
