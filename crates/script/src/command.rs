@@ -171,6 +171,8 @@ pub enum Command {
     Threw(String),
     /// the bot's function has returned
     Ended,
+    /// it has thrown, as `Threw` said, or was stopped
+    Broke,
     /// what the script printed: level and text
     Log(&'static str, String),
 }

@@ -132,7 +132,8 @@ impl<D: AnyDriver> Scripts<D> {
             Command::Failed(words) => ctx.error_with(FAILED, || words),
             Command::Threw(words) => ctx.error_with(THREW, || words),
             Command::Count(counter, more) => ctx.count(Causes::counter(counter), more),
-            Command::Ended => self.end(bot, ctx),
+            Command::Ended => self.end(bot, false, ctx),
+            Command::Broke => self.end(bot, true, ctx),
             // Refused before the run, where the text says so.
             Command::Join { .. }
             | Command::Leave { .. }
@@ -257,8 +258,12 @@ impl<D: AnyDriver> Scripts<D> {
         ctx.tick(now_ns, interval_ns, interval_ms, periods.saturating_sub(1), age_ns);
     }
 
-    /// Its function has returned.
-    fn end(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
+    /// Its function has returned, or failed.
+    fn end(&mut self, bot: u32, has_failed: bool, ctx: &mut BotContext<'_, D>) {
+        // Of a later session it is told where the script says when it is in, and did not fail.
+        if !self.bots[bot as usize].is_awaited && (has_failed || !self.says_ready) {
+            self.is_in(bot);
+        }
         self.is_outside_for_good(bot, "its function ended before the bot was in", ctx);
         let ended = &mut self.bots[bot as usize];
         ended.has_ended = true;
@@ -276,5 +281,6 @@ impl<D: AnyDriver> Scripts<D> {
         if let Ok(script) = &mut self.script {
             script.forget(bot, ctx.now_ns());
         }
+        self.session_ends(bot, has_failed, ctx);
     }
 }

@@ -11,6 +11,7 @@ mod grid;
 mod http;
 mod script;
 mod script_http;
+mod sessions;
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bots::Scripts;
 use engine::simulation::{Anything, End, Says, Scene, Times, Wire, simulate};
 use measure::{Measure, Quantile, Trial};
-use plan::{BotSettings, ScriptBots, WorkerPlan};
+use plan::{BotSettings, ScriptBots, ScriptLoad, WorkerPlan};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
 
@@ -22,9 +22,12 @@ export default async function player(bot) {
   for await (const n of bot.every("198.8ms")) bot.ask("move", n, () => ws.send("move " + n));
 }"#;
 
-fn script(text: &str) -> BotSettings {
+pub(crate) fn script(text: &str, load: ScriptLoad) -> BotSettings {
     let owned = text.to_owned();
-    let bundle = script::bundle(Path::new("player.ts"), &move |_| Ok(owned.clone())).unwrap();
+    let mut bundle = script::bundle(Path::new("player.ts"), &move |_| Ok(owned.clone())).unwrap();
+    if load.has_sessions() {
+        bundle.names.operations.push(plan::SESSION.to_owned());
+    }
     ScriptBots {
         file: "player.ts".to_owned(),
         bundle: Arc::new(bundle),
@@ -32,6 +35,7 @@ fn script(text: &str) -> BotSettings {
         env_values: BTreeMap::new(),
         row_values: BTreeMap::new(),
         has_ticks: true,
+        load,
     }
     .into()
 }
@@ -54,7 +58,8 @@ fn held_with_words(
     stall: Option<(u64, u64)>,
     scene: &mut impl Scene,
 ) -> (Trial, Vec<String>) {
-    let plan = WorkerPlan { tick_period_ns: 50_000_000, ..worker_plan(script(text), units) };
+    let plan =
+        WorkerPlan { tick_period_ns: 50_000_000, ..worker_plan(script(text, ScriptLoad::default()), units) };
     let times =
         Times { hold_ns: 10 * SECOND_NS, drain_ns: (10 + hold_s) * SECOND_NS, generator_stall: stall };
     let seconds = simulate::<Scripts<Wire<Anything>>>(&plan, times, scene);

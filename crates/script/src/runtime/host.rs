@@ -247,6 +247,7 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
     function!("ready", |host| host.push(Command::Ready));
     function!("tick", |host, time_ms: Option<f64>| host.push(Command::Tick { time_ms }));
     function!("ended", |host| host.push(Command::Ended));
+    function!("broke", |host| host.push(Command::Broke));
     function!("asked", |host| host.push(Command::Asked));
     function!("fail", |host, why: String| host.push(Command::Failed(why)));
     function!("thrown", |host, words: String, stack: String| {
