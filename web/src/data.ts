@@ -445,7 +445,7 @@ export type LatencyFigures = {
 }
 
 /** What a load counts. */
-export type LoadUnit = "games" | "clients" | "requesters" | "req/s" | "updates/s" | "in_flight"
+export type LoadUnit = "games" | "clients" | "requesters" | "req/s" | "updates/s" | "sessions/s" | "in_flight"
 
 /** An objective as the page draws it. */
 export type MainFigure = {
@@ -644,6 +644,7 @@ export type Rung = {
   /** answers per second; messages that owe none count when sent */ rate_per_s: number
   /** sent of what the plan meant to send, where it meant a rate */ pace_share: number | null
   /** both directions */ bytes_per_s: number | null
+  /** lives of bots that end with their function and are followed by others; absent where bots have but one */ sessions?: SessionFigures
   /** connections */ connections: ConnectionFigures
   /** answered − planned; its percentiles count unanswered messages as infinite, which is null here */ response_ns: Summary | null
   /** the same of each operation that is kept apart: those of scripts */ operations_ns?: { [key in string]: Summary }
@@ -706,6 +707,17 @@ export type Second = {
 
 /** Columns by name, each as long as the first, which is `t`. */
 export type Series = Partial<Record<ColumnName, (number | null)[]>>
+
+/** Sessions that were planned in the hold. How long they took is the operation `session`. */
+export type SessionFigures = {
+  /** all of them */ planned: number
+  /** of these, the function returned */ ended: number
+  /** of these, the function threw */ failed: number
+  /** of these, under way when the bots left */ unended: number
+  /** of these, not begun: as many as there may be were under way */ not_begun: number
+  /** under way at once, mean over the hold */ at_once: number
+  /** the same in the fullest second */ at_once_max: number
+}
 
 /** A server that was told to end under load (SIGTERM). */
 export type ShutdownFigures = {

@@ -12,6 +12,7 @@ mod destination;
 mod names;
 mod requests;
 mod rooms;
+mod sessions;
 mod tell;
 
 use std::net::SocketAddr;
@@ -31,6 +32,7 @@ use crate::ends;
 use destination::Home;
 use names::{Causes, NOT_IN, SCRIPT_MS, THREW};
 use requests::Requests;
+use sessions::{NEXT_SESSION, Sessions};
 use tell::tell;
 pub use tell::{Listener, listen};
 
@@ -61,7 +63,16 @@ struct Bot {
     /// only where it sends some
     requests: Option<Box<Requests>>,
     is_in: bool,
+    /// the ramp waits until it is in
+    is_awaited: bool,
+    /// then it must be in, ns
+    in_by_ns: u64,
     has_ended: bool,
+    /// where bots have several sessions: the one that is under way
+    session: Option<RequestId>,
+    began_ns: u64,
+    /// sessions in a row
+    failures: u64,
     last_tick_ns: Option<u64>,
 }
 
@@ -90,6 +101,8 @@ pub struct Scripts<D = Any> {
     script: Result<Script, String>,
     bots: Vec<Bot>,
     commands: Vec<(u32, Command)>,
+    /// where bots have several
+    sessions: Option<Sessions>,
     /// joined and not in
     outside: u64,
     first_unit: u64,
@@ -119,7 +132,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
     type Settings = ScriptBots;
 
     fn metric_names(settings: &ScriptBots) -> Arc<MetricNames> {
-        names::metric_names(&settings.bundle.names)
+        names::metric_names(settings)
     }
 
     // Rooms are known by their names only: there is no one crowd of which each member hears all others.
@@ -147,8 +160,9 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         Scripts {
             driver: std::marker::PhantomData,
             script: Script::new(&settings.bundle, &play).map_err(|mistake| mistake.to_string()),
-            bots: (0..plan.units).map(|_| Bot::default()).collect(),
+            bots: Vec::new(),
             commands: Vec::new(),
+            sessions: names::session_op(settings).map(|op| Sessions::new(op, settings.load, plan)),
             outside: 0,
             first_unit: plan.first_unit,
             unit_step: plan.workers as u64,
@@ -171,23 +185,23 @@ impl<D: AnyDriver> Bots for Scripts<D> {
     }
 
     fn join(&mut self, unit: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
-        self.outside += 1;
-        ctx.at(planned_ns + IN_WITHIN_NS, unit, IN_DEADLINE);
-        let id = self.first_unit + u64::from(unit) * self.unit_step;
         let epoch_ms = ctx.realtime_ns(0) as f64 / 1e6;
-        match &mut self.script {
-            Ok(script) => {
-                script.set_epoch_ms(epoch_ms);
-                script.start(unit, id, ctx.now_ns());
-            }
-            Err(why) => {
-                let words = why.clone();
-                ctx.error_with(THREW, || words);
-                self.bots[unit as usize].has_ended = true;
-                return self.is_outside_for_good(unit, "the script cannot be played", ctx);
+        if let Ok(script) = &mut self.script {
+            script.set_epoch_ms(epoch_ms);
+            if self.sessions.as_ref().is_some_and(Sessions::are_planned) {
+                return;
             }
         }
-        self.carry_out(ctx);
+        self.outside += 1;
+        // Units join in their order.
+        self.bots.push(Bot { is_awaited: true, ..Bot::default() });
+        if let Err(why) = &self.script {
+            let words = why.clone();
+            ctx.error_with(THREW, || words);
+            self.bots[unit as usize].has_ended = true;
+            return self.is_outside_for_good(unit, "the script cannot be played", ctx);
+        }
+        self.begin_session(unit, u64::from(unit), planned_ns, ctx);
     }
 
     fn opened(&mut self, connection: ConnectionId, bot: u32, ctx: &mut BotContext<'_, D>) {
@@ -243,7 +257,14 @@ impl<D: AnyDriver> Bots for Scripts<D> {
     }
 
     fn due(&mut self, bot: u32, what: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+        if what == NEXT_SESSION {
+            return self.begin_next(bot, planned_ns, ctx);
+        }
         if what == IN_DEADLINE {
+            // That of an earlier session says nothing.
+            if planned_ns != self.bots[bot as usize].in_by_ns {
+                return;
+            }
             let within_s = IN_WITHIN_NS / 1_000_000_000;
             return self.is_outside_for_good(
                 bot,
@@ -293,6 +314,10 @@ impl<D: AnyDriver> Bots for Scripts<D> {
     }
 
     fn turn(&mut self, ctx: &mut BotContext<'_, D>) {
+        if let Some(sessions) = &mut self.sessions {
+            sessions.count(ctx);
+            sessions.plan_first(ctx);
+        }
         let Ok(script) = &mut self.script else { return };
         self.busy += script.take_busy();
         let whole_ms = self.busy.as_millis();
@@ -311,7 +336,20 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         self.drain_began_ns = ctx.now_ns();
     }
 
+    fn go_on_to_their_end(&self) -> bool {
+        self.sessions.as_ref().is_some_and(|sessions| !sessions.has_left)
+    }
+
+    fn leave(&mut self, _: &mut BotContext<'_, D>) {
+        if let Some(sessions) = &mut self.sessions {
+            sessions.has_left = true;
+        }
+    }
+
     fn has_drained(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
+        if let Some(sessions) = &self.sessions {
+            return sessions.have_ended();
+        }
         self.rooms_have_drained(ctx)
             & self.bots.iter().all(|bot| {
                 bot.asked.is_empty()
@@ -349,9 +387,19 @@ impl<D: AnyDriver> Scripts<D> {
         }
     }
 
+    /// From now on a bot has so long to be in, where the ramp waits for it or the script says when it is.
+    fn await_admission(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
+        let awaited = &mut self.bots[bot as usize];
+        awaited.began_ns = ctx.now_ns();
+        if awaited.is_awaited || self.says_ready {
+            awaited.in_by_ns = planned_ns + IN_WITHIN_NS;
+            ctx.at(awaited.in_by_ns, bot, IN_DEADLINE);
+        }
+    }
+
     fn is_in(&mut self, bot: u32) {
         let bot = &mut self.bots[bot as usize];
-        if !std::mem::replace(&mut bot.is_in, true) {
+        if !std::mem::replace(&mut bot.is_in, true) && bot.is_awaited {
             self.outside = self.outside.saturating_sub(1);
         }
     }

@@ -231,7 +231,7 @@ impl<D: Driver> BotContext<'_, D> {
         true
     }
 
-    /// Calls `Bots::due` at an instant. What is planned after the hold never comes.
+    /// Calls `Bots::due` at an instant. What is planned after the hold never comes, unless bots go on to their end.
     pub fn at(&mut self, planned_ns: u64, bot: u32, what: u32) {
         self.state.pacer.push(planned_ns, Item::Bot { bot, what });
     }

@@ -215,7 +215,7 @@ fn play_to<B>(
     }
     timeline.hold_at(times.hold_ns);
     timeline.drain_at(times.drain_ns);
-    timeline.stop_at(times.drain_ns + 10_000_000_000);
+    timeline.stop_at(times.drain_ns + plan.drain_ns + plan::CLOSING_NS);
     let progress = Arc::new(Progress::default());
     let shared = Shared { timeline: timeline.clone(), progress: progress.clone(), ..Shared::default() };
     let of_path = |path: String| {

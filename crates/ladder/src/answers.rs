@@ -19,7 +19,8 @@ use crate::allowed::Allowed;
 use crate::capacity::{Capacity, capacity, is_majority};
 use crate::contract::{
     CheatFigures, ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan,
-    RunFacts, Rung, SCHEMA, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures, WorkerFigures,
+    RunFacts, Rung, SCHEMA, SessionFigures, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures,
+    WorkerFigures,
 };
 use crate::figures;
 use crate::gate::Gate;
@@ -177,6 +178,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         rate_per_s: figures::rate_per_s(trial).unwrap_or(0.0),
         pace_share: intended.map(|intended| figures::paced(trial).sent as f64 / intended),
         bytes_per_s: trial.bytes_per_s,
+        sessions: SessionFigures::of(trial),
         connections: ConnectionFigures {
             counts: trial.connections.clone(),
             reopened: reopened.next().filter(|count| *count > 0),

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use measure::ledger::{PairBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Audit, Cheats, Flow, LoadUnit, ProcessFigures, Summary, TickCounts, Trial, TrialConnections, ValueSummary,
+    Audit, Cheats, Flow, LoadUnit, ProcessFigures, Role, Summary, TickCounts, Trial, TrialConnections,
+    ValueSummary,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -166,6 +167,10 @@ pub struct Rung {
     pub pace_share: Option<f64>,
     /// both directions
     pub bytes_per_s: Option<f64>,
+    /// lives of bots that end with their function and are followed by others; absent where bots have but one
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub sessions: Option<SessionFigures>,
     /// connections
     pub connections: ConnectionFigures,
     /// answered − planned; its percentiles count unanswered messages as infinite, which is null here
@@ -373,6 +378,41 @@ pub struct ErrorSample {
     pub cause: String,
     /// what was seen; text from the server under test is never markup
     pub text: String,
+}
+
+/// Sessions that were planned in the hold. How long they took is the operation `session`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct SessionFigures {
+    /// all of them
+    pub planned: u64,
+    /// of these, the function returned
+    pub ended: u64,
+    /// of these, the function threw
+    pub failed: u64,
+    /// of these, under way when the bots left
+    pub unended: u64,
+    /// of these, not begun: as many as there may be were under way
+    pub not_begun: u64,
+    /// under way at once, mean over the hold
+    pub at_once: f64,
+    /// the same in the fullest second
+    pub at_once_max: f64,
+}
+
+impl SessionFigures {
+    /// Of a trial; `None`: its bots have no sessions.
+    pub fn of(trial: &Trial) -> Option<SessionFigures> {
+        let (flow, at_once) = (trial.op(Role::Session)?, trial.at_once?);
+        Some(SessionFigures {
+            planned: flow.offered,
+            ended: flow.answered,
+            failed: flow.failed + flow.lost,
+            unended: flow.open_after,
+            not_begun: flow.not_sent,
+            at_once: at_once.mean,
+            at_once_max: at_once.max,
+        })
+    }
 }
 
 /// Frames of a rung.

@@ -14,7 +14,7 @@ mod of_trial;
 use of_trial::*;
 pub(crate) use of_trial::{
     any_failed, counted_seconds, deliveries_per_s, errors, frames, never_answered, never_answered_of,
-    open_share, over_budget_share, paced, questions, rate_per_s, sample, ticks,
+    open_share, over_budget_share, paced, questions, rate_per_s, sample, spoken, ticks,
 };
 
 /// What a figure is measured in, and so which units an objective may write behind its number.
@@ -232,6 +232,15 @@ pub const FIGURES: &[FigureDoc] = table! {
             }
             count(trial.counts(Role::Unexpected).sum())
         });
+        scalar!("sessions.at_once", Number, "bots between the beginning and the end of their function, mean over the hold (scripts with repeat or sessions/s)", |trial| {
+            of_sessions(trial, |trial, _| trial.at_once.map_or(0.0, |at_once| at_once.mean))
+        });
+        scalar!("sessions.failed", Count, "sessions whose function threw", |trial| {
+            of_sessions(trial, |_, flow| (flow.failed + flow.lost) as f64)
+        });
+        scalar!("sessions.unended", Count, "sessions that had not ended when the bots left", |trial| {
+            of_sessions(trial, |_, flow| flow.open_after as f64)
+        });
         scalar!("failed", Count, "wrong replies", |trial| count(trial.flow().failed));
         scalar!("lost", Count, "messages whose connection ended before the reply", |trial| count(trial.flow().lost));
         scalar!("not_sent", Count, "planned messages that never left", |trial| count(trial.flow().not_sent));
@@ -303,6 +312,8 @@ const DROPS_UNTOLD: FigureValue =
 const NOTHING_OWED: FigureValue = FigureValue::Absent("no delivery was owed");
 const NOTHING_OFFERED: FigureValue = FigureValue::Absent("no message was offered");
 const NOTHING_ANSWERED: FigureValue = FigureValue::Absent("no message was answered");
+const NO_SESSIONS: FigureValue =
+    FigureValue::Absent("these bots have no sessions; only scripts with repeat or sessions/s have");
 const NO_SUBJECT: FigureValue =
     FigureValue::Absent("the server's process was not watched; name it with --pid or --start");
 

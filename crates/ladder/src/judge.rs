@@ -20,6 +20,7 @@ mod redirects;
 mod reopened;
 mod requests;
 mod rules;
+mod sessions;
 mod shutdown;
 mod silence;
 mod ticks_due;
@@ -347,12 +348,14 @@ const IN_ORDER: &[Rule] = &[
     deliveries::unknown_messages,
     rules::broken_connections,
     rules::not_admitted,
+    sessions::failed,
     silence::no_ticks,
     silence::clients_hear_nothing,
     silence::no_replies,
     silence::no_deliveries,
     rules::certain_objectives,
     // The generator is asked about before the server is.
+    sessions::bounded,
     generator::limited,
     deliveries::unread,
     consistency::inconsistent,
@@ -365,6 +368,7 @@ const IN_ORDER: &[Rule] = &[
     deliveries::backlog,
     rules::drifting,
     rules::not_done,
+    sessions::unended,
     requests::aliased,
     requests::nothing_asked,
     games::none_ended,

@@ -218,6 +218,11 @@ impl Objective {
         self.bound_of(|of| matches!(of, Of::Response | Of::Service | Of::Delivery | Of::Operation(_)))
     }
 
+    /// The same of one operation alone.
+    pub fn bound_of_operation_ns(&self, operation: &str) -> Option<f64> {
+        self.bound_of(|of| matches!(of, Of::Operation(name) if name == operation))
+    }
+
     /// The same of the response alone.
     pub(crate) fn response_bound_ns(&self) -> Option<f64> {
         self.bound_of(|of| of == Of::Response)

@@ -213,6 +213,13 @@ impl Interval {
         turned
     }
 
+    /// Messages of every operation, by the phase they were planned in: all but the lives of bots, which consist of messages.
+    pub fn messages(&self) -> impl Iterator<Item = &Flow> {
+        let session = self.metric_names.op_index(Role::Session);
+        let all = self.flows.iter().enumerate();
+        all.filter(move |(op, _)| Some(*op) != session).flat_map(|(_, phases)| phases)
+    }
+
     /// What the bots counted in this role; `None` where they count no such thing.
     pub fn counted(&self, role: Role) -> Option<u64> {
         self.metric_names.counters(role).next().map(|counter| self.counters[counter])

@@ -42,6 +42,10 @@ pub enum Role {
     Keep,
     /// operation: reads back after the hold what the server acknowledged
     Audit,
+    /// operation: a life of a bot, from its planned beginning to the end of its function. It consists of messages and is none
+    Session,
+    /// counter: lives under way, × ms of the second, so that the mean of a second is known
+    SessionTime,
     /// counter: games that were played to their end
     GamesPlayed,
     /// counter: games that ended without a result: no stop came in time, or the stops carried an error
@@ -170,6 +174,11 @@ impl MetricNames {
     /// The first operation of this role.
     pub fn op(&self, role: Role) -> Option<&str> {
         self.ops.iter().map(String::as_str).find(|op| self.role_of_op(op) == Some(role))
+    }
+
+    /// Its index.
+    pub fn op_index(&self, role: Role) -> Option<usize> {
+        self.ops.iter().position(|op| self.role_of_op(op) == Some(role))
     }
 
     /// The counters of this role by their indices, in their order.

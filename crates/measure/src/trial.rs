@@ -231,6 +231,15 @@ pub struct Games {
     pub unending: u64,
 }
 
+/// Lives of bots under way at once, over the hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AtOnce {
+    /// over all seconds
+    pub mean: f64,
+    /// in the fullest second, as the mean over that second
+    pub max: f64,
+}
+
 /// Requests around the moment at which the subject was told to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shutdown {
@@ -337,6 +346,8 @@ pub struct Trial {
     pub audit: Option<Audit>,
     /// how games ended; `None` where none are played, and in trials of older versions
     pub games: Option<Games>,
+    /// lives of bots that were under way at once; `None` where bots have but one
+    pub at_once: Option<AtOnce>,
     /// what became of requests when the subject was told to end; `None` where it was not, or where its bots do not say
     pub shutdown: Option<Shutdown>,
     /// what became of the changes of cheaters; `None` where bots know none
@@ -406,10 +417,17 @@ impl Trial {
 
     /// All operations together, as planned in the hold.
     pub fn flow(&self) -> Flow {
-        self.ops.values().fold(Flow::default(), |mut sum, flow| {
+        self.messages().fold(Flow::default(), |mut sum, (_, flow)| {
             sum.add(flow);
             sum
         })
+    }
+
+    /// Operations whose parts are messages, as planned in the hold: all but the lives of bots.
+    pub fn messages(&self) -> impl Iterator<Item = (&str, &Flow)> {
+        let session = self.head.metric_names.op(Role::Session);
+        let all = self.ops.iter().map(|(op, flow)| (op.as_str(), flow));
+        all.filter(move |(op, _)| Some(*op) != session)
     }
 
     /// The seconds that lie wholly in the hold, without those left out.

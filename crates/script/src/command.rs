@@ -175,6 +175,8 @@ pub enum Command {
     Stopped(String),
     /// the bot's function has returned
     Ended,
+    /// it has thrown, as `Threw` said, or was stopped
+    Broke,
     /// what the script printed: level and text
     Log(&'static str, String),
 }

@@ -313,10 +313,16 @@ impl Script {
 
     /// A bot's turn begins with its function. `id`: unique over all workers.
     pub fn start(&mut self, bot: u32, id: u64, now_ns: u64) {
-        self.turn(bot, now_ns, |script, ctx| {
+        self.begin(bot, u64::from(bot), id, now_ns, now_ns);
+    }
+
+    /// The same at an instant that was planned, where another bot of that number may have ended before. `place`: among the bots
+    /// of this worker, by which groups are formed.
+    pub fn begin(&mut self, bot: u32, place: u64, id: u64, planned_ns: u64, now_ns: u64) {
+        self.turn(bot, planned_ns, |script, ctx| {
             let host = &script.host;
             let main = script.calls.main.clone().restore(ctx)?;
-            let args = (bot, now_ns as f64, id as f64, host.target(), host.env(ctx)?, main);
+            let args = (bot, now_ns as f64, place as f64, id as f64, host.target(), host.env(ctx)?, main);
             script.function(Turn::Start, ctx)?.call(args)
         });
     }

@@ -39,8 +39,23 @@ declare module "stepladder" {
 
   /** What a script may say about its climb; options of the command line go before them. */
   export interface Options {
-    /** Loads, in bots, ascending. */
+    /** Loads, in bots or in sessions per second, as `load` says. */
     rungs?: number[];
+    /**
+     * What a load counts. `bots`, which is the default: from the ramp to the end of the hold. `sessions/s`: at each planned
+     * instant a new bot begins, with an id of its own, and ends with its function; how many are there at once follows.
+     */
+    load?: "bots" | "sessions/s";
+    /** Of sessions/s: how their instants are planned, at random (the default) or equally spaced. */
+    arrivals?: "poisson" | "even";
+    /** Of sessions/s: so many at once at most, 10000 unless it says otherwise. Those that find no room are not begun. */
+    sessions_max?: number;
+    /**
+     * A bot whose function returns, or throws, begins again: the same id, row and group, without its connections, cookies and
+     * timers. Otherwise it is done. Not with sessions/s. Each life is measured as the operation `session` then, and one that
+     * throws has failed.
+     */
+    repeat?: boolean;
     /** How long each load is held. */
     hold?: Duration;
     /** How the bots arrive: the time between two, or a rate such as "500/s". */

@@ -456,8 +456,12 @@ impl TrialRunner<'_> {
     /// Nothing is planned from this instant on.
     fn begin_drain(&mut self, at_ns: u64) {
         self.timeline.drain_at(at_ns);
-        self.timeline.stop_at(at_ns + DRAIN_NS);
-        self.stop_ns = Some(at_ns + DRAIN_NS);
+        // Who interrupts a trial does not wait for what its bots still meant to do.
+        let is_cut = self.seen.ends.is_some();
+        let drain_ns = self.order.workers.iter().map(|plan| plan.drain_ns + plan::CLOSING_NS).max();
+        let stop_ns = at_ns + drain_ns.filter(|_| !is_cut).unwrap_or(DRAIN_NS);
+        self.timeline.stop_at(stop_ns);
+        self.stop_ns = Some(stop_ns);
         self.phase = "drain";
     }
 }

@@ -38,6 +38,7 @@ const panel: Panel = {
         rung.response_ns ? tile('response p99', percentile(rung.response_ns, 'p99')) : null,
         rung.deliveries ? tile('deliveries lost', number(rung.deliveries.lost), `of ${number(rung.deliveries.owed)}`) : null,
         rung.frames ? tile('frame rate', shown(rung.frames.rate_per_s, 'per_s')) : null,
+        rung.sessions ? tile('sessions at once', number(rung.sessions.at_once), `${number(rung.sessions.ended)} ended, ${number(rung.sessions.failed)} failed`) : null,
         tile('failed · lost', `${number(rung.failed)} · ${number(rung.lost)}`),
         tile('connections', number(rung.connections.open_min), `of ${number(rung.connections.asked)} in the worst second`),
         rung.subject ? tile('server CPU', shown(rung.subject.cpu_cores, 'cores')) : null,

@@ -61,11 +61,12 @@ impl<D: AnyDriver> Scripts<D> {
                 // Of a bot that is not in, what its function threw is why, and no second error.
                 if let Command::Threw(words) = &command
                     && !self.bots[bot as usize].is_in
-                    && all.next_if_eq(&(bot, Command::Ended)).is_some()
+                    && self.bots[bot as usize].is_awaited
+                    && all.next_if_eq(&(bot, Command::Broke)).is_some()
                 {
                     tell_of(&command, ctx.now_ns());
                     self.is_outside_for_good(bot, words, ctx);
-                    self.end(bot, ctx);
+                    self.end(bot, true, ctx);
                     continue;
                 }
                 self.carry_out_one(bot, command, ctx);
@@ -145,7 +146,8 @@ impl<D: AnyDriver> Scripts<D> {
             Command::Threw(words) => ctx.error_with(THREW, || words),
             Command::Stopped(words) => ctx.error_with(STOPPED, || words),
             Command::Count(counter, more) => ctx.count(Causes::counter(counter), more),
-            Command::Ended => self.end(bot, ctx),
+            Command::Ended => self.end(bot, false, ctx),
+            Command::Broke => self.end(bot, true, ctx),
             Command::Join { room } => {
                 let now_ns = ctx.now_ns();
                 ctx.ledger().joins(bot, &room, now_ns);
@@ -326,8 +328,12 @@ impl<D: AnyDriver> Scripts<D> {
         ctx.tick(now_ns, interval_ns, interval_ms, periods.saturating_sub(1), age_ns);
     }
 
-    /// Its function has returned.
-    fn end(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
+    /// Its function has returned, or failed.
+    fn end(&mut self, bot: u32, has_failed: bool, ctx: &mut BotContext<'_, D>) {
+        // Of a later session it is told where the script says when it is in, and did not fail.
+        if !self.bots[bot as usize].is_awaited && (has_failed || !self.says_ready) {
+            self.is_in(bot);
+        }
         self.is_outside_for_good(bot, "its function ended before the bot was in", ctx);
         let ended = &mut self.bots[bot as usize];
         ended.has_ended = true;
@@ -347,5 +353,6 @@ impl<D: AnyDriver> Scripts<D> {
         if let Ok(script) = &mut self.script {
             script.forget(bot, ctx.now_ns());
         }
+        self.session_ends(bot, has_failed, ctx);
     }
 }

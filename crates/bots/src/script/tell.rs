@@ -41,6 +41,7 @@ pub(super) fn tell_of(command: &Command, at_ns: u64) {
             Command::CheckFailed(_) => "a check did not hold".to_owned(),
             Command::Failed(words) | Command::Threw(words) | Command::Stopped(words) => format!("!! {words}"),
             Command::Ended => "its function has ended".to_owned(),
+            Command::Broke => "its function has failed".to_owned(),
             Command::Log(level, said) => format!("{level}: {said}"),
             _ => return None,
         })

@@ -12,6 +12,7 @@ mod http;
 mod script;
 mod script_http;
 mod script_rooms;
+mod sessions;
 
 use std::net::{Ipv4Addr, SocketAddr};
 

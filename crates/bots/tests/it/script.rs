@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bots::Scripts;
 use engine::simulation::{Anything, End, Says, Scene, Times, Wire, simulate};
 use measure::{Measure, Quantile, Trial};
-use plan::{BotSettings, HttpVersion, Ramp, ScriptBots, WorkerPlan};
+use plan::{BotSettings, HttpVersion, Ramp, ScriptBots, ScriptLoad, WorkerPlan};
 
 use crate::{SECOND_NS, sum_up, worker_plan};
 
@@ -22,9 +22,12 @@ export default async function player(bot) {
   for await (const n of bot.every("198.8ms")) bot.ask("move", n, () => ws.send("move " + n));
 }"#;
 
-pub(crate) fn script(text: &str, http: Option<HttpVersion>) -> BotSettings {
+pub(crate) fn script(text: &str, http: Option<HttpVersion>, load: ScriptLoad) -> BotSettings {
     let owned = text.to_owned();
-    let bundle = script::bundle(Path::new("player.ts"), &move |_| Ok(owned.clone())).unwrap();
+    let mut bundle = script::bundle(Path::new("player.ts"), &move |_| Ok(owned.clone())).unwrap();
+    if load.has_sessions() {
+        bundle.names.operations.push(plan::SESSION.to_owned());
+    }
     ScriptBots {
         file: "player.ts".to_owned(),
         bundle: Arc::new(bundle),
@@ -33,6 +36,7 @@ pub(crate) fn script(text: &str, http: Option<HttpVersion>) -> BotSettings {
         row_values: BTreeMap::new(),
         http,
         has_ticks: true,
+        load,
     }
     .into()
 }
@@ -58,7 +62,8 @@ fn held_with_words(
     let http = scene.requests_at_once().map(|_| HttpVersion::Two);
     // Ten thousand come within a second too.
     let ramp = Ramp::Every(2_000_000.min(SECOND_NS / units));
-    let plan = WorkerPlan { tick_period_ns: 50_000_000, ramp, ..worker_plan(script(text, http), units) };
+    let bots = script(text, http, ScriptLoad::default());
+    let plan = WorkerPlan { tick_period_ns: 50_000_000, ramp, ..worker_plan(bots, units) };
     let times =
         Times { hold_ns: 10 * SECOND_NS, drain_ns: (10 + hold_s) * SECOND_NS, generator_stall: stall };
     let seconds = simulate::<Scripts<Wire<Anything>>>(&plan, times, scene);

@@ -3,7 +3,7 @@
 use bots::Scripts;
 use engine::simulation::{Anything, Says, Scene, Times, Wire, play};
 use measure::ledger::{Books, close};
-use plan::WorkerPlan;
+use plan::{ScriptLoad, WorkerPlan};
 
 use crate::script::script;
 use crate::{SECOND_NS, worker_plan};
@@ -80,7 +80,10 @@ impl Scene for Relay {
 }
 
 fn books(fault: Fault) -> Books {
-    let plan = WorkerPlan { patience_ns: 3 * SECOND_NS, ..worker_plan(script(MEMBER, None), 20) };
+    let plan = WorkerPlan {
+        patience_ns: 3 * SECOND_NS,
+        ..worker_plan(script(MEMBER, None, ScriptLoad::default()), 20)
+    };
     let times = Times { hold_ns: 10 * SECOND_NS, drain_ns: 40 * SECOND_NS, generator_stall: None };
     let mut relay = Relay { fault, rooms: Vec::new(), relayed: 0 };
     let played = play::<Scripts<Wire<Anything>>>(&plan, times, &mut relay);

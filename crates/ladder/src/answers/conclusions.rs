@@ -36,10 +36,17 @@ pub(super) fn conclusions(climb: &Climb, allowed: &[Allowed]) -> Vec<Conclusion>
 /// `2000 games (4000 clients)`
 pub(super) fn load_of(climb: &Climb, load: f64) -> String {
     let unit = climb.capacity.unit;
-    let bots = climb.rungs.iter().find(|rung| rung.load == load).map(|rung| rung.bots);
-    match bots {
-        Some(bots) if unit == LoadUnit::Games => format!("{} {unit} ({bots} clients)", show_number(load)),
-        _ => format!("{} {}", show_number(load), if load == 1.0 { unit.text_of_one() } else { unit.text() }),
+    let rung = climb.rungs.iter().find(|rung| rung.load == load);
+    let one = if load == 1.0 { unit.text_of_one() } else { unit.text() };
+    match rung.map(|rung| (rung.bots, rung.sessions)) {
+        Some((bots, _)) if unit == LoadUnit::Games => {
+            format!("{} {unit} ({bots} clients)", show_number(load))
+        }
+        // How many are there at once follows from how long each takes.
+        Some((_, Some(sessions))) if unit == LoadUnit::Sessions => {
+            format!("{} {one} ({} at once)", show_number(load), show_number(sessions.at_once))
+        }
+        _ => format!("{} {one}", show_number(load)),
     }
 }
 

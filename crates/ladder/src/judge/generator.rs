@@ -1,6 +1,6 @@
 //! What the load generator could not do: connections it had no room for, messages it did not offer, sends that left too late.
 
-use measure::{ErrorKind, Measure, Quantile, Role, ScriptFunction, Trial};
+use measure::{ErrorKind, LoadUnit, Measure, Quantile, Role, ScriptFunction, Trial};
 
 use super::own_lag::{self, AllTheSame};
 use super::rules::{OFFERED_SHARE_LEAST, most, open_throughout};
@@ -86,14 +86,17 @@ pub(super) fn no_room(case: &Case<'_>) -> Option<Ruling> {
         .iter()
         .find(|(cause, count)| **count > 0 && names.kind_of(cause) == Some(ErrorKind::Generator));
     let (cause, count) = ours?;
-    let remedy = match cause.as_str() {
+    Some(no_room_for(cause, *count, &format!("only {open} of {asked} connections open")))
+}
+
+/// `what` is missing, because this machine had none left of something.
+pub(super) fn no_room_for(cause: &str, count: u64, what: &str) -> Ruling {
+    let remedy = match cause {
         "no ports" => "use more source addresses",
         _ => "raise the limit of open files or use more workers",
     };
-    let reason = format!(
-        "only {open} of {asked} connections open, because this machine had {cause} left ({count} times); {remedy}"
-    );
-    Some(Ruling::new(Verdict::GeneratorLimited, cause, reason))
+    let reason = format!("{what}, because this machine had {cause} left ({count} times); {remedy}");
+    Ruling::new(Verdict::GeneratorLimited, cause, reason)
 }
 
 /// Messages that the plan meant to offer over the connections that stood: those of a bot that the server rejected
@@ -164,16 +167,17 @@ fn offered(case: &Case<'_>) -> Option<Ruling> {
     let share = show_share(offered / intended);
     let of = show_number(intended.round());
     let limit = show_share(OFFERED_SHARE_LEAST);
+    let what = if case.trial.head.load_unit == LoadUnit::Sessions { "sessions" } else { "messages" };
     if case.disturbance.any() {
         let reason = format!(
-            "disturbed: only {share} of the {of} intended messages were offered (limit {limit}), while {}; run it again on a \
+            "disturbed: only {share} of the {of} intended {what} were offered (limit {limit}), while {}; run it again on a \
              quiet machine",
             case.disturbance.culprit()
         );
         return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
     }
     let reason = format!(
-        "{share} of the {of} intended messages were offered (limit {limit}); this is another load than the one asked for; \
+        "{share} of the {of} intended {what} were offered (limit {limit}); this is another load than the one asked for; \
          use more workers or a lower rate",
     );
     is_limited("offered", reason)

@@ -373,7 +373,7 @@ fn broken(case: &Case<'_>, asked: &[&Asked<'_>]) -> Option<Ruling> {
 
 /// Messages that never left, or never had their reply, are bad by default: a server that reads nothing keeps its ticks easily.
 pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
-    let flow = figures::paced(case.trial);
+    let flow = figures::spoken(case.trial);
     let unanswered = figures::questions(case.trial).open_after;
     let (not_sent, offered) = (flow.not_sent, flow.offered);
     let (count, what, signal) = if not_sent >= unanswered {

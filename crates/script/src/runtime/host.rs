@@ -103,9 +103,11 @@ impl Host {
     /// The bot of this turn ends, whatever it asked for: why comes first.
     pub(super) fn stop(&self, words: String) {
         let bot = self.bot.get();
-        self.commands.borrow_mut().retain(|(of, command)| *of != bot || *command != Command::Ended);
+        self.commands
+            .borrow_mut()
+            .retain(|(of, command)| *of != bot || !matches!(command, Command::Ended | Command::Broke));
         self.push(Command::Stopped(words));
-        self.push(Command::Ended);
+        self.push(Command::Broke);
     }
 
     pub(super) fn with_place(&self, words: String, stack: &str) -> String {
@@ -304,6 +306,7 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
     function!("ready", |host| host.push(Command::Ready));
     function!("tick", |host, time_ms: Option<f64>| host.push(Command::Tick { time_ms }));
     function!("ended", |host| host.push(Command::Ended));
+    function!("broke", |host| host.push(Command::Broke));
     function!("asked", |host| host.push(Command::Asked));
     function!("fail", |host, why: String| host.push(Command::Failed(why)));
     function!("thrown", |host, words: String, stack: String| host.threw(words, &stack));

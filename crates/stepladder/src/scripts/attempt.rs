@@ -63,9 +63,10 @@ fn play(
     time_ns: u64,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Interval> {
-    let mut workers = plan::split(plan, 1.0, &subject.target, subject.address, 1, &[]);
-    secrets::fill_in(&mut workers)?;
-    let worker = workers.into_iter().next().context("the script plays no bot")?;
+    let workers = plan::split(plan, 1.0, &subject.target, subject.address, 1, &[]);
+    let mut worker = [workers.into_iter().next().context("the script plays no bot")?.of_one_bot()];
+    secrets::fill_in(&mut worker)?;
+    let [worker] = worker;
     let names = bots::catalog::metric_names(&worker.bots, worker.target.scheme)?;
     bots::script::listen(Box::new(|at_ns, words| say::out_line!("{:>9.3} s  {words}", at_ns as f64 / 1e9)));
     let clock = MonotonicClock::starting_now();

@@ -2,6 +2,8 @@
 (host, own) => {
   "use strict";
   const bots = [];
+  /** Of bots that have ended: the next numbers, so that a timer of an ended bot finds nothing in the next one of its index. */
+  const after = [];
 
   /** Begins a turn; undefined for a bot that does nothing more. */
   const turn = (index, now) => {
@@ -20,16 +22,17 @@
   const asSites = (_, sites) => sites;
 
   const ended = () => host.ended();
-  const failed = (error) => { own.thrown(error); host.ended(); };
+  const failed = (error) => { own.thrown(error); host.broke(); };
 
   own.turns = {
     __proto__: null,
-    start(index, now, id, target, env, main) {
+    start(index, now, place, id, target, env, main) {
       own.now = now;
       own.forgetSoon();
       // Timers, sockets and requests that are under way stand in `held` by their number; the rest is made when it is used.
+      const { nextId, series } = after[index] ?? { nextId: 1, series: 0 };
       const state = (own.turn = bots[index] = {
-        index, id, target, began: now, nextId: 1, series: 0, held: new Map(),
+        index, place, id, target, began: now, nextId, series, held: new Map(),
         asked: null, jar: null, groups: null, logSecond: -1, logCount: 0,
       });
       let result;
@@ -87,7 +90,9 @@
     /** The bot does nothing more: what it held goes. */
     forget(index, now) {
       const state = turn(index, now);
-      if (state !== undefined && state.groups !== null) own.leaveGroups(state);
+      if (state === undefined) return;
+      if (state.groups !== null) own.leaveGroups(state);
+      after[index] = { nextId: state.nextId, series: state.series };
       bots[index] = own.turn = undefined;
     },
   };

@@ -233,7 +233,7 @@ fn settled(script: &mut Script) -> Vec<(u32, String)> {
             match command {
                 Command::Failed(words) | Command::Threw(words) => said.push((bot, words)),
                 Command::Timer { id, at_ns } => script.timer(bot, id, at_ns, at_ns),
-                Command::Ended => script.forget(bot, 0),
+                Command::Ended | Command::Broke => script.forget(bot, 0),
                 _ => {}
             }
         }
