@@ -266,8 +266,10 @@ fn a_script_that_cannot_be_played_says_why() {
     check("await new Promise(() => {});\nexport default () => {};", "its top level waits for something");
     check("setTimeout(() => {}, 1);\nexport default () => {};", "a timer outside a bot");
     check("export const options = 5;\nexport default () => {};", "options is no object");
-    let top = "bot.ts: its top level ran for more than 1 s of CPU time without giving way and was stopped; do that in the default function\n    at bot.ts:1:";
-    check("for (;;);\nexport default () => {};", top);
+    check(
+        "for (;;);\nexport default () => {};",
+        "bot.ts: its top level ran for more than 1 s of CPU time without giving way and was stopped; do that in the default",
+    );
     check(
         "const all = [];\nfor (;;) all.push(new Uint8Array(1 << 20));\nexport default () => {};",
         "bot.ts: its top level asked for more memory when all bots of its worker had taken 2 GiB, and was stopped",
