@@ -94,7 +94,7 @@ pub enum Command {
         /// the instant of the turn in which it was asked
         planned_ns: u64,
     },
-    /// the end of it
+    /// the end of it; only where nothing was sent that took it
     Asked,
     /// a reply has come
     Answered {

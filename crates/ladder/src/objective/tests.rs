@@ -124,7 +124,7 @@ fn an_operation_is_judged_by_its_own_times() {
         second.of_op_mut(op).unwrap().record_many(ns, answered);
         second.distribution_mut(Measure::Response, true).record_many(ns, answered);
     }
-    (0..200).for_each(|_| second.value_mut(0).record_value(12_500));
+    (0..200).for_each(|_| second.value_mut(0).record_value(1_250));
     let head = TrialHead { metric_names: names, ..TrialHead::default() };
     let mark = |at_s: u64, kind: &str| Event {
         at_ns: at_s * 1_000_000_000,
@@ -147,14 +147,14 @@ fn an_operation_is_judged_by_its_own_times() {
     assert!(Objective::read("message.p50 < 5s", &own).is_err(), "it owes no reply");
     assert!(Objective::read("move.p98 < 5s", &own).is_err());
     assert!(Objective::read("damage.max < 5s", &own).is_err(), "it has no unit");
-    assert!(matches!(outcome("damage.p50 < 12.6"), Outcome::Met { value: Some(12.5), .. }));
-    assert!(matches!(outcome("damage.max <= 12.4"), Outcome::NotMet { value: 12.5, .. }));
+    assert!(matches!(outcome("damage.p50 < 1.26"), Outcome::Met { value: Some(1.25), .. }));
+    assert!(matches!(outcome("damage.max <= 1.24"), Outcome::NotMet { value: 1.25, .. }));
     assert!(
-        matches!(outcome("damage.p90 < 12.4"), Outcome::NotMet { .. }),
+        matches!(outcome("damage.p90 < 1.24"), Outcome::NotMet { .. }),
         "too few to state it, and all beyond"
     );
     let stored = |text: &str| serde_json::from_value::<Objective>(text.into()).unwrap().evaluate(&trial);
-    assert_eq!(stored("damage.mean < 13"), outcome("damage.mean < 13"));
+    assert_eq!(stored("damage.mean < 1.3"), outcome("damage.mean < 1.3"));
     assert_eq!(stored("move.p50 < 20ms"), outcome("move.p50 < 20ms"));
 }
 

@@ -319,15 +319,17 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
         }
         host.push(Command::Log(level.unwrap_or("log"), text));
     });
-    function!("ask", |host, ctx: Ctx<'js>, name: String, key: Value<'js>| -> rquickjs::Result<()> {
-        let operation = host.index(&ctx, &host.operations, "operation", &name)?;
-        host.push(Command::Ask { operation, key: key_of(&key), planned_ns: host.planned_ns.get() });
-        Ok(())
+    // The names that stand for the numbers of `ask` and `answered`, which nearly every message calls.
+    all.set("operations", host.bundle.names.operations.clone())?;
+    function!("unknownOperation", |host, ctx: Ctx<'js>, name: String| -> rquickjs::Result<usize> {
+        host.index(&ctx, &host.operations, "operation", &name)
     });
-    function!("answered", |host, ctx: Ctx<'js>, name: String, key: Value<'js>| -> rquickjs::Result<()> {
-        let operation = host.index(&ctx, &host.operations, "operation", &name)?;
-        host.push(Command::Answered { operation, key: key_of(&key) });
-        Ok(())
+    function!("ask", |host, operation: u32, key: Value<'js>| {
+        let operation = operation as usize;
+        host.push(Command::Ask { operation, key: key_of(&key), planned_ns: host.planned_ns.get() });
+    });
+    function!("answered", |host, operation: u32, key: Value<'js>| {
+        host.push(Command::Answered { operation: operation as usize, key: key_of(&key) });
     });
     function!("check", |host, ctx: Ctx<'js>, name: String, ok: bool| -> rquickjs::Result<()> {
         let check = host.index(&ctx, &host.checks, "check", &name)?;

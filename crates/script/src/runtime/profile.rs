@@ -2,7 +2,7 @@
 //!
 //! QuickJS asks its interrupt handler every ten thousand steps (calls, and rounds of loops). When turns have taken
 //! `SAMPLE_EVERY` since the last sample, the innermost running function of the script's own files gets that time; a sample
-//! takes about 10 µs, so that all of them take less than 1 % of the script's time. What a function calls counts for what it
+//! is one short call of the prelude, so that all of them take little of the script's time. What a function calls counts for what it
 //! calls. A built-in function that takes long, such as `JSON.parse`, counts where the script comes next: mostly its caller.
 
 use std::cell::{Cell, RefCell};

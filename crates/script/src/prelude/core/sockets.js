@@ -30,9 +30,10 @@
         if (this.#hasLeft) return;
       }
       // A module that all bots share may send for another bot than the one whose turn it is.
-      const bot = this.#bot.index;
-      if (typeof data === "string") host.send(bot, this.#id, data.toWellFormed());
-      else host.send(bot, this.#id, own.bytesOf(data) ?? own.blobBytes(data) ?? own.text(data));
+      const bot = this.#bot;
+      if (typeof data === "string") host.send(bot.index, this.#id, data.toWellFormed());
+      else host.send(bot.index, this.#id, own.bytesOf(data) ?? own.blobBytes(data) ?? own.text(data));
+      if (bot === own.turn) own.asks = false;
     }
     close(code, reason) {
       if (code !== undefined) {

@@ -42,9 +42,10 @@
     timer(index, now, id) {
       const state = turn(index, now);
       const call = state?.held.get(id);
-      if (typeof call !== "function") return;
-      state.held.delete(id);
-      call();
+      if (typeof call === "function") {
+        state.held.delete(id);
+        call();
+      } else if (call !== undefined) own.due(call);
     },
     /** The innermost function of the script that runs: its name, a line end, and where it begins. Called between two of its steps. */
     running() {
