@@ -209,7 +209,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             Some(known) => {
                 known.stage = Stage::Open;
                 let socket = known.number;
-                tell(ctx.now_ns(), || "connected".to_owned());
+                tell(bot, ctx.now_ns(), || "connected".to_owned());
                 let protocol = ctx.subprotocol(connection).to_owned();
                 if let Ok(script) = &mut self.script {
                     script.opened(bot, socket, &protocol, ctx.now_ns());
@@ -243,12 +243,12 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         let Ok(script) = &mut self.script else { return };
         match received {
             any::Received::Text(bytes) => {
-                tell(at_ns, || format!("<- {}", tell::text(bytes)));
+                tell(bot, at_ns, || format!("<- {}", tell::text(bytes)));
                 // The driver has checked it.
                 script.text(bot, socket, &String::from_utf8_lossy(bytes), at_ns);
             }
             any::Received::Binary(bytes) => {
-                tell(at_ns, || format!("<- {}", tell::bytes(bytes)));
+                tell(bot, at_ns, || format!("<- {}", tell::bytes(bytes)));
                 script.bytes(bot, socket, bytes, at_ns);
             }
             any::Received::Http(_) => {}
@@ -306,7 +306,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             other => (NO_CLOSE_FRAME, ends::words(other, &ends::shown(ctx.error_excerpt()))),
         };
         let is_clean = matches!(why, Closed::ByPeer(Some(_)));
-        tell(ctx.now_ns(), || ends::words(&why, ""));
+        tell(bot, ctx.now_ns(), || ends::words(&why, ""));
         if let Ok(script) = &mut self.script {
             script.closed(bot, socket, code, &reason, is_clean, ctx.now_ns());
         }

@@ -111,9 +111,9 @@ impl WorkerPlan {
 }
 
 impl WorkerPlan {
-    /// The same for one bot alone, which plays once or again and again, whatever a load counts.
-    pub fn of_one_bot(self) -> WorkerPlan {
-        WorkerPlan { units: 1, units_total: 1, bots_total: 1, rate_per_s: 0.0, ..self }
+    /// The same for so many bots, which play once or again and again, whatever a load counts.
+    pub fn of_bots(self, bots: u64) -> WorkerPlan {
+        WorkerPlan { units: bots, units_total: bots, bots_total: bots, rate_per_s: 0.0, ..self }
     }
 
     /// Where connections go: to each member of a cluster, or to the one subject.

@@ -64,7 +64,7 @@ impl<D: AnyDriver> Scripts<D> {
                     && self.bots[bot as usize].is_awaited
                     && all.next_if_eq(&(bot, Command::Broke)).is_some()
                 {
-                    tell_of(&command, ctx.now_ns());
+                    tell_of(bot, &command, ctx.now_ns());
                     self.is_outside_for_good(bot, words, ctx);
                     self.end(bot, true, ctx);
                     continue;
@@ -83,7 +83,7 @@ impl<D: AnyDriver> Scripts<D> {
         if self.bots[bot as usize].has_ended {
             return;
         }
-        tell_of(&command, ctx.now_ns());
+        tell_of(bot, &command, ctx.now_ns());
         match command {
             Command::Open { socket, url, protocols, headers } => {
                 self.open_websocket(bot, socket, &url, protocols, headers, ctx);
@@ -245,7 +245,7 @@ impl<D: AnyDriver> Scripts<D> {
         let Some(socket) = self.socket(bot, number) else { return };
         ctx.close(socket.connection);
         self.forget_socket(bot, number, ctx);
-        tell(ctx.now_ns(), || "the server did not answer the close".to_owned());
+        tell(bot, ctx.now_ns(), || "the server did not answer the close".to_owned());
         if let Ok(script) = &mut self.script {
             script.closed(bot, number, NO_CLOSE_FRAME, "", false, ctx.now_ns());
         }

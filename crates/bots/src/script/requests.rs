@@ -173,7 +173,7 @@ impl<D: AnyDriver> Scripts<D> {
             Piece::End { tag, closes } => {
                 self.settle(bot, tag, at_ns, ctx);
                 self.request_ends(bot, tag);
-                tell(at_ns, || "the response is whole".to_owned());
+                tell(bot, at_ns, || "the response is whole".to_owned());
                 if let Ok(script) = &mut self.script {
                     script.body_end(bot, tag, at_ns);
                 }
@@ -247,7 +247,7 @@ impl<D: AnyDriver> Scripts<D> {
         if let Some(owed) = request.owed {
             ctx.began(owed, at_ns);
         }
-        tell(at_ns, || format!("<- status {}", head.status));
+        tell(bot, at_ns, || format!("<- status {}", head.status));
         let is_stream = head.headers.get("content-type").is_some_and(|kind| {
             kind.split(|byte| *byte == b';')
                 .next()
@@ -318,7 +318,7 @@ impl<D: AnyDriver> Scripts<D> {
     }
 
     pub(super) fn request_failed(&mut self, bot: u32, number: u32, why: &str, ctx: &mut BotContext<'_, D>) {
-        tell(ctx.now_ns(), || format!("!! the request failed: {why}"));
+        tell(bot, ctx.now_ns(), || format!("!! the request failed: {why}"));
         if let Ok(script) = &mut self.script {
             script.request_failed(bot, number, why, ctx.now_ns());
         }

@@ -6,8 +6,8 @@ use script::{Command, Data};
 
 use crate::ends;
 
-/// What hears of each thing that a bot does: the instant, and words. One process tries one bot.
-pub type Listener = Box<dyn Fn(u64, &str) + Send + Sync>;
+/// What hears of each thing that a bot does: its number, the instant, and words.
+pub type Listener = Box<dyn Fn(u32, u64, &str) + Send + Sync>;
 
 static LISTENER: OnceLock<Listener> = OnceLock::new();
 
@@ -18,13 +18,13 @@ pub fn listen(listener: Listener) {
 }
 
 /// Tells the listener, where there is one; words are made for it only.
-pub(super) fn tell(at_ns: u64, words: impl FnOnce() -> String) {
-    tell_some(at_ns, || Some(words()));
+pub(super) fn tell(bot: u32, at_ns: u64, words: impl FnOnce() -> String) {
+    tell_some(bot, at_ns, || Some(words()));
 }
 
 /// Tells what a script asked for; timers and counters are no news.
-pub(super) fn tell_of(command: &Command, at_ns: u64) {
-    tell_some(at_ns, || {
+pub(super) fn tell_of(bot: u32, command: &Command, at_ns: u64) {
+    tell_some(bot, at_ns, || {
         Some(match command {
             Command::Open { url, .. } => format!("connects to {url}"),
             Command::OpenTcp { .. } => "connects over TCP".to_owned(),
@@ -38,6 +38,14 @@ pub(super) fn tell_of(command: &Command, at_ns: u64) {
             Command::Send { data: Data::Binary(sent), .. } => format!("-> {}", bytes(sent)),
             Command::Close { .. } => "closes its connection".to_owned(),
             Command::Ready => "is ready".to_owned(),
+            Command::Join { room } => format!("joins room {}", text(room.as_bytes())),
+            Command::Leave { room } => format!("leaves room {}", text(room.as_bytes())),
+            Command::Sent { room, seq, .. } => {
+                format!("sent message {seq} in room {}", text(room.as_bytes()))
+            }
+            Command::Received { room, from, seq } => {
+                format!("received message {seq} of bot {from} in room {}", text(room.as_bytes()))
+            }
             Command::CheckFailed(_) => "a check did not hold".to_owned(),
             Command::Failed(words) | Command::Threw(words) | Command::Stopped(words) => format!("!! {words}"),
             Command::Ended => "its function has ended".to_owned(),
@@ -66,11 +74,11 @@ pub(super) fn bytes(message: &[u8]) -> String {
     format!("{} bytes: {}{more}", message.len(), hex.join(" "))
 }
 
-fn tell_some(at_ns: u64, words: impl FnOnce() -> Option<String>) {
+fn tell_some(bot: u32, at_ns: u64, words: impl FnOnce() -> Option<String>) {
     if let Some(listener) = LISTENER.get()
         && let Some(words) = words()
     {
-        listener(at_ns, &words);
+        listener(bot, at_ns, &words);
     }
 }
 
