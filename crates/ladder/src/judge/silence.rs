@@ -181,7 +181,7 @@ pub(super) fn no_deliveries(case: &Case<'_>) -> Option<Ruling> {
 fn check_the_script(trial: &Trial) -> &'static str {
     if trial.head.metric_names.counters.iter().any(|name| name == ROOM_DELIVERIES) {
         "; if the server does deliver, the script does not call room.received for what comes: two bots of it show that \
-         (stepladder try --bots 2)"
+         (stepladder try --count 2)"
     } else {
         ""
     }
