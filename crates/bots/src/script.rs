@@ -369,8 +369,11 @@ impl<D: AnyDriver> Scripts<D> {
     }
 
     fn forget_socket(&mut self, bot: u32, number: u32, ctx: &mut BotContext<'_, D>) {
-        self.bots[bot as usize].sockets.retain(|socket| socket.number != number);
-        self.look_at_membership(bot, ctx);
+        let sockets = &mut self.bots[bot as usize].sockets;
+        let Some(at) = sockets.iter().position(|socket| socket.number == number) else { return };
+        if sockets.swap_remove(at).stage != Stage::Closing {
+            self.look_at_membership(bot, ctx);
+        }
     }
 
     /// At the end of the hold: the functions that took most of the script's time in it.

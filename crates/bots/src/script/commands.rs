@@ -226,6 +226,7 @@ impl<D: AnyDriver> Scripts<D> {
         let Some(socket) = self.socket(bot, number) else { return };
         if ctx.follow(socket.connection, Send::Close { code, reason }) {
             socket.stage = Stage::Closing;
+            self.look_at_membership(bot, ctx);
             return ctx.at(ctx.now_ns() + CLOSE_WITHIN_NS, bot, number);
         }
         // What never stood fails, as in browsers; TCP and UDP have no goodbye to wait for.

@@ -7,7 +7,7 @@ use engine::BotContext;
 use measure::ledger::Heard;
 
 use super::names::THREW;
-use super::{AnyDriver, Scripts};
+use super::{AnyDriver, Scripts, Stage};
 
 /// What is on its way after the hold is waited for so long at most; the engine's own drain is a little longer.
 const DRAIN_NS_MAX: u64 = 7_000_000_000;
@@ -37,7 +37,8 @@ impl<D: AnyDriver> Scripts<D> {
 
     /// A connection of a bot has ended; with the last of them it is a member of no room any more.
     pub(super) fn look_at_membership(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        if self.bots[bot as usize].sockets.is_empty() {
+        // What comes after a close is not heard.
+        if self.bots[bot as usize].sockets.iter().all(|socket| socket.stage == Stage::Closing) {
             let now_ns = ctx.now_ns();
             ctx.ledger().cut_off(bot, now_ns);
         }

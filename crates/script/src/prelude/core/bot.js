@@ -192,7 +192,7 @@
       host.sent(this.#name, seq);
     }
     received(from, seq) {
-      if (!this.#hasJoined) throw new TypeError(`room.received: this bot has not joined ${own.shown(this.#name)}; call join() first`);
+      if (!this.#hasJoined) throw new TypeError(`room.received: this bot has not joined "${this.#name}"; call join() first`);
       host.received(this.#name, whole(from, "room.received: from"), whole(seq, "room.received: seq"));
     }
   }
