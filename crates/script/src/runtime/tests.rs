@@ -163,9 +163,9 @@ fn a_bot_that_takes_all_time_or_memory_is_stopped_at_its_line_and_the_others_pla
         ));
         script.start(0, 0, 0);
         let all = commands(&mut script);
-        let [.., Command::Stopped(words), Command::Ended] = &all[..] else { panic!("{does}: {all:?}") };
+        let [.., Command::Stopped(words), Command::Broke] = &all[..] else { panic!("{does}: {all:?}") };
         assert!(words.starts_with(expected), "{does}: {words}");
-        let ends = all.iter().filter(|one| matches!(one, Command::Ended | Command::Threw(_))).count();
+        let ends = all.iter().filter(|one| matches!(one, Command::Ended | Command::Broke | Command::Threw(_))).count();
         assert_eq!(ends, 1, "{does}: {all:?}");
         script.forget(0, 0);
         script.start(1, 1, 0);
@@ -191,7 +191,7 @@ fn memory_that_a_bot_keeps_over_many_turns_is_bounded_and_garbage_is_not_counted
                         script.timer(0, id, at_ns, at_ns);
                     }
                     Command::Stopped(words) => assert!(words.contains("more than 256 MiB"), "{words}"),
-                    Command::Ended => script.forget(0, 0),
+                    Command::Ended | Command::Broke => script.forget(0, 0),
                     other => panic!("{other:?}"),
                 }
             }
