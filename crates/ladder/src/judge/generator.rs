@@ -251,6 +251,25 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
     is_limited(signal, format!("{shown}; {MACHINE_NOT_SERVER}; {remedy}"))
 }
 
+/// Nothing of what was planned in the hold left in it, over connections that stood, from a worker without time: the server was
+/// asked nothing.
+pub(super) fn sent_nothing(case: &Case<'_>) -> Option<Ruling> {
+    let (trial, flow) = (case.trial, case.trial.flow());
+    let busy_share = most(trial, |host| host.worker_cpu_share).or(trial.busy_share_max)?;
+    let was_asked = flow.sent > 0 || flow.open_before > 0 || flow.not_sent == 0;
+    if was_asked || busy_share <= BUSY_SHARE_MOST || open_throughout(trial) < trial.connections.asked {
+        return None;
+    }
+    let reason = format!(
+        "none of the {} messages that were planned in the hold left in it: the busiest worker used {} of a core{}; use more \
+         workers, cores or machines",
+        show_number(flow.not_sent as f64),
+        show_share(busy_share),
+        of_script(trial),
+    );
+    is_limited(CPU, reason)
+}
+
 /// `, and scripts took 71 % of the bots' CPU, most of it in decode (codec.ts:41)`, where they are scripts.
 fn of_script(view: &Trial) -> String {
     let (Some(script_ms), held_s) = (view.counts(Role::ScriptTime).next(), view.held_s()) else {
@@ -330,10 +349,29 @@ fn link(case: &Case<'_>) -> Option<Ruling> {
 #[cfg(test)]
 mod tests {
     use measure::trial::kind;
-    use measure::{Event, MetricNames};
+    use measure::{Event, Flow, MetricNames};
 
     use super::*;
-    use crate::scene::Scene;
+    use crate::judge::judge;
+    use crate::scene::{Scene, terms};
+
+    #[test]
+    fn a_generator_that_sends_nothing_for_want_of_time_says_nothing_of_the_server() {
+        let judged = |busy_share: f64, open: u64| {
+            let scene = Scene { questions_per_s: 0, send_lag_ns: 0, busy_share, ..Scene::asking(100.0) };
+            let mut trial = scene.build();
+            let flow = Flow { offered: 800, not_sent: 800, ..Flow::default() };
+            trial.ops.values_mut().for_each(|known| *known = Flow::default());
+            *trial.ops.values_mut().next().unwrap() = flow;
+            trial.seconds.iter_mut().for_each(|second| second.flow = flow);
+            trial.connections.open_min = open;
+            trial.seconds.iter_mut().for_each(|second| second.open_min = open);
+            judge(&trial, None, &terms(&["errors == 0"])).verdict
+        };
+        assert_eq!(judged(0.99, 100), Verdict::GeneratorLimited);
+        assert_eq!(judged(0.2, 100), Verdict::Fail, "a server that takes nothing");
+        assert_eq!(judged(0.99, 40), Verdict::Fail, "connections are gone");
+    }
 
     #[test]
     fn what_scripts_take_is_said_of_the_bots_cpu() {

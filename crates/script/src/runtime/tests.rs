@@ -165,7 +165,10 @@ fn a_bot_that_takes_all_time_or_memory_is_stopped_at_its_line_and_the_others_pla
         let all = commands(&mut script);
         let [.., Command::Stopped(words), Command::Broke] = &all[..] else { panic!("{does}: {all:?}") };
         assert!(words.starts_with(expected), "{does}: {words}");
-        let ends = all.iter().filter(|one| matches!(one, Command::Ended | Command::Broke | Command::Threw(_))).count();
+        let ends = all
+            .iter()
+            .filter(|one| matches!(one, Command::Ended | Command::Broke | Command::Threw(_)))
+            .count();
         assert_eq!(ends, 1, "{does}: {all:?}");
         script.forget(0, 0);
         script.start(1, 1, 0);
