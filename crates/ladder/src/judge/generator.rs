@@ -351,9 +351,10 @@ mod tests {
     use measure::trial::kind;
     use measure::{Event, Flow, MetricNames};
 
+    use super::super::tests::terms;
     use super::*;
     use crate::judge::judge;
-    use crate::scene::{Scene, terms};
+    use crate::scene::Scene;
 
     #[test]
     fn a_generator_that_sends_nothing_for_want_of_time_says_nothing_of_the_server() {
