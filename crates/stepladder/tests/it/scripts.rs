@@ -214,7 +214,7 @@ fn a_variable_that_a_script_may_read_is_stored_and_shown_nowhere() {
 }
 
 /// Where the packages of the examples are; `./check` installs them. `None`: they are not there.
-fn packages() -> Option<PathBuf> {
+pub fn packages() -> Option<PathBuf> {
     let modules = root().join("target/examples/sdk/node_modules");
     if modules.join("ws").is_dir() && root().join("examples/sdk/node_modules").exists() {
         return Some(modules);
@@ -223,7 +223,7 @@ fn packages() -> Option<PathBuf> {
     None
 }
 
-fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
