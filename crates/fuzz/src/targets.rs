@@ -64,6 +64,7 @@ targets! {
     files::schema_and_units { seeds: files::schema_seeds, words: files::SCHEMA_WORDS, heap_bytes_max: 32 << 20 }
     scripts::script_rows { seeds: scripts::row_seeds, words: scripts::ROW_WORDS, heap_bytes_max: 4 << 20 }
     scripts::script_source { seeds: scripts::source_seeds, words: scripts::SOURCE_WORDS, heap_bytes_max: 16 << 20 }
+    files::recorded { seeds: files::recorded_seeds, words: files::RECORDED_WORDS, heap_bytes_max: 32 << 20 }
     stores::store_file { seeds: stores::store_file_seeds, heap_bytes_max: 16 << 20 }
     stores::store_rows { seeds: stores::store_row_seeds, words: servers::JSON_WORDS, heap_bytes_max: 8 << 20 }
     files::viewer_head { seeds: files::viewer_seeds, words: files::HEAD_WORDS }
