@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn bytes_are_shown_as_text_where_they_are_mostly_text() {
-        assert_eq!(bytes(b"pline 2 \x04say 1 0\xff"), "18 bytes: \"pline 2 \\x04say 1 0\\xff\"");
+        assert_eq!(bytes(b"pline 2 \x04say 1 0\xff"), "17 bytes: \"pline 2 \\x04say 1 0\\xff\"");
         assert_eq!(bytes(&[0, 0, 0, 1, b'a']), "5 bytes: 00 00 00 01 61");
         assert!(bytes(&[b'x'; 100]).ends_with("x\"…"));
         assert_eq!(bytes(b""), "0 bytes: \"\"");

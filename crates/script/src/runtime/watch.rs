@@ -17,7 +17,7 @@ use super::memory::Memory;
 const TURN_CPU: Duration = Duration::from_secs(1);
 
 /// The engine is asked so often more for a line, which takes a millisecond.
-const OUTSIDE_MAX: u8 = 8;
+const OUTSIDE_MAX: u8 = 16;
 
 /// What happened, behind the name of what took so long.
 pub(super) fn too_long() -> String {
@@ -106,9 +106,12 @@ impl Watch {
         if self.outside_count.get() == OUTSIDE_MAX || context.script_or_module_name(0).is_some() {
             return true;
         }
+        // What else runs here may take steps too, always as many; so ours are more each time.
         self.outside_count.set(self.outside_count.get() + 1);
-        if context.eval::<(), _>("0").is_err() {
-            context.catch();
+        for _ in 0..self.outside_count.get() {
+            if context.eval::<(), _>("0").is_err() {
+                context.catch();
+            }
         }
         false
     }

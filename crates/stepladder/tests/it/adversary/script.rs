@@ -247,7 +247,7 @@ export default async function member(bot: { [name: string]: any }) {
   ws.onmessage = ({ data }: { data: string }) => { const [from, seq] = data.split(" ").map(Number); room.received(from, seq); };
   room.join();
   bot.ready();
-  await bot.at("2s");
+  await bot.at("100ms");
   for await (const n of bot.every("100ms")) { ws.send(`${bot.id} ${n}`); room.sent(n); }
 }"#;
 
