@@ -272,12 +272,6 @@ fn rooms() -> Vec<Row> {
     vec![
         row("relay that delivers nothing", Fails, "deliveries.lost|stopped delivering", says(|_| Vec::new())),
         row(
-            "relay that delivers what nobody said",
-            Fails,
-            "unknown sender or number",
-            says(|heard| [&[b'0' + (heard[0] - b'0' + 1) % 4], &heard[1..], b"9999"].concat()),
-        ),
-        row(
             "relay that gives back to each what it said, and nothing to the others",
             Fails,
             "deliveries.lost|stopped delivering",
