@@ -255,13 +255,15 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
 /// asked nothing.
 pub(super) fn sent_nothing(case: &Case<'_>) -> Option<Ruling> {
     let (trial, flow) = (case.trial, case.trial.flow());
-    let busy_share = most(trial, |host| host.worker_cpu_share).or(trial.busy_share_max)?;
-    let was_asked = flow.sent > 0 || flow.open_before > 0 || flow.not_sent == 0;
+    // Not asleep: at work, or waiting for a core.
+    let cpu_share = most(trial, |host| host.worker_cpu_share).unwrap_or(0.0);
+    let busy_share = trial.busy_share_max.unwrap_or(0.0).max(cpu_share);
+    let was_asked = flow.sent > 0 || flow.not_sent == 0;
     if was_asked || busy_share <= BUSY_SHARE_MOST || open_throughout(trial) < trial.connections.asked {
         return None;
     }
     let reason = format!(
-        "none of the {} messages that were planned in the hold left in it: the busiest worker used {} of a core{}; use more \
+        "none of the {} messages that were planned in the hold left in it: the busiest worker was {} busy{}; use more \
          workers, cores or machines",
         show_number(flow.not_sent as f64),
         show_share(busy_share),
