@@ -11,8 +11,6 @@ mod grid;
 mod http;
 mod script;
 mod script_http;
-mod script_rooms;
-mod sessions;
 
 use std::net::{Ipv4Addr, SocketAddr};
 

@@ -15,7 +15,6 @@ mod handshake;
 mod http;
 mod leaderboard;
 mod protobuf;
-mod script;
 mod search;
 mod stop;
 

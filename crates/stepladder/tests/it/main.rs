@@ -32,7 +32,6 @@ mod output;
 mod place;
 mod printing;
 mod protobuf;
-mod recordings;
 mod rest;
 mod scripts;
 mod secrets;
