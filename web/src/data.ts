@@ -445,7 +445,7 @@ export type LatencyFigures = {
 }
 
 /** What a load counts. */
-export type LoadUnit = "games" | "clients" | "requesters" | "req/s" | "updates/s" | "in_flight"
+export type LoadUnit = "games" | "clients" | "requesters" | "req/s" | "updates/s" | "sessions/s" | "in_flight"
 
 /** An objective as the page draws it. */
 export type MainFigure = {
@@ -644,9 +644,11 @@ export type Rung = {
   /** answers per second; messages that owe none count when sent */ rate_per_s: number
   /** sent of what the plan meant to send, where it meant a rate */ pace_share: number | null
   /** both directions */ bytes_per_s: number | null
+  /** lives of bots that end with their function and are followed by others; absent where bots have but one */ sessions?: SessionFigures
   /** connections */ connections: ConnectionFigures
   /** answered − planned; its percentiles count unanswered messages as infinite, which is null here */ response_ns: Summary | null
   /** the same of each operation that is kept apart: those of scripts */ operations_ns?: { [key in string]: Summary }
+  /** what scripts recorded with `bot.record`, by name; without a unit */ recorded?: { [key in string]: ValueSummary }
   /** answered − sent */ service_ns: Summary | null
   /** sent − planned */ send_lag_ns: Summary | null
   /** read − readable */ receive_lag_ns: Summary | null
@@ -676,6 +678,13 @@ export type RuntimeFitness = {
   /** the most at the end of a run */ heap_bytes: number | null
 }
 
+/** A function of a script, estimated from samples of the running function. */
+export type ScriptFunctionFigures = {
+  /** as written; empty without one */ name: string
+  /** file and line where it begins */ place: string
+  /** of the script's time in the hold, without what it called; in [0, 1] */ share: number
+}
+
 /** What a search was to reach, and what it reached (RFC 9971). */
 export type SearchFigures = {
   /** length of a full-length trial, seconds */ final_trial_s: number
@@ -698,6 +707,17 @@ export type Second = {
 
 /** Columns by name, each as long as the first, which is `t`. */
 export type Series = Partial<Record<ColumnName, (number | null)[]>>
+
+/** Sessions that were planned in the hold. How long they took is the operation `session`. */
+export type SessionFigures = {
+  /** all of them */ planned: number
+  /** of these, the function returned */ ended: number
+  /** of these, the function threw */ failed: number
+  /** of these, under way when the bots left */ unended: number
+  /** of these, not begun: as many as there may be were under way */ not_begun: number
+  /** under way at once, mean over the hold */ at_once: number
+  /** the same in the fullest second */ at_once_max: number
+}
 
 /** A server that was told to end under load (SIGTERM). */
 export type ShutdownFigures = {
@@ -827,6 +847,16 @@ export type TrialPage = {
   /** of a broadcast */ slowest: Array<ReceiverBooks>
 }
 
+/** The figures of a distribution of a script's own, in the unit that the script chose. A percentile that may not be stated is `None`. */
+export type ValueSummary = {
+  /** median */ p50: number | null
+  /** 0.9 quantile */ p90: number | null
+  /** 0.99 quantile */ p99: number | null
+  /** largest value */ max: number | null
+  /** arithmetic mean */ mean: number | null
+  /** how many values */ count: number
+}
+
 /** What a rung, or a whole run, is worth. */
 export type Verdict = "PASS" | "FAIL" | "GENERATOR_LIMITED" | "INCONCLUSIVE" | "INVALID"
 
@@ -835,6 +865,7 @@ export type WorkerFigures = {
   /** the busiest worker's share of the hold */ busy_share_max: number | null
   /** the most that one worker was on a core in a second */ cpu_share_max: number | null
   /** the most that one worker was kept waiting for a core in a second */ waiting_share_max: number | null
+  /** the functions of the bots' script that took most of its time, the largest first; absent where there is no script */ script_functions?: Array<ScriptFunctionFigures>
   /** mean CPU over the hold, in cores */ cpu_cores: number
   /** of the cores it may use */ cpu_share: number | null
   /** cores it may use */ allowed_cores: number | null

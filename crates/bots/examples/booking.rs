@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use bots::chat::dialect::Dialect;
 use bots::chat::{Lines, payload};
-use measure::ledger::MembershipChanges;
+use measure::ledger::SharedLedger;
 use measure::{Distribution, LedgerPart, LedgerShape};
 
 fn main() {
@@ -23,7 +23,7 @@ fn main() {
         margin_ns: 1_000_000_000,
         echoes: true,
     };
-    let mut part = LedgerPart::new(shape, MembershipChanges::default());
+    let mut part = LedgerPart::new(shape, SharedLedger::default());
     let (mut in_hold, mut otherwise) = (Distribution::new(), Distribution::new());
     let mut random = fastrand::Rng::with_seed(1);
     let mut next = vec![0u32; clients as usize];

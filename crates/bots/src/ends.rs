@@ -15,7 +15,8 @@ use measure::{ErrorKind, MetricNames, Role};
 /// The causes. Errors of every kind of bots begin with them, so that their indices are the same everywhere.
 pub const CAUSES: [&str; 4] =
     ["connection lost", "connection reset", "closed by the server", "broken protocol"];
-const LOST: usize = 0;
+/// The index of `connection lost`.
+pub const LOST: usize = 0;
 const RESET: usize = 1;
 const CLOSED: usize = 2;
 /// The index of `broken protocol`.
@@ -64,6 +65,9 @@ pub fn quoted(message: &[u8]) -> String {
 /// What is kept of such an end; `bytes`: those that broke the protocol, as `shown`.
 pub fn words(why: &Closed, bytes: &str) -> String {
     match why {
+        Closed::NotOpened(error @ OpenError::Tls(_)) => {
+            format!("{error}; --ca FILE trusts the server's authority, --insecure accepts any certificate")
+        }
         Closed::NotOpened(error) => error.to_string(),
         Closed::ByPeer(None) => "the server ended the connection without a close frame or message".to_owned(),
         Closed::ByPeer(Some(Goodbye { code, reason })) => {

@@ -75,6 +75,13 @@ pub enum Send<'a> {
     /// gives up the open request of this tag, over HTTP/2: nothing more is heard of it. Over HTTP/1.1 it is refused, since
     /// only the end of the connection gives a request up
     Cancel(u32),
+    /// says goodbye over a WebSocket, which goes on until the server has answered; nothing is sent behind it
+    Close {
+        /// one that a client may send; `None`: the close frame is empty
+        code: Option<u16>,
+        /// at most 123 bytes, and none without a code
+        reason: &'a str,
+    },
 }
 
 /// What can be heard.
@@ -92,7 +99,8 @@ pub enum Received<'d> {
 pub struct Any(Kind);
 
 enum Kind {
-    WebSocket(WebSocket),
+    /// with the subprotocol that the server chose
+    WebSocket(WebSocket, Box<str>),
     Tcp(Box<Framed>),
     Udp(Box<Udp>),
     Http1(Box<Fetch1>),
@@ -123,9 +131,9 @@ impl Driver for Any {
     async fn open(begin_connect: Connecting, to: &Address) -> Result<Self, OpenError> {
         let socket = match begin_connect.0 {
             Begun::WebSocket(begun) => {
-                return Ok(Any(Kind::WebSocket(
-                    WebSocket::open_taking(*begun, to, to.reply_bytes_max).await?,
-                )));
+                let (socket, chosen) = WebSocket::open_taking(*begun, to, to.reply_bytes_max).await?;
+                let chosen = chosen.and_then(|index| to.upgrade.subprotocols.get(index));
+                return Ok(Any(Kind::WebSocket(socket, chosen.map_or("", String::as_str).into())));
             }
             Begun::Socket(socket) => socket,
         };
@@ -149,15 +157,19 @@ impl Driver for Any {
     #[inline]
     fn send(&mut self, what: Send<'_>) -> Result<(), Refused> {
         match (&mut self.0, what) {
-            (Kind::WebSocket(socket), Send::Text(text)) => socket.send(Message::Text(text)),
-            (Kind::WebSocket(socket), Send::Binary(bytes)) => socket.send(Message::Binary(bytes)),
+            (Kind::WebSocket(socket, _), Send::Text(text)) => socket.send(Message::Text(text)),
+            (Kind::WebSocket(socket, _), Send::Binary(bytes)) => socket.send(Message::Binary(bytes)),
+            (Kind::WebSocket(socket, _), Send::Close { code, reason }) => {
+                socket.say_goodbye(code, reason);
+                Ok(())
+            }
             (kind, what) => kind.send(what),
         }
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match &mut self.0 {
-            Kind::WebSocket(socket) => socket.poll_flush(cx),
+            Kind::WebSocket(socket, _) => socket.poll_flush(cx),
             Kind::Tcp(socket) => socket.poll_flush(cx),
             Kind::Udp(socket) => socket.poll_flush(cx),
             Kind::Http1(socket) => socket.poll_flush(cx),
@@ -167,7 +179,7 @@ impl Driver for Any {
 
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
         match &mut self.0 {
-            Kind::WebSocket(socket) => socket.poll_read(cx, buffer),
+            Kind::WebSocket(socket, _) => socket.poll_read(cx, buffer),
             Kind::Tcp(socket) => socket.poll_read(cx, buffer),
             Kind::Udp(socket) => socket.poll_read(cx, buffer),
             Kind::Http1(socket) => socket.poll_read(cx, buffer),
@@ -177,7 +189,7 @@ impl Driver for Any {
 
     #[inline]
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
-        let Kind::WebSocket(socket) = &mut self.0 else { return self.0.next(buffer) };
+        let Kind::WebSocket(socket, _) = &mut self.0 else { return self.0.next(buffer) };
         Some(socket.next(buffer)?.map(|message| match message {
             websocket::Received::Text(text) => Received::Text(text),
             websocket::Received::Binary(bytes) => Received::Binary(bytes),
@@ -186,7 +198,7 @@ impl Driver for Any {
 
     fn close(&mut self) {
         match &mut self.0 {
-            Kind::WebSocket(socket) => socket.close(),
+            Kind::WebSocket(socket, _) => socket.close(),
             Kind::Tcp(socket) => socket.close(),
             Kind::Udp(socket) => socket.close(),
             Kind::Http1(socket) => socket.close(),
@@ -196,7 +208,7 @@ impl Driver for Any {
 
     fn unsent_bytes(&self) -> usize {
         match &self.0 {
-            Kind::WebSocket(socket) => socket.unsent_bytes(),
+            Kind::WebSocket(socket, _) => socket.unsent_bytes(),
             Kind::Tcp(socket) => socket.unsent_bytes(),
             Kind::Udp(socket) => socket.unsent_bytes(),
             Kind::Http1(socket) => socket.unsent_bytes(),
@@ -206,11 +218,25 @@ impl Driver for Any {
 
     fn tls_ns(&self) -> Option<u64> {
         match &self.0 {
-            Kind::WebSocket(socket) => socket.tls_ns(),
+            Kind::WebSocket(socket, _) => socket.tls_ns(),
             Kind::Tcp(socket) => socket.tls_ns(),
             Kind::Udp(_) => None,
             Kind::Http1(socket) => socket.tls_ns(),
             Kind::Http2(socket) => socket.tls_ns(),
+        }
+    }
+
+    fn requests_at_once(&self) -> Option<usize> {
+        match &self.0 {
+            Kind::Http2(socket) => socket.requests_at_once(),
+            _ => None,
+        }
+    }
+
+    fn subprotocol(&self) -> &str {
+        match &self.0 {
+            Kind::WebSocket(_, chosen) => chosen,
+            _ => "",
         }
     }
 }
@@ -238,7 +264,7 @@ impl Kind {
     #[inline(never)]
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
         Some(match self {
-            Kind::WebSocket(_) => return None,
+            Kind::WebSocket(..) => return None,
             Kind::Tcp(socket) => {
                 let may_be_text = socket.frames() == Frames::Lines;
                 socket.next(buffer)?.map(|bytes| match bytes {

@@ -50,6 +50,16 @@ pub trait Driver: Sized + 'static {
     fn tls_ns(&self) -> Option<u64> {
         None
     }
+
+    /// How many requests may be open at once on this connection, as things are now; `None`: one, and more connections for more.
+    fn requests_at_once(&self) -> Option<usize> {
+        None
+    }
+
+    /// The subprotocol that the server of a WebSocket chose; empty without one, and where nobody asks for it.
+    fn subprotocol(&self) -> &str {
+        ""
+    }
 }
 
 /// Why a connection did not open.

@@ -53,7 +53,7 @@ impl Driver for WebSocket {
     }
 
     async fn open(begin_connect: Connecting, to: &Address) -> Result<Self, OpenError> {
-        WebSocket::open_taking(begin_connect, to, MESSAGE_BYTES_MAX).await
+        WebSocket::open_taking(begin_connect, to, MESSAGE_BYTES_MAX).await.map(|(socket, _)| socket)
     }
 
     fn send(&mut self, what: Message<'_>) -> Result<(), Refused> {
@@ -97,12 +97,18 @@ impl Driver for WebSocket {
 }
 
 impl WebSocket {
-    /// The same for an owner who takes messages of up to `message_bytes_max`.
+    /// Closes with a code (`None`: without one) and words; once. What the server sends is heard until it has answered.
+    pub(crate) fn say_goodbye(&mut self, code: Option<u16>, reason: &str) {
+        self.codec.say_goodbye(code, reason);
+    }
+
+    /// The same for an owner who takes messages of up to `message_bytes_max`, with the index of the subprotocol that the server
+    /// chose.
     pub(crate) async fn open_taking(
         begin_connect: Connecting,
         to: &Address,
         message_bytes_max: usize,
-    ) -> Result<Self, OpenError> {
+    ) -> Result<(Self, Option<usize>), OpenError> {
         // What took the request's first bytes stands.
         let tcp = match begin_connect.sent_bytes {
             0 => stream::standing(begin_connect.socket).await?,
@@ -111,20 +117,25 @@ impl WebSocket {
         let mut stream = Stream::over(tcp, to, |tls| &tls.config).await?;
         stream.write_all(&begin_connect.request[begin_connect.sent_bytes..]).await?;
         stream.flush().await?;
-        let carried = await_answer(&mut stream, &begin_connect.key, &to.upgrade.subprotocols).await?;
-        Ok(WebSocket { stream, codec: Codec::new(carried).taking(message_bytes_max) })
+        let (carried, subprotocol) =
+            await_answer(&mut stream, &begin_connect.key, &to.upgrade.subprotocols).await?;
+        Ok((WebSocket { stream, codec: Codec::new(carried).taking(message_bytes_max) }, subprotocol))
     }
 }
 
-/// What follows the answer's header already belongs to the frames.
-async fn await_answer(stream: &mut Stream, key: &str, offered: &[String]) -> Result<Vec<u8>, OpenError> {
+/// What follows the answer's header already belongs to the frames; with it comes which subprotocol was chosen.
+async fn await_answer(
+    stream: &mut Stream,
+    key: &str,
+    offered: &[String],
+) -> Result<(Vec<u8>, Option<usize>), OpenError> {
     let mut answer = Vec::with_capacity(256);
     loop {
         if stream.read_buf(&mut answer).await? == 0 {
             return Err(OpenError::ClosedEarly);
         }
         match handshake::read_answer(&answer, key, offered) {
-            Ok(Some(header_bytes)) => return Ok(answer.split_off(header_bytes)),
+            Ok(Some(accepted)) => return Ok((answer.split_off(accepted.header_bytes), accepted.subprotocol)),
             Ok(None) => {}
             Err(refusal) => {
                 read_what_is_there(stream, &mut answer).await;

@@ -84,6 +84,11 @@ pub trait Bots: Sized + 'static {
     /// Nothing further is planned. Connections are closed by the worker once `has_drained`.
     fn drain(&mut self, _ctx: &mut BotContext<'_, Self::Driver>) {}
 
+    /// Whether the bots go on as planned after the hold, until each has ended: then what is due later comes too.
+    fn go_on_to_their_end(&self) -> bool {
+        false
+    }
+
     /// The connections are closed now: what the bots still meant to send never leaves.
     fn leave(&mut self, _ctx: &mut BotContext<'_, Self::Driver>) {}
 

@@ -56,6 +56,16 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.addresses.first().cloned()
     }
 
+    /// The subprotocol that the server of a WebSocket chose; empty without one, and where the connection is not open.
+    pub fn subprotocol(&mut self, connection: ConnectionId) -> &str {
+        self.state.open_driver(connection).map_or("", |driver| driver.subprotocol())
+    }
+
+    /// How many requests a connection may have open at once, as things are now; `None`: one, or it is not open.
+    pub fn requests_at_once(&mut self, connection: ConnectionId) -> Option<usize> {
+        self.state.open_driver(connection)?.requests_at_once()
+    }
+
     /// Sends a message that owes nothing. It counts as not sent when the connection is gone or takes no more.
     pub fn send(&mut self, connection: ConnectionId, op: usize, planned_ns: u64, what: D::Send<'_>) {
         if let Some(message) = self.state.encode(connection, op, planned_ns, what) {
@@ -175,6 +185,11 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.recorder.error_with(cause, words);
     }
 
+    /// Sets a mark of the trial; `kind` is one of `measure::trial::kind`. They are kept with the trial, so there must be few.
+    pub fn mark(&mut self, kind: &'static str, text: String) {
+        self.state.recorder.mark(kind, text);
+    }
+
     /// The bytes that broke the protocol of the connection whose end is being told, as far as they are worth showing.
     pub fn error_excerpt(&self) -> &[u8] {
         self.state.error_excerpt()
@@ -216,7 +231,7 @@ impl<D: Driver> BotContext<'_, D> {
         true
     }
 
-    /// Calls `Bots::due` at an instant. What is planned after the hold never comes.
+    /// Calls `Bots::due` at an instant. What is planned after the hold never comes, unless bots go on to their end.
     pub fn at(&mut self, planned_ns: u64, bot: u32, what: u32) {
         self.state.pacer.push(planned_ns, Item::Bot { bot, what });
     }
@@ -234,6 +249,13 @@ impl<D: Driver> BotContext<'_, D> {
     /// Adds to a counter by its index in the metric names.
     pub fn count(&mut self, counter: usize, more: u64) {
         self.state.recorder.count(counter, more);
+    }
+
+    /// Records a value of the bots' own, in thousandths, of a turn that was planned for `planned_ns`; `value` is its place in
+    /// `MetricNames::values`.
+    pub fn record_value(&mut self, value: usize, planned_ns: u64, thousandths: u64) {
+        let phase = self.phase(planned_ns);
+        self.state.recorder.value(value, phase, thousandths);
     }
 
     /// Records a tick as a client sees it: `interval_ns` since the last one, `interval_ms` between whole-ms readings,

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use drivers::Driver;
 use measure::LedgerPart;
-use measure::ledger::Deliveries;
+use measure::ledger::{Deliveries, Heard, Reading};
 
 use crate::context::BotContext;
 use crate::state::ConnectionId;
@@ -24,6 +24,16 @@ impl<D: Driver> BotContext<'_, D> {
         let ledger = state.ledger.as_mut().expect("these bots asked for a ledger");
         ledger.read_after(bot, at_ns, state.read_lag_ns);
         ledger.deliveries(bot, at_ns, hold_ns, state.recorder.delivery_latencies())
+    }
+
+    /// A bot says that it has received message `seq` of the bot number `from`, of the whole trial, in a room.
+    pub fn heard(&mut self, bot: u32, room: &str, from: u64, seq: u64) -> Heard {
+        let state = &mut *self.state;
+        let hold_ns = (state.shared.timeline.hold_ns(), state.shared.timeline.drain_ns());
+        let (at_ns, lag_ns) = (state.now_ns, state.read_lag_ns);
+        let reading = Reading { at_ns, lag_ns, hold_ns, latencies: state.recorder.delivery_latencies() };
+        let ledger = state.ledger.as_mut().expect("these bots asked for a ledger");
+        ledger.heard(bot, room, (from, seq), reading)
     }
 
     /// One more bot of the trial has come to an agreed point, below `MEETING_POINTS`.

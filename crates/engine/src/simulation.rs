@@ -36,6 +36,10 @@ pub trait Scene {
     fn opens_after_ns(&mut self, _peer: u64) -> Option<u64> {
         Some(0)
     }
+    /// So many requests may be open at once on each connection; `None`: one.
+    fn requests_at_once(&self) -> Option<usize> {
+        None
+    }
     /// A connection has arrived.
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says);
     /// A message has arrived.
@@ -203,14 +207,15 @@ fn play_to<B>(
 ) where
     B: Bots<Driver: Simulated>,
 {
-    WIRES.with_borrow_mut(|wires| *wires = Wires::default());
+    let requests_at_once = scene.requests_at_once();
+    WIRES.with_borrow_mut(|wires| *wires = Wires { requests_at_once, ..Wires::default() });
     let timeline = Arc::new(Timeline::default());
     if !settles {
         timeline.settle_at(times.hold_ns);
     }
     timeline.hold_at(times.hold_ns);
     timeline.drain_at(times.drain_ns);
-    timeline.stop_at(times.drain_ns + 10_000_000_000);
+    timeline.stop_at(times.drain_ns + plan.drain_ns + plan::CLOSING_NS);
     let progress = Arc::new(Progress::default());
     let shared = Shared { timeline: timeline.clone(), progress: progress.clone(), ..Shared::default() };
     let of_path = |path: String| {

@@ -18,7 +18,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use drivers::{Address, Closed, Driver};
-use measure::ledger::MembershipChanges;
+use measure::ledger::SharedLedger;
 use measure::{Interval, LedgerPart, Phase};
 
 pub use self::connections::ConnectionId;
@@ -63,8 +63,8 @@ pub struct Shared {
     pub pairing_lock: PairingLock,
     /// how many bots have come to each of the points that their kind agreed on
     pub met: Arc<[AtomicU64; MEETING_POINTS]>,
-    /// when a membership last began or ended, where messages owe deliveries
-    pub membership_changes: MembershipChanges,
+    /// of all workers' parts of the ledger, where messages owe deliveries
+    pub shared_ledger: SharedLedger,
     /// the zero of the trial's clock, ns since the epoch: to read what other processes stamp
     pub realtime_zero_ns: u64,
 }

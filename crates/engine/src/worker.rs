@@ -22,8 +22,6 @@ pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 const LOOK_NS: u64 = 10_000_000;
 /// After the hold, a worker that is late may take this long to send what was planned within it.
 const BACKLOG_GRACE_NS: u64 = 1_000_000_000;
-/// Bots may wait for what is still on its way so long after the hold; then their connections are closed.
-const DRAIN_NS_MAX: u64 = 8_000_000_000;
 /// Before the stop, for closing connections.
 const CLOSE_NS: u64 = 3_000_000_000;
 /// So many due items are served when the timer has fired.
@@ -58,6 +56,8 @@ pub struct Worker<B: Bots> {
     interval_index: u32,
     /// the bots know that nothing further is planned
     is_draining: bool,
+    /// bots may wait for what is still on its way so long after the hold; then their connections are closed
+    drain_ns_max: u64,
     has_drained: bool,
     /// time not asleep within this interval, as the thread reports it
     busy_ns: u64,
@@ -79,7 +79,7 @@ impl<B: Bots> Worker<B> {
         let interval = Box::new(Interval::new(&B::metric_names(settings)));
         let mut state = WorkerState::new(interval, plan, addresses, shared);
         state.ledger = B::ledger(settings, plan)
-            .map(|shape| Box::new(LedgerPart::new(shape, state.shared.membership_changes.clone())));
+            .map(|shape| Box::new(LedgerPart::new(shape, state.shared.shared_ledger.clone())));
         state.recorder.begin_interval(0, state.requests.open());
         Worker {
             bots: B::new(settings, plan),
@@ -95,6 +95,7 @@ impl<B: Bots> Worker<B> {
             interval_ends_ns: SECOND_NS,
             interval_index: 0,
             is_draining: false,
+            drain_ns_max: plan.drain_ns,
             has_drained: false,
             busy_ns: 0,
             served: 0,
@@ -298,7 +299,7 @@ impl<B: Bots> Worker<B> {
     pub fn finish(mut self, clock: &impl Clock) {
         self.look(clock);
         self.hand_over_interval();
-        if let Some(part) = self.state.ledger.take() {
+        if let Some(part) = self.state.ledger.take().filter(|part| part.is_used()) {
             self.handover.ledger(*part);
         }
     }
@@ -331,7 +332,7 @@ impl<B: Bots> Worker<B> {
         let timeline = &self.state.shared.timeline;
         // A subject that ends and comes back takes its own time, which the stop allows for.
         let drained_by_ns = match timeline.subject_stops_ns() {
-            u64::MAX => drain_ns.saturating_add(DRAIN_NS_MAX),
+            u64::MAX => drain_ns.saturating_add(self.drain_ns_max),
             _ => timeline.stop_ns().saturating_sub(CLOSE_NS),
         };
         let is_late = self.state.now_ns >= drained_by_ns.min(timeline.stop_ns());
@@ -399,7 +400,7 @@ impl<B: Bots> Worker<B> {
     fn serve(&mut self, planned_ns: u64, item: Item) {
         match item {
             Item::Bot { bot, what } => {
-                if planned_ns < self.state.shared.timeline.drain_ns() {
+                if planned_ns < self.state.shared.timeline.drain_ns() || self.bots.go_on_to_their_end() {
                     self.bots.due(bot, what, planned_ns, &mut BotContext { state: &mut self.state });
                 }
             }

@@ -3,6 +3,7 @@
 mod drivers;
 mod files;
 mod peers;
+mod scripts;
 mod servers;
 mod stores;
 
@@ -34,7 +35,9 @@ targets! {
     drivers::websocket_answer { seeds: drivers::websocket_answers, words: drivers::HTTP_WORDS }
     drivers::resp_client { seeds: drivers::resp_seeds, words: &["\r\n", "$-1\r\n", "+OK\r\n", ":", "-", "$"] }
     drivers::http1_client { seeds: drivers::http1_seeds, words: drivers::HTTP_WORDS, heap_bytes_max: 6 << 20 }
+    drivers::http1_pieces { seeds: drivers::http1_seeds, words: drivers::HTTP_WORDS }
     peers::http2_client { seeds: peers::http2_seeds, heap_bytes_max: 8 << 20 }
+    peers::http2_pieces { seeds: peers::http2_seeds, heap_bytes_max: 8 << 20 }
     peers::protobuf_envelope { seeds: peers::envelope_seeds }
     peers::framings { seeds: peers::framing_seeds }
     peers::chat_client { seeds: peers::chat_seeds, words: &["PING", "PONG", "MSG ", "PRIVMSG ", "* ", " :", "\r\n"] }
@@ -59,6 +62,9 @@ targets! {
     files::heap_snapshot { seeds: files::heap_seeds, words: files::HEAP_WORDS, heap_bytes_max: 4 << 20 }
     files::scenario { seeds: files::scenario_seeds, words: files::SCENARIO_WORDS, heap_bytes_max: 16 << 20 }
     files::schema_and_units { seeds: files::schema_seeds, words: files::SCHEMA_WORDS, heap_bytes_max: 32 << 20 }
+    scripts::script_rows { seeds: scripts::row_seeds, words: scripts::ROW_WORDS, heap_bytes_max: 4 << 20 }
+    scripts::script_source { seeds: scripts::source_seeds, words: scripts::SOURCE_WORDS, heap_bytes_max: 16 << 20 }
+    files::recorded { seeds: files::recorded_seeds, words: files::RECORDED_WORDS, heap_bytes_max: 32 << 20 }
     stores::store_file { seeds: stores::store_file_seeds, heap_bytes_max: 16 << 20 }
     stores::store_rows { seeds: stores::store_row_seeds, words: servers::JSON_WORDS, heap_bytes_max: 8 << 20 }
     files::viewer_head { seeds: files::viewer_seeds, words: files::HEAD_WORDS }

@@ -12,18 +12,19 @@ mod shots;
 
 use std::collections::BTreeMap;
 
-use measure::{Distribution, Measure, Quantile, Role, Summary, Trial};
+use measure::{Distribution, Measure, Quantile, Role, Summary, Trial, ValueSummary};
 use serde_json::{Map, Value, json};
 
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, capacity, is_majority};
 use crate::contract::{
     CheatFigures, ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan,
-    RunFacts, Rung, SCHEMA, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures, WorkerFigures,
+    RunFacts, Rung, SCHEMA, SessionFigures, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures,
+    WorkerFigures,
 };
 use crate::figures;
 use crate::gate::Gate;
-use crate::judge::{Calibration, Judgement, Verdict, most};
+use crate::judge::{Calibration, Judgement, Verdict, most, script_functions};
 use crate::schedule::{Judged, SearchSchedule};
 
 /// A contract asks for a hold longer than nothing. A trial whose hold never began is told with this one.
@@ -177,6 +178,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         rate_per_s: figures::rate_per_s(trial).unwrap_or(0.0),
         pace_share: intended.map(|intended| figures::paced(trial).sent as f64 / intended),
         bytes_per_s: trial.bytes_per_s,
+        sessions: SessionFigures::of(trial),
         connections: ConnectionFigures {
             counts: trial.connections.clone(),
             reopened: reopened.next().filter(|count| *count > 0),
@@ -185,6 +187,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         },
         response_ns: with_never(trial.distribution(Measure::Response), figures::never_answered(trial)),
         operations_ns: operations(trial),
+        recorded: recorded(trial),
         service_ns: summary(Measure::Service),
         send_lag_ns: summary(Measure::SendLag),
         receive_lag_ns: summary(Measure::ReceiveLag),
@@ -215,6 +218,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
             busy_share_max: trial.busy_share_max.map(|share| share.clamp(0.0, 1.0)),
             cpu_share_max: most(trial, |host| host.worker_cpu_share),
             waiting_share_max: most(trial, |host| host.worker_waiting_share),
+            script_functions: script_functions(trial),
         },
         evidence: judgement.evidence.clone(),
         extra: Map::new(),
@@ -228,6 +232,11 @@ fn operations(trial: &Trial) -> BTreeMap<String, Summary> {
         Some((name.clone(), with_never(values, figures::never_answered_of(trial, name))?))
     };
     trial.of_ops.iter().filter_map(of).collect()
+}
+
+/// What the bots recorded, by name.
+fn recorded(trial: &Trial) -> BTreeMap<String, ValueSummary> {
+    trial.values.iter().filter_map(|(name, values)| Some((name.clone(), values.value_summary()?))).collect()
 }
 
 /// The first few of each cause: a flood of one must not hide another.

@@ -195,6 +195,11 @@ fn service_ns(rung: &Rung, of: fn(&Summary) -> Option<u64>) -> Option<String> {
     is_of_requests(rung).then(|| ns(&rung.service_ns, of))?
 }
 
+fn session_ns(rung: &Rung, of: fn(&Summary) -> Option<u64>) -> Option<String> {
+    rung.sessions?;
+    rung.operations_ns.get("session").and_then(of).map(|ns| show_ns(ns as f64))
+}
+
 fn is_of_requests(rung: &Rung) -> bool {
     rung.load_unit.counts_requests()
 }
@@ -228,13 +233,16 @@ fn columns() -> Vec<Column> {
         ("resp. p99", |rung| ns(&rung.response_ns, |summary| summary.p99)),
         ("serv. p50", |rung| service_ns(rung, |summary| summary.p50)),
         ("serv. p99", |rung| service_ns(rung, |summary| summary.p99)),
+        ("at once", |rung| Some(format!("{:.1}", rung.sessions?.at_once))),
+        ("session p50", |rung| session_ns(rung, |summary| summary.p50)),
+        ("session p99", |rung| session_ns(rung, |summary| summary.p99)),
         ("failed", |rung| is_of_requests(rung).then(|| show_many(failed(rung)))),
         ("frames/s", |rung| Some(format!("{:.1}", rung.frames.as_ref()?.rate_per_s))),
         ("lag p99", |rung| ns(&rung.send_lag_ns, |summary| summary.p99)),
         ("reopened", |rung| rung.connections.reopened.map(show_many)),
         ("open min", |rung| {
-            // Where the server may close what it likes between two requests, it says nothing.
-            if rung.connections.reopened.is_some() {
+            // Where the server may close what it likes between two requests, or sessions come and go, it says nothing.
+            if rung.connections.reopened.is_some() || rung.sessions.is_some() {
                 return None;
             }
             Some(format!("{}/{}", rung.connections.counts.open_min, rung.connections.counts.asked))

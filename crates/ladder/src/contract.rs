@@ -9,7 +9,10 @@ use std::collections::BTreeMap;
 
 use measure::ledger::{PairBooks, SumOfBooks};
 use measure::trial::kind;
-use measure::{Audit, Cheats, Flow, LoadUnit, ProcessFigures, Summary, TickCounts, Trial, TrialConnections};
+use measure::{
+    Audit, Cheats, Flow, LoadUnit, ProcessFigures, Role, Summary, TickCounts, Trial, TrialConnections,
+    ValueSummary,
+};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
@@ -164,6 +167,10 @@ pub struct Rung {
     pub pace_share: Option<f64>,
     /// both directions
     pub bytes_per_s: Option<f64>,
+    /// lives of bots that end with their function and are followed by others; absent where bots have but one
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub sessions: Option<SessionFigures>,
     /// connections
     pub connections: ConnectionFigures,
     /// answered − planned; its percentiles count unanswered messages as infinite, which is null here
@@ -172,6 +179,10 @@ pub struct Rung {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(optional, as = "Option<BTreeMap<String, Summary>>")]
     pub operations_ns: BTreeMap<String, Summary>,
+    /// what scripts recorded with `bot.record`, by name; without a unit
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[ts(optional, as = "Option<BTreeMap<String, ValueSummary>>")]
+    pub recorded: BTreeMap<String, ValueSummary>,
     /// answered − sent
     pub service_ns: Option<Summary>,
     /// sent − planned
@@ -369,6 +380,41 @@ pub struct ErrorSample {
     pub text: String,
 }
 
+/// Sessions that were planned in the hold. How long they took is the operation `session`.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct SessionFigures {
+    /// all of them
+    pub planned: u64,
+    /// of these, the function returned
+    pub ended: u64,
+    /// of these, the function threw
+    pub failed: u64,
+    /// of these, under way when the bots left
+    pub unended: u64,
+    /// of these, not begun: as many as there may be were under way
+    pub not_begun: u64,
+    /// under way at once, mean over the hold
+    pub at_once: f64,
+    /// the same in the fullest second
+    pub at_once_max: f64,
+}
+
+impl SessionFigures {
+    /// Of a trial; `None`: its bots have no sessions.
+    pub fn of(trial: &Trial) -> Option<SessionFigures> {
+        let (flow, at_once) = (trial.op(Role::Session)?, trial.at_once?);
+        Some(SessionFigures {
+            planned: flow.offered,
+            ended: flow.answered,
+            failed: flow.failed + flow.lost,
+            unended: flow.open_after,
+            not_begun: flow.not_sent,
+            at_once: at_once.mean,
+            at_once_max: at_once.max,
+        })
+    }
+}
+
 /// Frames of a rung.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
 pub struct FrameFigures {
@@ -516,6 +562,21 @@ pub struct WorkerFigures {
     pub cpu_share_max: Option<f64>,
     /// the most that one worker was kept waiting for a core in a second
     pub waiting_share_max: Option<f64>,
+    /// the functions of the bots' script that took most of its time, the largest first; absent where there is no script
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<ScriptFunctionFigures>>")]
+    pub script_functions: Vec<ScriptFunctionFigures>,
+}
+
+/// A function of a script, estimated from samples of the running function.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct ScriptFunctionFigures {
+    /// as written; empty without one
+    pub name: String,
+    /// file and line where it begins
+    pub place: String,
+    /// of the script's time in the hold, without what it called; in [0, 1]
+    pub share: f64,
 }
 
 /// One answer in words.

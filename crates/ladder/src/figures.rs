@@ -6,7 +6,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use measure::distribution::samples_needed;
+use measure::distribution::{THOUSANDTHS, samples_needed};
 use measure::{ErrorKind, Measure, Quantile, Role, Trial};
 
 mod of_trial;
@@ -14,7 +14,7 @@ mod of_trial;
 use of_trial::*;
 pub(crate) use of_trial::{
     any_failed, counted_seconds, deliveries_per_s, errors, frames, never_answered, never_answered_of,
-    open_share, over_budget_share, paced, questions, rate_per_s, sample, ticks,
+    open_share, over_budget_share, paced, questions, rate_per_s, sample, spoken, ticks,
 };
 
 /// What a figure is measured in, and so which units an objective may write behind its number.
@@ -89,6 +89,24 @@ pub(crate) enum Of {
     Tls,
     /// the response of one operation, by its name
     Operation(&'static str),
+    /// what the bots recorded by this name
+    Value(&'static str),
+}
+
+/// What a name of the bots' own stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Own {
+    /// an operation, of which the response is judged
+    Operation,
+    /// a distribution of values without a unit
+    Value,
+}
+
+impl Of {
+    /// What a distribution counts in one unit of its figure.
+    pub(crate) fn per_unit(self) -> f64 {
+        if matches!(self, Of::Value(_)) { THOUSANDTHS } else { 1.0 }
+    }
 }
 
 macro_rules! scalar {
@@ -214,6 +232,15 @@ pub const FIGURES: &[FigureDoc] = table! {
             }
             count(trial.counts(Role::Unexpected).sum())
         });
+        scalar!("sessions.at_once", Number, "bots between the beginning and the end of their function, mean over the hold (scripts with repeat or sessions/s)", |trial| {
+            of_sessions(trial, |trial, _| trial.at_once.map_or(0.0, |at_once| at_once.mean))
+        });
+        scalar!("sessions.failed", Count, "sessions whose function threw", |trial| {
+            of_sessions(trial, |_, flow| (flow.failed + flow.lost) as f64)
+        });
+        scalar!("sessions.unended", Count, "sessions that had not ended when the bots left", |trial| {
+            of_sessions(trial, |_, flow| flow.open_after as f64)
+        });
         scalar!("failed", Count, "wrong replies", |trial| count(trial.flow().failed));
         scalar!("lost", Count, "messages whose connection ended before the reply", |trial| count(trial.flow().lost));
         scalar!("not_sent", Count, "planned messages that never left", |trial| count(trial.flow().not_sent));
@@ -274,6 +301,9 @@ const NO_HOLD: FigureValue = FigureValue::Absent("the hold never began");
 const NO_TICKS: FigureValue = FigureValue::Absent("nothing reported the server's ticks");
 const NO_FRAMES: FigureValue = FigureValue::Absent("nothing reported the server's frames");
 const NO_CLIENT_TICKS: FigureValue = FigureValue::Absent("no client saw ticks; let bots ask for snapshots");
+const NOT_IN_THE_HOLD: FigureValue = FigureValue::Absent(
+    "none was asked in the hold, and what bots do while they come in is not judged; leave it out of the objectives",
+);
 const NO_BOOKS: FigureValue = FigureValue::Absent(
     "there are no books of deliveries: these bots keep none, or the trial was cut off before its end",
 );
@@ -282,6 +312,8 @@ const DROPS_UNTOLD: FigureValue =
 const NOTHING_OWED: FigureValue = FigureValue::Absent("no delivery was owed");
 const NOTHING_OFFERED: FigureValue = FigureValue::Absent("no message was offered");
 const NOTHING_ANSWERED: FigureValue = FigureValue::Absent("no message was answered");
+const NO_SESSIONS: FigureValue =
+    FigureValue::Absent("these bots have no sessions; only scripts with repeat or sessions/s have");
 const NO_SUBJECT: FigureValue =
     FigureValue::Absent("the server's process was not watched; name it with --pid or --start");
 
@@ -291,26 +323,33 @@ impl FigureDoc {
         FIGURES.iter().find(|figure| figure.name == name)
     }
 
-    /// A statistic of the response of one operation: `move.p99` of `move`. `is_operation` says which names are operations.
+    /// A statistic of one operation's response, or of values that the bots record: `move.p99` of `move`. `own` says what a name
+    /// stands for.
     ///
-    /// Operations are named by the author of a script. Each figure that is asked for is made once and kept: there are as many
-    /// as objectives name.
-    pub fn of_operation(name: &str, is_operation: &dyn Fn(&str) -> bool) -> Option<&'static FigureDoc> {
-        static MADE: Mutex<Vec<&'static FigureDoc>> = Mutex::new(Vec::new());
-        let (operation, stat) = name.rsplit_once('.').filter(|(operation, _)| is_operation(operation))?;
+    /// They are named by the author of a script. Each figure that is asked for is made once and kept: there are as many as
+    /// objectives name.
+    pub fn of_bots(name: &str, own: &dyn Fn(&str) -> Option<Own>) -> Option<&'static FigureDoc> {
+        static MADE: Mutex<Vec<(Own, &'static FigureDoc)>> = Mutex::new(Vec::new());
+        let (of, stat) = name.rsplit_once('.')?;
+        let own = own(of)?;
         let like = FIGURES.iter().find(|figure| figure.name.strip_prefix("response.") == Some(stat))?;
         let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(figure) = made.iter().find(|figure| figure.name == name) {
+        if let Some((_, figure)) = made.iter().find(|(known, figure)| *known == own && figure.name == name) {
             return Some(figure);
         }
         let kept = |text: String| -> &'static str { Box::leak(text.into_boxed_str()) };
-        let of = Of::Operation(kept(operation.to_owned()));
+        let (unit, meaning) = match own {
+            Own::Operation => {
+                (UnitKind::Time, format!("answered - planned, of {of}; unanswered ones are infinite: {stat}"))
+            }
+            Own::Value => (UnitKind::Number, format!("{of}, as the script recorded it: {stat}")),
+        };
+        let of = kept(of.to_owned());
+        let of = if own == Own::Operation { Of::Operation(of) } else { Of::Value(of) };
         let figure = FigureDoc {
             name: kept(name.to_owned()),
-            unit: UnitKind::Time,
-            meaning: kept(format!(
-                "answered - planned, of {operation}; unanswered ones are infinite: {stat}"
-            )),
+            unit,
+            meaning: kept(meaning),
             source: match like.source {
                 Source::Quantile(_, q) => Source::Quantile(of, q),
                 Source::Max(_) => Source::Max(of),
@@ -318,7 +357,7 @@ impl FigureDoc {
             },
         };
         let figure: &'static FigureDoc = Box::leak(Box::new(figure));
-        made.push(figure);
+        made.push((own, figure));
         Some(figure)
     }
 
@@ -422,7 +461,7 @@ impl FigureDoc {
             Source::Quantile(of, q) => match sample(trial, of) {
                 Err(absent) => absent,
                 Ok((values, never)) => match values.quantile(q, never) {
-                    Quantile::Ns(ns) => FigureValue::Value(ns as f64),
+                    Quantile::Ns(value) => FigureValue::Value(value as f64 / of.per_unit()),
                     Quantile::Infinite => FigureValue::Infinite,
                     Quantile::TooFew => {
                         let needed = samples_needed(q);
@@ -433,12 +472,16 @@ impl FigureDoc {
             Source::Max(of) => match sample(trial, of) {
                 Err(absent) => absent,
                 Ok((_, never)) if never > 0 => FigureValue::Infinite,
-                Ok((values, _)) => values.max_ns().map_or(NOTHING_TAKEN, |ns| FigureValue::Value(ns as f64)),
+                Ok((values, _)) => values
+                    .max_ns()
+                    .map_or(NOTHING_TAKEN, |value| FigureValue::Value(value as f64 / of.per_unit())),
             },
             // A single lost reply would make any mean infinite and so meaningless; losses have figures of their own.
             Source::Mean(of) => match sample(trial, of) {
                 Err(absent) => absent,
-                Ok((values, _)) => values.mean_ns().map_or(NOTHING_TAKEN, FigureValue::Value),
+                Ok((values, _)) => {
+                    values.mean_ns().map_or(NOTHING_TAKEN, |mean| FigureValue::Value(mean / of.per_unit()))
+                }
             },
         }
     }

@@ -179,6 +179,16 @@ impl FromStr for Gate {
     type Err = GateError;
 
     fn from_str(text: &str) -> Result<Self, GateError> {
+        Gate::read(text, &|figure| figure.parse())
+    }
+}
+
+impl Gate {
+    /// Reads a gate; `objective` reads what it asks of a figure, which may be one of the bots' own.
+    pub fn read(
+        text: &str,
+        objective: &dyn Fn(&str) -> Result<Objective, ObjectiveError>,
+    ) -> Result<Gate, GateError> {
         let Condition { text, name, op, value } = Condition::of(text)?;
         let load_of = |value: &str| {
             let load = value.trim().replace(['_', ','], "").parse::<f64>();
@@ -194,7 +204,7 @@ impl FromStr for Gate {
             let (figure, load) = name
                 .split_once(AT)
                 .ok_or_else(|| GateError::NoPlace { text: text.to_owned(), name: name.to_owned() })?;
-            let objective = format!("{} {} {value}", figure.trim(), op.sign()).parse()?;
+            let objective = objective(&format!("{} {} {value}", figure.trim(), op.sign()))?;
             Asks::Figure { objective, load: load_of(load)? }
         };
         Ok(Gate { text: text.to_owned(), asks })
@@ -215,7 +225,8 @@ impl Serialize for Gate {
 
 impl<'de> Deserialize<'de> for Gate {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+        let text = String::deserialize(deserializer)?;
+        Gate::read(&text, &Objective::stored).map_err(serde::de::Error::custom)
     }
 }
 

@@ -20,6 +20,7 @@ mod redirects;
 mod reopened;
 mod requests;
 mod rules;
+mod sessions;
 mod shutdown;
 mod silence;
 mod ticks_due;
@@ -37,6 +38,7 @@ use crate::disturbance::{Disturbance, disturbance, least_disturbed};
 use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
 
+pub(crate) use generator::script_functions;
 pub(crate) use rules::{NOBODY_IN, SERVER_EXITED, most};
 pub use views::Seen;
 use views::View;
@@ -346,12 +348,15 @@ const IN_ORDER: &[Rule] = &[
     deliveries::unknown_messages,
     rules::broken_connections,
     rules::not_admitted,
+    sessions::failed,
+    generator::sent_nothing,
     silence::no_ticks,
     silence::clients_hear_nothing,
     silence::no_replies,
     silence::no_deliveries,
     rules::certain_objectives,
     // The generator is asked about before the server is.
+    sessions::bounded,
     generator::limited,
     deliveries::unread,
     consistency::inconsistent,
@@ -364,6 +369,7 @@ const IN_ORDER: &[Rule] = &[
     deliveries::backlog,
     rules::drifting,
     rules::not_done,
+    sessions::unended,
     requests::aliased,
     requests::nothing_asked,
     games::none_ended,

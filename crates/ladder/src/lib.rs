@@ -42,7 +42,7 @@ pub use contract::{
 };
 pub use differing::{Difference, Origin};
 pub use disturbance::{Disturbance, DisturbedAbove, disturbance, least_disturbed};
-pub use figures::{FIGURES, FigureDoc, FigureValue, UnitKind};
+pub use figures::{FIGURES, FigureDoc, FigureValue, Own, UnitKind};
 pub use gate::{Gate, GateError, GateResult};
 pub use judge::{
     Calibration, Evidence, GoalResult, Intended, Judgement, Link, ObjectiveResult, Terms, Verdict,

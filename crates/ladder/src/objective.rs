@@ -15,7 +15,7 @@ use thiserror::Error;
 
 pub use crate::condition::Op;
 use crate::condition::{Condition, ConditionError, bound_in, split_number};
-use crate::figures::{FigureDoc, FigureValue, Of, Source, UnitKind, sample};
+use crate::figures::{FigureDoc, FigureValue, Of, Own, Source, UnitKind, sample};
 use crate::wording::{show_number, show_share};
 
 use beyond::{Beyond, samples_to_meet};
@@ -218,6 +218,11 @@ impl Objective {
         self.bound_of(|of| matches!(of, Of::Response | Of::Service | Of::Delivery | Of::Operation(_)))
     }
 
+    /// The same of one operation alone.
+    pub fn bound_of_operation_ns(&self, operation: &str) -> Option<f64> {
+        self.bound_of(|of| matches!(of, Of::Operation(name) if name == operation))
+    }
+
     /// The same of the response alone.
     pub(crate) fn response_bound_ns(&self) -> Option<f64> {
         self.bound_of(|of| of == Of::Response)
@@ -252,13 +257,13 @@ impl Objective {
         self.beyond(trial, self.bound + ns).is_some_and(|beyond| beyond.is_proved_by(beyond.timed))
     }
 
-    /// Of a percentile with an upper bound: what lies beyond `bound_ns`.
-    fn beyond(&self, trial: &Trial, bound_ns: f64) -> Option<Beyond> {
+    /// Of a percentile with an upper bound: what lies beyond `bound`, in the figure's inner unit.
+    fn beyond(&self, trial: &Trial, bound: f64) -> Option<Beyond> {
         let (Source::Quantile(of, q), Op::Less | Op::AtMost) = (self.figure.source, self.op) else {
             return None;
         };
         let (values, never) = sample(trial, of).ok()?;
-        let timed = values.count_above(bound_ns);
+        let timed = values.count_above(bound * of.per_unit());
         // A tick that is late makes the next one early, and a broadcast is late for all of its members.
         let counts_singly =
             !matches!(of, Of::Delivery | Of::TickInterval | Of::TickBusy | Of::ClientInterval);
@@ -270,19 +275,19 @@ impl FromStr for Objective {
     type Err = ObjectiveError;
 
     fn from_str(text: &str) -> Result<Self, ObjectiveError> {
-        Objective::read(text, &|_| false)
+        Objective::read(text, &|_| None)
     }
 }
 
 impl Objective {
-    /// Reads an objective over figures that are always there, or over one operation of the bots, such as `move.p99 < 50ms`;
-    /// `is_operation` says which names are operations.
-    pub fn read(text: &str, is_operation: &dyn Fn(&str) -> bool) -> Result<Objective, ObjectiveError> {
+    /// Reads an objective over figures that are always there, or over one of the bots' own, such as `move.p99 < 50ms`; `own`
+    /// says what their names stand for.
+    pub fn read(text: &str, own: &dyn Fn(&str) -> Option<Own>) -> Result<Objective, ObjectiveError> {
         let Condition { text, name, op, value } = Condition::of(text).map_err(|error| match error {
             ConditionError::NoComparison { text } => ObjectiveError::NoComparison { text },
             ConditionError::UnknownComparison { text, op } => ObjectiveError::UnknownComparison { text, op },
         })?;
-        let figure = FigureDoc::named(name).or_else(|| FigureDoc::of_operation(name, is_operation));
+        let figure = FigureDoc::named(name).or_else(|| FigureDoc::of_bots(name, own));
         let figure = figure.ok_or_else(|| {
             let nearest = FigureDoc::nearest(name);
             ObjectiveError::UnknownFigure {
@@ -312,6 +317,12 @@ impl Objective {
             return Err(ObjectiveError::NotOrdered { text: text.to_owned(), name: figure.name });
         }
         Ok(Objective { figure, op, bound, bound_text: format!("{number}{unit}") })
+    }
+
+    /// Reads one that was accepted before: names of the bots' own were looked up then, and a time has a unit.
+    pub(crate) fn stored(text: &str) -> Result<Objective, ObjectiveError> {
+        Objective::read(text, &|_| Some(Own::Operation))
+            .or_else(|wrong| Objective::read(text, &|_| Some(Own::Value)).map_err(|_| wrong))
     }
 }
 
@@ -354,8 +365,7 @@ impl Serialize for Objective {
 impl<'de> Deserialize<'de> for Objective {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        // Its operation was looked up when the plan was made.
-        Objective::read(&text, &|_| true).map_err(serde::de::Error::custom)
+        Objective::stored(&text).map_err(serde::de::Error::custom)
     }
 }
 

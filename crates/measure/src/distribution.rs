@@ -14,6 +14,8 @@ pub use v2::{BadHistogram, COUNT_MAX, read_v2};
 
 /// The longest duration told apart, in ns: one hour.
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
+/// Values that are no durations, such as those of `bot.record`, are kept as whole numbers of thousandths.
+pub const THOUSANDTHS: f64 = 1_000.0;
 /// How many samples must lie beyond a percentile before it may be stated.
 pub const EXCEEDANCES: f64 = 100.0;
 
@@ -72,6 +74,25 @@ pub struct Summary {
     pub count: u64,
 }
 
+/// The figures of a distribution of a script's own, in the unit that the script chose.
+///
+/// A percentile that may not be stated is `None`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct ValueSummary {
+    /// median
+    pub p50: Option<f64>,
+    /// 0.9 quantile
+    pub p90: Option<f64>,
+    /// 0.99 quantile
+    pub p99: Option<f64>,
+    /// largest value
+    pub max: Option<f64>,
+    /// arithmetic mean
+    pub mean: Option<f64>,
+    /// how many values
+    pub count: u64,
+}
+
 impl Distribution {
     /// An empty distribution, which takes no memory. The first value allocates 16 KB, a longer one more; then it stays.
     pub fn new() -> Self {
@@ -90,6 +111,11 @@ impl Distribution {
     #[inline]
     pub fn record(&mut self, ns: u64) {
         self.histogram().record(ns.clamp(1, LONGEST_NS)).expect(FITS);
+    }
+
+    /// Counts one value, in thousandths; other than of a duration there may be none of it.
+    pub fn record_value(&mut self, thousandths: u64) {
+        self.histogram().record(thousandths.min(LONGEST_NS)).expect(FITS);
     }
 
     /// Counts one duration `count` times.
@@ -197,6 +223,13 @@ impl Distribution {
         })
     }
 
+    /// The figures of values that were kept in thousandths, `None` when nothing was recorded.
+    pub fn value_summary(&self) -> Option<ValueSummary> {
+        let Summary { p50, p90, p99, max, mean, count, .. } = self.summary()?;
+        let [p50, p90, p99, max] = [p50, p90, p99, max].map(|value| Some(value? as f64 / THOUSANDTHS));
+        Some(ValueSummary { p50, p90, p99, max, mean: mean.map(|mean| mean / THOUSANDTHS), count })
+    }
+
     /// The histogram in HdrHistogram's V2 encoding, not compressed: any HDR library reads it.
     pub fn to_v2(&self) -> Vec<u8> {
         let empty;
@@ -215,7 +248,8 @@ impl Distribution {
         let read = read_v2(bytes)?;
         let mut distribution = Distribution::new();
         for bucket in read.iter_recorded() {
-            distribution.record_many(bucket.value_iterated_to(), bucket.count_at_value());
+            let highest = bucket.value_iterated_to().min(LONGEST_NS);
+            distribution.histogram().record_n(highest, bucket.count_at_value()).expect(FITS);
         }
         Ok(distribution)
     }

@@ -114,12 +114,16 @@ pub struct Interval {
     /// the first few errors of each cause as they were met: index into `MetricNames::errors`, and words. They become events
     /// of the trial and are no part of a stored second
     pub samples: Vec<(usize, String)>,
+    /// further marks that the bots set, as kind and text; they become events too
+    pub marks: Vec<(&'static str, String)>,
     /// of messages planned in the hold
     hold: Vec<Distribution>,
     /// of all others
     other: Vec<Distribution>,
     /// response times of messages planned in the hold, by operation, where they are kept apart
     of_ops: Vec<Distribution>,
+    /// what the bots recorded in turns planned in the hold, by `MetricNames::values`, in thousandths
+    values: Vec<Distribution>,
 }
 
 impl Interval {
@@ -142,9 +146,11 @@ impl Interval {
             busy_ns: 0,
             busy_share_max: 0.0,
             samples: Vec::new(),
+            marks: Vec::new(),
             hold: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
             other: Measure::ALL.iter().map(|_| Distribution::new()).collect(),
             of_ops: (0..metric_names.timed_ops).map(|_| Distribution::new()).collect(),
+            values: metric_names.values.iter().map(|_| Distribution::new()).collect(),
         }
     }
 
@@ -157,6 +163,16 @@ impl Interval {
     #[inline]
     pub fn of_op_mut(&mut self, op: usize) -> Option<&mut Distribution> {
         self.of_ops.get_mut(op)
+    }
+
+    /// What the bots recorded in turns planned in the hold, in thousandths.
+    pub fn value(&self, value: usize) -> &Distribution {
+        &self.values[value]
+    }
+
+    /// The same, to add to.
+    pub fn value_mut(&mut self, value: usize) -> &mut Distribution {
+        &mut self.values[value]
     }
 
     /// Records one duration of a message that was planned in `phase`.
@@ -197,6 +213,13 @@ impl Interval {
         turned
     }
 
+    /// Messages of every operation, by the phase they were planned in: all but the lives of bots, which consist of messages.
+    pub fn messages(&self) -> impl Iterator<Item = &Flow> {
+        let session = self.metric_names.op_index(Role::Session);
+        let all = self.flows.iter().enumerate();
+        all.filter(move |(op, _)| Some(*op) != session).flat_map(|(_, phases)| phases)
+    }
+
     /// What the bots counted in this role; `None` where they count no such thing.
     pub fn counted(&self, role: Role) -> Option<u64> {
         self.metric_names.counters(role).next().map(|counter| self.counters[counter])
@@ -224,9 +247,11 @@ impl Interval {
         self.busy_ns += other.busy_ns;
         self.busy_share_max = self.busy_share_max.max(other.busy_share_max);
         self.samples.extend(other.samples.iter().cloned());
+        self.marks.extend(other.marks.iter().cloned());
         self.hold.iter_mut().zip(&other.hold).for_each(|(mine, theirs)| mine.add(theirs));
         self.other.iter_mut().zip(&other.other).for_each(|(mine, theirs)| mine.add(theirs));
         self.of_ops.iter_mut().zip(&other.of_ops).for_each(|(mine, theirs)| mine.add(theirs));
+        self.values.iter_mut().zip(&other.values).for_each(|(mine, theirs)| mine.add(theirs));
         self.balance()
     }
 
@@ -259,9 +284,11 @@ impl Interval {
         (self.bytes_sent, self.bytes_received) = (0, 0);
         (self.busy_ns, self.busy_share_max) = (0, 0.0);
         self.samples.clear();
+        self.marks.clear();
         self.hold.iter_mut().for_each(Distribution::clear);
         self.other.iter_mut().for_each(Distribution::clear);
         self.of_ops.iter_mut().for_each(Distribution::clear);
+        self.values.iter_mut().for_each(Distribution::clear);
     }
 }
 
@@ -275,7 +302,9 @@ mod tests {
     use super::*;
 
     fn names() -> Arc<MetricNames> {
-        MetricNames::new(&["shot"], &["reset"], &["games"], &["refused"]).with_timed_ops(1)
+        MetricNames::new(&["shot"], &["reset"], &["games"], &["refused"])
+            .with_timed_ops(1)
+            .with_values(&["damage".to_owned()])
     }
 
     fn second(sent: u64, lag_ns: u64) -> Interval {
@@ -284,6 +313,7 @@ mod tests {
         *interval.flow_mut(0, Phase::Hold) = Flow { offered: sent, sent, told: sent, ..Flow::default() };
         interval.record(Measure::SendLag, Phase::Hold, lag_ns);
         interval.of_op_mut(0).unwrap().record(lag_ns);
+        interval.value_mut(0).record_value(0);
         interval.connections.open_min = sent;
         interval
     }
@@ -300,6 +330,7 @@ mod tests {
         assert_eq!(merge([&a, &b, &c]).flows[0][Phase::Hold as usize].told, 6);
         assert_eq!(merge([&a, &b, &c]).connections.open_min, 6);
         assert_eq!(merge([&a, &b, &c]).of_op(0).unwrap().count(), 3);
+        assert_eq!(merge([&a, &b, &c]).value(0).value_summary().unwrap().max, Some(0.0));
     }
 
     #[test]

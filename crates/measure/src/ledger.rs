@@ -18,11 +18,14 @@ mod cell;
 mod close;
 mod departures;
 mod part;
+mod rooms;
+mod shared;
 #[cfg(test)]
 mod tests;
 
 pub use books::{Books, BooksImbalance, PairBooks, ReceiverBooks, SumOfBooks};
 pub use cell::SEQ_END;
 pub use close::close;
-pub use departures::MembershipChanges;
 pub use part::{Deliveries, LedgerPart, LedgerShape, Told};
+pub use rooms::{Heard, NotSaid, Reading};
+pub use shared::SharedLedger;

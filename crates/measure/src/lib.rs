@@ -17,7 +17,7 @@ pub mod ticklog;
 mod ticks;
 pub mod trial;
 
-pub use distribution::{Distribution, Quantile, Summary};
+pub use distribution::{Distribution, Quantile, Summary, ValueSummary};
 pub use entry::{Entry, Event, TickSecond};
 pub use flow::{Flow, Imbalance, Phase};
 pub use interval::{Connections, Interval, Measure};
@@ -29,6 +29,6 @@ pub use sample::{OfMachine, OfProcess, OverTime, Reading, Sample, plain_name};
 pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::{
-    Audit, Cheats, Games, Hold, HostSecond, Logged, ProcessFigures, Second, Silence, Trial, TrialConnections,
-    TrialHead, TrialTicks,
+    Audit, Cheats, Games, Hold, HostSecond, Logged, ProcessFigures, ScriptFunction, Second, Silence, Trial,
+    TrialConnections, TrialHead, TrialTicks,
 };

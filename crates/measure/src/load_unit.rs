@@ -41,6 +41,10 @@ pub enum LoadUnit {
     #[serde(rename = "updates/s")]
     #[strum(serialize = "updates/s")]
     Updates,
+    /// bots that begin per second, each of which ends with what it does
+    #[serde(rename = "sessions/s")]
+    #[strum(serialize = "sessions/s")]
+    Sessions,
     /// operations that wait for their reply
     InFlight,
 }
@@ -65,6 +69,7 @@ impl LoadUnit {
             LoadUnit::Games => "game",
             LoadUnit::Clients => "client",
             LoadUnit::Requesters => "requester",
+            LoadUnit::Sessions => "session/s",
             LoadUnit::Requests | LoadUnit::Updates | LoadUnit::InFlight => self.text(),
         }
     }

@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// The counter of `Role::OpenTime`.
 pub const OPEN_TIME: &str = "open_connection_ms";
 
+/// The counter of deliveries in rooms, which bots of scripts keep books of.
+pub const ROOM_DELIVERIES: &str = "deliveries in rooms";
+
 /// What an error says about the server, as far as it matters to a verdict.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum ErrorKind {
@@ -39,6 +42,10 @@ pub enum Role {
     Keep,
     /// operation: reads back after the hold what the server acknowledged
     Audit,
+    /// operation: a life of a bot, from its planned beginning to the end of its function. It consists of messages and is none
+    Session,
+    /// counter: lives under way, × ms of the second, so that the mean of a second is known
+    SessionTime,
     /// counter: games that were played to their end
     GamesPlayed,
     /// counter: games that ended without a result: no stop came in time, or the stops carried an error
@@ -96,6 +103,8 @@ pub struct MetricNames {
     pub connect_failures: Vec<String>,
     /// the response times of the first so many operations are kept apart: index into `Interval::of_op`
     pub timed_ops: usize,
+    /// distributions of the bots' own, without a unit: index into `Interval::value`
+    pub values: Vec<String>,
     /// of errors and failed connects, by name; most are of no kind
     kinds: BTreeMap<String, ErrorKind>,
     /// of operations, by name; most have none
@@ -131,6 +140,13 @@ impl MetricNames {
         Arc::new(names)
     }
 
+    /// The same names, with distributions of the bots' own.
+    pub fn with_values(self: Arc<Self>, values: &[String]) -> Arc<Self> {
+        let mut names = Arc::unwrap_or_clone(self);
+        names.values.extend_from_slice(values);
+        Arc::new(names)
+    }
+
     /// The same names, some operations with a role.
     pub fn with_op_roles(self: Arc<Self>, roles: &[(&str, Role)]) -> Arc<Self> {
         let mut names = Arc::unwrap_or_clone(self);
@@ -160,6 +176,11 @@ impl MetricNames {
         self.ops.iter().map(String::as_str).find(|op| self.role_of_op(op) == Some(role))
     }
 
+    /// Its index.
+    pub fn op_index(&self, role: Role) -> Option<usize> {
+        self.ops.iter().position(|op| self.role_of_op(op) == Some(role))
+    }
+
     /// The counters of this role by their indices, in their order.
     pub fn counters(&self, role: Role) -> impl Iterator<Item = usize> {
         let is_one = move |name: &String| self.counter_roles.get(name) == Some(&role);
@@ -176,6 +197,8 @@ struct StoredNames {
     connect_failures: Vec<String>,
     #[serde(default)]
     timed_ops: usize,
+    #[serde(default)]
+    values: Vec<String>,
     #[serde(default)]
     kinds: BTreeMap<String, ErrorKind>,
     op_roles: Option<BTreeMap<String, Role>>,
@@ -195,6 +218,7 @@ impl From<StoredNames> for MetricNames {
             errors: stored.errors,
             counters: stored.counters,
             connect_failures: stored.connect_failures,
+            values: stored.values,
             kinds: stored.kinds,
         }
     }

@@ -67,6 +67,8 @@ pub mod kind {
     pub const SUBJECT_OUTPUT: &str = "subject output";
     /// one of the first errors of its cause, as it was met; the text is `cause: words`
     pub const ERROR: &str = "error";
+    /// a function of a script that took much of a worker's time in the hold; the text is a `ScriptFunction`
+    pub const SCRIPT_FUNCTION: &str = "script function";
     /// the books of a worker did not add up, or another invariant of ours broke
     pub const BUG: &str = "bug";
 }
@@ -229,6 +231,15 @@ pub struct Games {
     pub unending: u64,
 }
 
+/// Lives of bots under way at once, over the hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct AtOnce {
+    /// over all seconds
+    pub mean: f64,
+    /// in the fullest second, as the mean over that second
+    pub max: f64,
+}
+
 /// Requests around the moment at which the subject was told to end.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shutdown {
@@ -253,6 +264,36 @@ pub struct Cheats {
     pub accepted: u64,
 }
 
+/// What one function of a script took over the hold, estimated from samples.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ScriptFunction {
+    /// its name as written; empty without one
+    pub name: String,
+    /// file and line where it begins
+    pub place: String,
+    /// without what it called
+    pub ms: u64,
+}
+
+impl std::fmt::Display for ScriptFunction {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(out, "{} ms: {} ({})", self.ms, self.name, self.place)
+    }
+}
+
+impl ScriptFunction {
+    /// As it is displayed; `None`: it is none.
+    pub fn read(text: &str) -> Option<ScriptFunction> {
+        let (ms, function) = text.split_once(" ms: ")?;
+        let (name, place) = function.rsplit_once(" (")?;
+        Some(ScriptFunction {
+            name: name.to_owned(),
+            place: place.strip_suffix(')')?.to_owned(),
+            ms: ms.parse().ok()?,
+        })
+    }
+}
+
 /// One load held once.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Trial {
@@ -271,6 +312,8 @@ pub struct Trial {
     pub ops: BTreeMap<String, Flow>,
     /// response times of messages planned in the hold, by operation, where the bots keep them apart
     pub of_ops: BTreeMap<String, Distribution>,
+    /// what the bots recorded in the hold, by name, in thousandths
+    pub values: BTreeMap<String, Distribution>,
     /// errors over the hold, by cause
     pub errors: BTreeMap<String, u64>,
     /// errors before the hold, by cause: they say why connections were missing when it began
@@ -303,6 +346,8 @@ pub struct Trial {
     pub audit: Option<Audit>,
     /// how games ended; `None` where none are played, and in trials of older versions
     pub games: Option<Games>,
+    /// lives of bots that were under way at once; `None` where bots have but one
+    pub at_once: Option<AtOnce>,
     /// what became of requests when the subject was told to end; `None` where it was not, or where its bots do not say
     pub shutdown: Option<Shutdown>,
     /// what became of the changes of cheaters; `None` where bots know none
@@ -372,10 +417,17 @@ impl Trial {
 
     /// All operations together, as planned in the hold.
     pub fn flow(&self) -> Flow {
-        self.ops.values().fold(Flow::default(), |mut sum, flow| {
+        self.messages().fold(Flow::default(), |mut sum, (_, flow)| {
             sum.add(flow);
             sum
         })
+    }
+
+    /// Operations whose parts are messages, as planned in the hold: all but the lives of bots.
+    pub fn messages(&self) -> impl Iterator<Item = (&str, &Flow)> {
+        let session = self.head.metric_names.op(Role::Session);
+        let all = self.ops.iter().map(|(op, flow)| (op.as_str(), flow));
+        all.filter(move |(op, _)| Some(*op) != session)
     }
 
     /// The seconds that lie wholly in the hold, without those left out.
@@ -416,6 +468,20 @@ impl Trial {
     pub fn error_samples(&self) -> impl Iterator<Item = (&str, &str)> {
         let errors = self.events.iter().filter(|event| event.kind == kind::ERROR);
         errors.map(|event| event.text.split_once(": ").unwrap_or((event.text.as_str(), "")))
+    }
+
+    /// The functions of scripts that took most time in the hold, over all workers; the largest first.
+    pub fn script_functions(&self) -> Vec<ScriptFunction> {
+        let events = self.events.iter().filter(|event| event.kind == kind::SCRIPT_FUNCTION);
+        let mut all: Vec<ScriptFunction> = Vec::new();
+        for function in events.filter_map(|event| ScriptFunction::read(&event.text)) {
+            match all.iter_mut().find(|one| (&one.name, &one.place) == (&function.name, &function.place)) {
+                Some(sum) => sum.ms = sum.ms.saturating_add(function.ms),
+                None => all.push(function),
+            }
+        }
+        all.sort_by_key(|function| std::cmp::Reverse(function.ms));
+        all
     }
 
     /// The first event of a kind.

@@ -82,8 +82,8 @@ static ARRIVALS: Setting = Setting::of("How", &[])
     .about("The law of arrivals: poisson, even, burst or closed.")
     .flag("--arrivals", "LAW")
     .help(
-        "The law of arrivals: poisson, even or burst (HTTP with a rate), even or poisson (chat, and echo \
-         with a rate), closed (requesters, and echo without a rate)",
+        "The law of arrivals: poisson, even or burst (HTTP with a rate), poisson or even (scripts with sessions/s), even or \
+         poisson (chat, and echo with a rate), closed (requesters, and echo without a rate)",
     );
 static SEED: Setting = Setting::of("How", &[])
     .key("seed", Shape::Whole("uint64"), "42")
@@ -155,6 +155,7 @@ pub fn resolve_with(
     let loaded = script.as_deref().map(|name| script::load(name, read_file, &mut file)).transpose();
     let path = path.or_else(|| flags.subject().filter(|subject| is_script_file(subject)).map(str::to_owned));
     let mut reader = Reader::new(flags, read_file, path.clone().unwrap_or_default(), file, mistakes);
+    reader.script_name = script.unwrap_or_default();
     match loaded {
         Ok(loaded) => reader.script = loaded,
         Err(refusal) => {

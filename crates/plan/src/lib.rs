@@ -44,5 +44,8 @@ pub use scheme::{FirstSign, Paths, Protocol, Scheme, Transport};
 pub use settings::{Kind, Setting};
 pub use target::{Target, TargetError, TargetRefused, may_load};
 pub use wishes::{Wish, may_load_for_file, wishes};
-pub use worker_plan::{Needs, WorkerPlan, loopback_sources, needs, sources_for, split, workers_for};
+pub use worker_plan::{
+    CLOSING_NS, DRAIN_NS, Needs, WorkerPlan, bots_total, loopback_sources, needs, sources_for, split,
+    workers_for,
+};
 pub use workloads::*;

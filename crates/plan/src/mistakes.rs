@@ -213,16 +213,56 @@ pub enum ConfigError {
         "script bots need a script; climb it (stepladder climb player.ts --target ws://HOST:PORT), or name it with bots.file"
     )]
     NoScript,
+    /// a script that measures its bots' lives, and something of its own by the same name
+    #[error(
+        "the script names an operation \"session\", which is what each life of its bots is measured as; give its own another name"
+    )]
+    OwnSession,
+    /// Books are kept of bots that stay.
+    #[error(
+        "bot.room keeps books of bots that stay, and with repeat or sessions/s they come and go; leave out one of the two"
+    )]
+    RoomsOfSessions,
+    /// what a script says of its messages in its own code
+    #[error(
+        "messages of a script are its own, so there is no option for a schema: import protobuf from \"protobufjs\" and give \
+         protobuf.parse the text of the .proto file, as examples/sdk/protobuf does"
+    )]
+    ProtoOption,
+    /// an option that is a list where one value belongs, or the reverse
+    #[error("{wrong}; for example: {example}")]
+    OptionShape {
+        /// what is wrong
+        wrong: Box<ConfigError>,
+        /// as it may stand in the script
+        example: String,
+    },
+    /// what only sessions per second have
+    #[error(
+        "{what} belongs to sessions/s; write load: \"sessions/s\" in the options of the script, or --load sessions/s"
+    )]
+    NoSessions {
+        /// as its user knows it
+        what: &'static str,
+    },
+    /// each session is a new bot already
+    #[error(
+        "with sessions/s a new bot begins at each planned instant, so none begins again; leave repeat out, or let the load count bots"
+    )]
+    SessionsRepeat,
+    /// the rate of sessions climbs by itself
+    #[error("sessions/s have no ramp: their rate climbs through the first half of --settle; leave it out")]
+    RampOfSessions,
     /// `mov.p99 < 50ms`
     #[error(
-        "objective \"{text}\": {wrong} is neither a figure nor one of an operation of the script; its operations: {known}"
+        "objective \"{text}\": {wrong} is neither a figure nor one of an operation or a recorded value of the script, which are: {known}"
     )]
     UnknownOperation {
         /// as written
         text: String,
         /// the name
         wrong: String,
-        /// what its text calls bot.ask, bot.answered and bot.measure with
+        /// what its text calls bot.ask, bot.answered, bot.measure and bot.record with
         known: String,
     },
     /// a key of a script's options that means nothing

@@ -17,6 +17,7 @@ mod shape;
 
 pub(crate) use node::{Content, Entry, Node};
 pub use schema::scenario_schema;
+pub(crate) use shape::misplaced;
 
 /// A scenario file, read by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]

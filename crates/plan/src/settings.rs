@@ -254,6 +254,20 @@ impl Setting {
             name => format!("{name}: {}", self.example_in_file),
         }
     }
+
+    /// The same as an option of a script: `hold: "60s"`.
+    pub fn line_in_options(&self, option: &str) -> String {
+        let example = self.example_in_file;
+        let quoted = |text: &str| format!("\"{}\"", text.trim());
+        match self.shape {
+            Shape::Text | Shape::NumberOrText => format!("{option}: {}", quoted(example)),
+            Shape::List(Shape::Text) => {
+                let items = example.trim_matches(['[', ']']).split(", ").map(quoted);
+                format!("{option}: [{}]", items.collect::<Vec<_>>().join(", "))
+            }
+            _ => format!("{option}: {example}"),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -334,6 +334,11 @@ fn word_of<T: Copy>(text: &str, known: &'static str, words: &[(&'static str, T)]
     })
 }
 
+/// What a load of scripts counts; true: sessions per second.
+pub fn load_of_scripts(text: &str) -> Result<bool, UnitError> {
+    word_of(text, "bots, sessions/s", &[("bots", false), ("sessions/s", true)])
+}
+
 const ARRIVALS: [(&str, Arrivals); 4] = [
     ("poisson", Arrivals::Poisson),
     ("even", Arrivals::Even),

@@ -6,7 +6,8 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
-use ladder::Allowed;
+use ladder::disturbance::HOLD_LONGER_MOST;
+use ladder::{Allowed, LoadUnit};
 
 use crate::credentials::Login;
 use crate::plan::{Arrivals, Handshake, HoldLength, Plan, Ramp, SubjectStop};
@@ -28,6 +29,8 @@ pub struct WorkerPlan {
     pub units: u64,
     /// how many units of load there are over all workers
     pub units_total: u64,
+    /// bots that may begin within the trial, over all workers: more than units where each ends and another begins
+    pub bots_total: u64,
     /// how the units of the whole trial arrive
     pub ramp: Ramp,
     /// the simulated clients
@@ -56,6 +59,8 @@ pub struct WorkerPlan {
     pub tick_period_ns: u64,
     /// between the ramp and the hold, ns
     pub settle_ns: u64,
+    /// after the hold, what is still on its way is waited for so long at most, ns
+    pub drain_ns: u64,
     /// requests per second over all workers, where the load is a rate; else 0
     pub rate_per_s: f64,
     /// where in its gap the one stream of evenly planned requests begins, in [0, 1); the same for all workers
@@ -79,6 +84,7 @@ impl WorkerPlan {
             first_unit: 0,
             units,
             units_total: units,
+            bots_total: units,
             ramp: Ramp::AtOnce,
             bots,
             handshake: Handshake::default(),
@@ -93,6 +99,7 @@ impl WorkerPlan {
             open_attempts: 1,
             tick_period_ns: 0,
             settle_ns: 0,
+            drain_ns: DRAIN_NS,
             rate_per_s: 0.0,
             stream_phase: 0.0,
             request: None,
@@ -104,11 +111,21 @@ impl WorkerPlan {
 }
 
 impl WorkerPlan {
+    /// The same for so many bots, which play once or again and again, whatever a load counts.
+    pub fn of_bots(self, bots: u64) -> WorkerPlan {
+        WorkerPlan { units: bots, units_total: bots, bots_total: bots, rate_per_s: 0.0, ..self }
+    }
+
     /// Where connections go: to each member of a cluster, or to the one subject.
     pub fn sockets(&self) -> &[SocketAddr] {
         if self.members.is_empty() { std::slice::from_ref(&self.address) } else { &self.members }
     }
 }
+
+/// After the hold, replies and deliveries are waited for so long at most, ns.
+pub const DRAIN_NS: u64 = 8_000_000_000;
+/// Connections then have so long to close, ns.
+pub const CLOSING_NS: u64 = 4_000_000_000;
 
 /// Descriptors of a table that are not sockets of bots: epoll, timers, logs, the standard three, and air.
 const DESCRIPTORS_SPARE: u64 = 200;
@@ -163,6 +180,24 @@ pub fn needs(plan: &Plan, load: f64) -> Needs {
     }
 }
 
+/// Bots that may begin under a load: its units, or the sessions that are planned until the longest hold has ended.
+pub fn bots_total(plan: &Plan, load: f64) -> u64 {
+    let ladder = &plan.ladder;
+    if ladder.load_unit != LoadUnit::Sessions {
+        return plan.bots.units(load);
+    }
+    let hold_ns = match ladder.hold {
+        HoldLength::Time(ns) => ns,
+        HoldLength::Ticks(_) | HoldLength::Games(_) => HOLD_NS_MOST,
+    };
+    let lengthened = ladder.lengthened.iter().find(|one| one.0 == load).map_or(0, |one| one.1);
+    let searched = ladder.search.as_ref().map_or(0, |search| search.full_ns(load));
+    let hold_ns = hold_ns.max(lengthened).max(searched) as f64 * f64::from(HOLD_LONGER_MOST);
+    let planned = load * (ladder.settle_ns as f64 + hold_ns) / 1e9;
+    // Random arrivals may be a few more.
+    (planned + 5.0 * planned.sqrt()).ceil() as u64 + 1
+}
+
 /// A cell per sender and receiver, a row per receiver, an instant per line; too much rather than too little.
 fn ledger_bytes(plan: &Plan, broadcast: Broadcast, units: u64) -> u64 {
     let hold_ns = match plan.ladder.hold {
@@ -209,6 +244,7 @@ pub fn split(
                 first_unit,
                 units: units.saturating_sub(first_unit).div_ceil(workers as u64),
                 units_total: units,
+                bots_total: bots_total(plan, load),
                 ramp: plan.ladder.ramp.of(units),
                 arrivals: plan.arrivals,
                 bots: plan.bots.clone(),
@@ -223,6 +259,7 @@ pub fn split(
                 open_attempts: plan.generator.open_attempts,
                 tick_period_ns: plan.subject.tick_period_ns(),
                 settle_ns: plan.ladder.settle_ns,
+                drain_ns: plan.bots.drain_ns(plan.patience_ns, &plan.objectives),
                 rate_per_s,
                 stream_phase: (worker_seed(plan.seed, u64::MAX - 1) >> 11) as f64 / (1u64 << 53) as f64,
                 request: None,

@@ -15,7 +15,7 @@ mod shape;
 
 use std::ops::Deref;
 
-use ladder::{Allowed, Conclusion, LoadUnit, Rung};
+use ladder::{Allowed, Conclusion, LoadUnit, Objective, Rung};
 use serde::{Deserialize, Serialize};
 
 pub use arena::{ArenaBots, Pairing};
@@ -25,11 +25,12 @@ pub use grid::{GridBots, GridKeys, GridModel, GridOp};
 pub use http::{HttpBots, HttpCheck, HttpModel, HttpRequest, HttpVersion, Variable, VariableLaw, Visit};
 pub use leaderboard::{LeaderboardBots, LeaderboardProtocol, SigningKey};
 pub use protobuf::{GRPC_CODES, ProtobufBots, ProtobufOver, WebSocketFrames};
-pub use script::ScriptBots;
 pub use script::settings::is_script_file;
+pub use script::{SESSION, ScriptBots, ScriptLoad};
 
 use crate::layers::bots::BotsKind;
 use crate::plan::{Arrivals, Axis, Cell, Ramp};
+use crate::worker_plan::DRAIN_NS;
 
 /// A server of which nothing else is known must reply, and rightly.
 pub const NO_ERRORS: &[&str] = &["errors == 0"];
@@ -90,8 +91,18 @@ pub trait Workload {
         0.0
     }
 
+    /// After the hold, what is still on its way is waited for so long at most, ns.
+    fn drain_ns(&self, _patience_ns: u64, _objectives: &[Objective]) -> u64 {
+        DRAIN_NS
+    }
+
     /// Operations that objectives may name: the response times of each are kept apart.
     fn operations(&self) -> &[String] {
+        &[]
+    }
+
+    /// Distributions of the bots' own that objectives may name; they have no unit.
+    fn recorded(&self) -> &[String] {
         &[]
     }
 

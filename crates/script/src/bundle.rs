@@ -90,12 +90,15 @@ pub struct Names {
     pub checks: Vec<String>,
     /// of `count`
     pub counters: Vec<String>,
+    /// of `record`
+    #[serde(default)]
+    pub recorded: Vec<String>,
     /// files of `row`, and which row is a bot's
     #[serde(default)]
     pub rows: BTreeMap<String, String>,
-    /// a call of `bot` that is declared and not built yet
+    /// it keeps books of what is said in rooms
     #[serde(default)]
-    pub unbuilt: Option<String>,
+    pub calls_room: bool,
     /// it or a package may send requests over HTTP
     #[serde(default)]
     pub uses_http: bool,
@@ -125,6 +128,13 @@ fn position(at: &Option<(u32, u32)>) -> String {
 
 fn shown_line(line: &str) -> String {
     if line.is_empty() { String::new() } else { format!("\n    {line}") }
+}
+
+impl Names {
+    /// A name that stands for an operation and for a distribution of `record`: an objective could not say which it means.
+    pub fn ambiguous(&self) -> Option<&str> {
+        self.recorded.iter().find(|name| self.operations.contains(name)).map(String::as_str)
+    }
 }
 
 impl Module {
@@ -165,7 +175,7 @@ pub fn bundle(entry: &Path, read: ReadFile<'_>) -> Result<Bundle, ScriptMistake>
         let mut module = Module { name, source, ..Module::default() };
         // Packages have calls of the same names that mean something else.
         let is_own = !path.components().any(|part| part.as_os_str() == PACKAGES);
-        for import in parse::module(&path, &mut module, &mut names, is_own)? {
+        for import in parse::module(&path, &mut module, &mut names, is_own, files.classes(&path))? {
             let Import { specifier, offset, asks, may_be_missing } = import;
             let target = match files.find(&path, &specifier, asks) {
                 Ok(Found::File(target)) => target,

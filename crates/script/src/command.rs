@@ -94,7 +94,7 @@ pub enum Command {
         /// the instant of the turn in which it was asked
         planned_ns: u64,
     },
-    /// the end of it
+    /// the end of it; only where nothing was sent that took it
     Asked,
     /// a reply has come
     Answered {
@@ -162,18 +162,27 @@ pub enum Command {
     Count(usize, u64),
     /// one value of a distribution of the script's own
     Record {
-        /// its name
-        name: String,
-        /// finite; its unit is the script's
+        /// index into the names of distributions
+        name: usize,
+        /// from 0 to `RECORDED_MAX`; its unit is the script's
         value: f64,
+        /// the instant of the turn in which it was recorded
+        planned_ns: u64,
     },
     /// the script threw, with the place in its text
     Threw(String),
+    /// a turn that took too long or too much memory was stopped, and `Ended` follows: words, with file and line where they are known
+    Stopped(String),
     /// the bot's function has returned
     Ended,
+    /// it has thrown, as `Threw` said, or was stopped
+    Broke,
     /// what the script printed: level and text
     Log(&'static str, String),
 }
+
+/// The largest value that `bot.record` takes: distributions keep whole numbers of thousandths up to the ns of an hour.
+pub const RECORDED_MAX: f64 = 3.6e9;
 
 /// Where a message of a byte stream ends. Lengths count the bytes of the message without themselves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -15,9 +15,9 @@ mod runtime;
 pub use bundle::{
     Bundle, ENDINGS, FETCH, Module, ModuleKind, Names, ReadFile, ScriptMistake, Stripped, bundle,
 };
-pub use command::{Command, Data, Frames, Key};
+pub use command::{Command, Data, Frames, Key, RECORDED_MAX};
 pub use rows::{How, Rows};
-pub use runtime::{Loaded, Play, Script, load};
+pub use runtime::{FunctionTime, Loaded, Play, Script, load};
 
 /// What `stepladder new` writes: name of the file, and its text. The first is the bot and takes the name that its user chose.
 pub const TEMPLATES: [(&str, &str); 3] = [

@@ -2,7 +2,7 @@
 
 use oxc_sourcemap::SourceMap;
 
-use crate::bundle::Bundle;
+use crate::bundle::{Bundle, Module};
 
 /// Of a longer line only a part is shown.
 const LINE_CHARACTERS_MAX: usize = 120;
@@ -17,9 +17,25 @@ pub(crate) fn of_stack(stack: &str, bundle: &Bundle) -> Option<String> {
 fn of_frame(line: &str, bundle: &Bundle) -> Option<String> {
     let place = line.trim().strip_prefix("at ")?;
     let place = place.rsplit_once('(').map_or(place, |(_, place)| place).trim_end_matches(')');
+    let (module, row, column) = in_source(place, bundle)?;
+    Some(format!("{}:{row}:{column}: {}", module.name, around(module.line(row), column)))
+}
+
+/// `file:line` of the author's text where the engine says `file:line:column`; `None` where that is no file of the script.
+pub(crate) fn of_line(place: &str, bundle: &Bundle) -> Option<String> {
+    let (module, row, _) = in_source(place, bundle)?;
+    Some(format!("{}:{row}", module.name))
+}
+
+/// `file:line:column` as the engine says it, in the author's text.
+fn in_source<'b>(place: &str, bundle: &'b Bundle) -> Option<(&'b Module, u32, u32)> {
     let mut parts = place.rsplitn(3, ':');
     let (column, row, file) = (parts.next()?, parts.next()?, parts.next()?);
     let (row, column): (u32, u32) = (row.parse().ok()?, column.parse().ok()?);
+    // QuickJS says so of a function that is one expression, wherever it stands.
+    if (row, column) == (1, 1) {
+        return None;
+    }
     let module = bundle.modules.iter().find(|module| module.name == file)?;
     let (row, column) = match &module.stripped {
         None => (row, column),
@@ -30,7 +46,7 @@ fn of_frame(line: &str, bundle: &Bundle) -> Option<String> {
             (token.get_src_line() + 1, token.get_src_col() + 1)
         }
     };
-    Some(format!("{file}:{row}:{column}: {}", around(module.line(row), column)))
+    Some((module, row, column))
 }
 
 /// A line as it is shown; of one that a tool wrote, without line ends, the part around the column.

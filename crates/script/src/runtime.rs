@@ -1,11 +1,14 @@
 //! The JavaScript engine of one worker: turns in, commands out.
 //!
 //! A turn belongs to one bot: it begins with an event (its start, a timer, a message) and ends when no microtask is left,
-//! before the next bot's turn. A turn that takes longer than `TURN_CPU` is stopped.
+//! before the next bot's turn. A turn that takes too long or too much memory is stopped, and
+//! its bot with it (`watch`, `memory`).
 //! What a script throws is an error of its bot and ends nothing else.
 
 mod host;
+mod memory;
 mod modules;
+mod profile;
 mod watch;
 mod web;
 
@@ -19,7 +22,7 @@ use rquickjs::function::IntoArgs;
 use rquickjs::loader::Loader as _;
 use rquickjs::{
     ArrayBuffer, CatchResultExt as _, Context, Ctx, Error, Function, IntoJs, Object, Persistent, Runtime,
-    TypedArray, Value,
+    TypedArray, Value, qjs,
 };
 
 use crate::bundle::{Bundle, ScriptMistake};
@@ -27,15 +30,15 @@ use crate::command::Command;
 use crate::position;
 use crate::rows::Rows;
 use host::Host;
+use memory::{Bound, Counting, Memory};
 use modules::Modules;
-use watch::{TURN_CPU, Watch};
+use profile::Profile;
+use watch::{Watch, too_long};
 
-/// All bots of a worker may take so much memory.
-const MEMORY_BYTES_MAX: usize = 2 << 30;
 /// Deeper calls are an error of the script.
 const STACK_BYTES_MAX: usize = 512 << 10;
-/// Garbage that is no circle goes at once; circles are looked for when so much has been allocated since.
-const GC_THRESHOLD_BYTES: usize = 64 << 20;
+/// Garbage that is no circle goes at once. Circles are looked for between turns; within one, only where it makes so much.
+const GC_THRESHOLD_BYTES: usize = 128 << 20;
 
 macro_rules! prelude {
     ($($name:literal),* $(,)?) => {
@@ -110,6 +113,8 @@ pub struct Script {
     runtime: Runtime,
     host: Rc<Host>,
     watch: Rc<Watch>,
+    profile: Rc<Profile>,
+    memory: Rc<Memory>,
     rejected: Rc<RefCell<Vec<Rejected>>>,
     /// of turns
     busy: Duration,
@@ -185,25 +190,35 @@ impl Script {
         let broken =
             |what: String| ScriptMistake { file: entry.to_owned(), at: None, what, line: String::new() };
         let of_engine = |error: Error| broken(format!("the JavaScript engine: {error}"));
-        let runtime = Runtime::new().map_err(of_engine)?;
-        runtime.set_memory_limit(MEMORY_BYTES_MAX);
+        let memory = Rc::new(Memory::new());
+        let runtime = Runtime::new_with_alloc(Counting(memory.clone())).map_err(of_engine)?;
         runtime.set_max_stack_size(STACK_BYTES_MAX);
         runtime.set_gc_threshold(GC_THRESHOLD_BYTES);
-        let watch = Rc::new(Watch::default());
-        let asked = watch.clone();
-        runtime.set_interrupt_handler(Some(Box::new(move || asked.stops())));
+        let watch = Rc::new(Watch::new(memory.clone()));
+        let profile = Rc::new(Profile::default());
+        let (asked, sampled) = (watch.clone(), profile.clone());
+        runtime.set_interrupt_handler(Some(Box::new(move || {
+            sampled.sample();
+            asked.stops()
+        })));
         runtime.set_loader(Modules(bundle.clone()), Modules(bundle.clone()));
         let rejected = Rc::new(RefCell::new(Vec::<Rejected>::new()));
         let context = Context::full(&runtime).map_err(of_engine)?;
-        let host = Rc::new(Host::new(bundle, play));
+        let host = Rc::new(Host::new(bundle, play, memory.clone()));
+        context.with(|ctx| watch.set_context(&ctx));
         watch.begin();
-        let calls = context.with(|ctx| -> Result<Calls, ScriptMistake> {
-            Self::prepare(&ctx, &host, bundle, entry).map_err(|fault| match fault {
-                Fault::Engine(error) => of_engine(error),
-                Fault::Words(what) => broken(what),
-            })
+        let calls = context.with(|ctx| Self::prepare(&ctx, &host, &profile, bundle, entry));
+        let (is_stopped, met) = (watch.end(), memory.end(0));
+        let calls = calls.map_err(|fault| match fault {
+            Fault::Engine(error) => of_engine(error),
+            Fault::Words(what) if is_stopped || met.is_some() => {
+                let why = met.map_or_else(too_long, Bound::words);
+                let place = what.find('\n').map_or("", |at| &what[at..]);
+                broken(format!("its top level {why}; do that in the default function{place}"))
+            }
+            Fault::Words(what) => broken(what),
         })?;
-        watch.end();
+        memory.forget(0);
         let track = rejected.clone();
         runtime.set_host_promise_rejection_tracker(Some(Box::new(
             move |ctx, promise, reason, is_handled| {
@@ -217,10 +232,16 @@ impl Script {
                 }
             },
         )));
-        Ok(Script { calls, context, runtime, host, watch, rejected, busy: Duration::ZERO })
+        Ok(Script { calls, context, runtime, host, watch, profile, memory, rejected, busy: Duration::ZERO })
     }
 
-    fn prepare(ctx: &Ctx<'_>, host: &Rc<Host>, bundle: &Bundle, entry: &str) -> Result<Calls, Fault> {
+    fn prepare(
+        ctx: &Ctx<'_>,
+        host: &Rc<Host>,
+        profile: &Profile,
+        bundle: &Bundle,
+        entry: &str,
+    ) -> Result<Calls, Fault> {
         let words = |error: rquickjs::CaughtError<'_>| {
             let (words, stack) = host::words_of_caught(&error);
             let place = position::of_stack(&stack, bundle);
@@ -239,6 +260,7 @@ impl Script {
             file.call::<_, ()>((functions.clone(), own.clone())).catch(ctx).map_err(words)?;
         }
         let ours: Object<'_> = own.get("turns")?;
+        profile.start(ctx, ours.get("running")?);
         modules::install(ctx, &host.bundle)?;
         let declared = Modules(host.bundle.clone()).load(ctx, entry, None).catch(ctx).map_err(words)?;
         let (module, promise) = declared.eval().catch(ctx).map_err(words)?;
@@ -291,10 +313,16 @@ impl Script {
 
     /// A bot's turn begins with its function. `id`: unique over all workers.
     pub fn start(&mut self, bot: u32, id: u64, now_ns: u64) {
-        self.turn(bot, now_ns, |script, ctx| {
+        self.begin(bot, u64::from(bot), id, now_ns, now_ns);
+    }
+
+    /// The same at an instant that was planned, where another bot of that number may have ended before. `place`: among the bots
+    /// of this worker, by which groups are formed.
+    pub fn begin(&mut self, bot: u32, place: u64, id: u64, planned_ns: u64, now_ns: u64) {
+        self.turn(bot, planned_ns, |script, ctx| {
             let host = &script.host;
             let main = script.calls.main.clone().restore(ctx)?;
-            let args = (bot, now_ns as f64, id as f64, host.target(), host.env(ctx)?, main);
+            let args = (bot, now_ns as f64, place as f64, id as f64, host.target(), host.env(ctx)?, main);
             script.function(Turn::Start, ctx)?.call(args)
         });
     }
@@ -360,6 +388,7 @@ impl Script {
     /// A bot does nothing more.
     pub fn forget(&mut self, bot: u32, now_ns: u64) {
         self.event(bot, now_ns, Turn::Forget, (bot, now_ns as f64));
+        self.memory.forget(bot);
     }
 
     /// What was asked for since the last call, bot by bot, in its order. `buffer` is emptied first and swapped in.
@@ -383,34 +412,56 @@ impl Script {
         call: impl FnOnce(&Script, &Ctx<'_>) -> rquickjs::Result<()>,
     ) {
         let begin = Instant::now();
+        self.profile.begin(begin);
         self.host.begin(bot, planned_ns);
+        self.memory.begin(bot, || self.runtime.run_gc());
         self.watch.begin();
         let failed = self.context.with(|ctx| {
             let called = call(self, &ctx).catch(&ctx).err().map(|error| host::words_of_caught(&error));
             // Once it is stopped each job is interrupted, so this ends.
-            while ctx.execute_pending_job() {}
+            let mut stack = Self::jobs(&ctx);
             if self.host.soon.take() {
-                self.call_soon(&ctx);
+                stack = self.call_soon(&ctx).or(stack);
             }
-            called
+            called.or(stack.map(|stack| (String::new(), stack)))
         });
-        let was_stopped = self.watch.end();
-        if was_stopped {
-            let seconds = TURN_CPU.as_secs();
-            let stack = failed.map_or(String::new(), |(_, stack)| stack);
-            self.threw(
-                format!("it ran for more than {seconds} s of CPU time without giving way and was stopped"),
-                &stack,
-            );
-            self.host.push(Command::Ended);
-        } else if let Some((words, stack)) = failed {
-            self.threw(words, &stack);
+        let (words, stack) = failed.unwrap_or_default();
+        if !words.is_empty() && !self.watch.has_stopped() {
+            self.host.threw(words, &stack);
         }
         let rejected = std::mem::take(&mut *self.rejected.borrow_mut());
         for Rejected { words, stack, .. } in &rejected {
-            self.threw(format!("a promise that nobody awaited was rejected: {words}"), stack);
+            self.host.threw(format!("a promise that nobody awaited was rejected: {words}"), stack);
         }
-        self.busy += begin.elapsed();
+        self.end(bot, &stack);
+        let end = Instant::now();
+        self.profile.end(end);
+        self.busy += end - begin;
+    }
+
+    /// The functions that took time since this was last asked, without what they called; the largest first. The time is
+    /// estimated from samples.
+    pub fn take_functions(&mut self) -> Vec<FunctionTime> {
+        let place = |(name, place, time): (String, String, Duration)| {
+            let place = position::of_line(&place, &self.host.bundle)?;
+            Some(FunctionTime { name, place, time })
+        };
+        let mut all: Vec<FunctionTime> = self.profile.take().into_iter().filter_map(place).collect();
+        all.sort_by(|one, other| other.time.cmp(&one.time).then_with(|| one.place.cmp(&other.place)));
+        all
+    }
+
+    /// Ends a turn, and its bot where the turn was stopped.
+    fn end(&self, bot: u32, stack: &str) {
+        let met = self.memory.end(bot);
+        let is_stopped = self.watch.end();
+        if met.is_none() && !is_stopped {
+            return;
+        }
+        let what = format!("the bot {}", met.map_or_else(too_long, Bound::words));
+        let refused_at = self.host.take_refused_at();
+        self.host.stop(self.host.with_place(what, refused_at.as_deref().unwrap_or(stack)));
+        self.memory.forget(bot);
     }
 
     /// How long turns took since this was last asked.
@@ -418,33 +469,63 @@ impl Script {
         std::mem::take(&mut self.busy)
     }
 
-    /// Timers of no time, one by one, each with its microtasks.
-    fn call_soon(&self, ctx: &Ctx<'_>) {
+    /// Microtasks, until none is left. The stack of one that was stopped.
+    fn jobs(ctx: &Ctx<'_>) -> Option<String> {
+        let mut stack = None;
         loop {
-            // What a timer throws was told already; nothing but the end of the turn is left then.
-            let has_more =
-                self.function(Turn::Soon, ctx).and_then(|soon| soon.call::<_, bool>(())).unwrap_or(false);
-            while ctx.execute_pending_job() {}
-            if !(self.host.soon.take() || has_more) || self.watch.has_stopped() {
-                return;
+            let mut of = std::ptr::null_mut();
+            // SAFETY: the context is alive, and its runtime is this thread's while it is borrowed.
+            let outcome =
+                unsafe { qjs::JS_ExecutePendingJob(qjs::JS_GetRuntime(ctx.as_raw().as_ptr()), &mut of) };
+            match outcome {
+                0 => return stack,
+                // Only what cannot be caught gets here; there is one context, in which it is kept.
+                ..0 => stack = Some(host::words_of(&ctx.catch()).1),
+                _ => {}
             }
         }
     }
 
-    fn threw(&self, words: String, stack: &str) {
-        let place = self.host.place(stack);
-        self.host.push(Command::Threw(place.map_or(words.clone(), |place| format!("{words} (at {place})"))));
+    /// Timers of no time, one by one, each with its microtasks. The stack of one that was stopped.
+    fn call_soon(&self, ctx: &Ctx<'_>) -> Option<String> {
+        loop {
+            // What a timer throws was told already; nothing but the end of the turn is left then.
+            let called = self.function(Turn::Soon, ctx).and_then(|soon| soon.call::<_, bool>(())).catch(ctx);
+            let stack = called.as_ref().err().map(|error| host::words_of_caught(error).1);
+            let stack = Self::jobs(ctx).or(stack);
+            let is_over = self.watch.has_stopped() || self.memory.has_met_a_bound();
+            if !(self.host.soon.take() || called.unwrap_or(false)) || is_over {
+                return stack;
+            }
+        }
     }
 
     /// Memory that the bots of this worker take, bytes.
     pub fn memory_bytes(&self) -> u64 {
-        u64::try_from(self.runtime.memory_usage().malloc_size).unwrap_or(0)
+        self.memory.taken() as u64
     }
 
     /// Looks for circles of garbage; takes time with the number of objects, so it has its place between two rungs.
     pub fn collect_garbage(&self) {
         self.runtime.run_gc();
     }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        self.profile.stop();
+    }
+}
+
+/// What one function of a script took.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FunctionTime {
+    /// as written; empty without one
+    pub name: String,
+    /// file and line where it begins: `codec.ts:41`
+    pub place: String,
+    /// estimated
+    pub time: Duration,
 }
 
 /// Why a script cannot be loaded.

@@ -43,6 +43,10 @@ pub enum Command {
     New(scripts::NewArgs),
     /// Play one bot of a script, and print what it says, hears and measures
     Try(Box<scripts::TryArgs>),
+    /// Stand between one real client and its server, and write the bot that says the same
+    Record(scripts::RecordArgs),
+    /// Write the bot of a browser's recording (HAR), with the WebSocket messages in it
+    Import(scripts::ImportArgs),
     /// Load two servers in turns, in random order, and say which is faster, by how much, and how sure that is
     Duel(Box<duel::DuelArgs>),
     /// Say which commit of a repository changed a figure, by duels along its history

@@ -418,6 +418,9 @@ pub(crate) fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHe
         });
         environment.insert("link".to_owned(), described);
     }
+    if plan.subject.target().is_some_and(|target| target.insecure) {
+        environment.insert("certificates".to_owned(), "any".into());
+    }
     Ok(RunHead {
         kind: RunKind::Climb,
         name: plan.name.clone(),

@@ -34,6 +34,8 @@ fn main() -> ExitCode {
         Command::Climb(args) => interrupt().and_then(|interrupt| commands::climb(&args, &interrupt)),
         Command::New(args) => scripts::new(&args),
         Command::Try(args) => interrupt().and_then(|interrupt| scripts::attempt(&args, &interrupt)),
+        Command::Record(args) => interrupt().and_then(|interrupt| scripts::record(&args, &interrupt)),
+        Command::Import(args) => scripts::import(&args),
         Command::Duel(args) => interrupt().and_then(|interrupt| duel::duel(&args, &interrupt)),
         Command::Bisect(args) => interrupt().and_then(|interrupt| bisect::bisect(&args, &interrupt)),
         Command::Again(args) => interrupt().and_then(|interrupt| commands::again(&args, &interrupt)),

@@ -18,8 +18,8 @@ const RAMP_GRACE_NS: u64 = 30 * SECOND_NS;
 const RAMP_STALLED_NS: u64 = 10 * SECOND_NS;
 /// A hold that waits for a count ends after this all the same.
 const LONGEST_COUNTED_HOLD_NS: u64 = 1_800 * SECOND_NS;
-/// After the hold, what is on its way may take this long to come (8 s), and connections to end.
-pub const DRAIN_NS: u64 = 12 * SECOND_NS;
+/// After the hold, what is on its way may take this long to come, and connections to end.
+pub const DRAIN_NS: u64 = plan::DRAIN_NS + plan::CLOSING_NS;
 
 /// What the workers and the watch have told so far.
 #[derive(Clone, Copy, Debug, Default)]

@@ -59,7 +59,7 @@ impl Progress {
             match entry {
                 Entry::Ticks(second) => ticks = second.counts.late_share(),
                 Entry::Interval(interval) => {
-                    let sent: u64 = interval.flows.iter().flatten().map(|flow| flow.sent).sum();
+                    let sent: u64 = interval.messages().map(|flow| flow.sent).sum();
                     let errors: u64 = interval.errors.iter().sum();
                     let delivered = interval.counted(Role::Delivered);
                     let lag = interval.distribution(Measure::SendLag, true);
@@ -93,7 +93,13 @@ impl Progress {
         let left =
             standing.hold_until_ns.map(|until_ns| until_ns.saturating_sub(standing.now_ns) / 1_000_000_000);
         let mut line = place(head);
-        line += &format!(" · {} · {}/{} connected", standing.phase, standing.open, head.connections);
+        line += &format!(" · {} · {}", standing.phase, standing.open);
+        // None is meant to stand where each comes and goes with what it carries.
+        line += &if head.connections > 0 {
+            format!("/{} connected", head.connections)
+        } else {
+            " connected".to_owned()
+        };
         if standing.failed > 0 {
             line += &format!(" ({} attempts failed)", standing.failed);
         }

@@ -24,7 +24,7 @@ use script::Rows;
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
     for worker in workers {
         fill_in_bots(&mut worker.bots, from_environment)?;
-        fill_in_rows(&mut worker.bots, worker.units_total)?;
+        fill_in_rows(&mut worker.bots, worker.bots_total)?;
         login::fill_in(worker)?;
         fill_in_headers(&mut worker.handshake.headers, "the handshake", from_environment)?;
     }
@@ -36,7 +36,7 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
     fill_in_headers(&mut plan.handshake.headers.clone(), "the handshake", from_environment)?;
     fill_in_bots(&mut plan.bots.clone(), from_environment)?;
     let largest = plan.ladder.rungs.iter().copied().fold(0.0, f64::max);
-    fill_in_rows(&mut plan.bots.clone(), plan.bots.units(largest))?;
+    fill_in_rows(&mut plan.bots.clone(), plan::bots_total(plan, largest))?;
     plan.subject.target().map_or(Ok(()), |target| login(target).map(drop))
 }
 

@@ -83,6 +83,10 @@ pub fn rung(rung: &Rung) -> String {
     if let Some(reopened) = rung.connections.reopened {
         return line + &format!("  {} connections reopened", show_many(reopened));
     }
+    if let Some(sessions) = &rung.sessions {
+        let failed = show_many(sessions.failed);
+        return line + &format!("  {} sessions at once, {failed} failed", show_number(sessions.at_once));
+    }
     let connections = &rung.connections.counts;
     line + &format!("  {} of {} connections open", connections.open_min, connections.asked)
 }

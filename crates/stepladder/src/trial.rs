@@ -270,7 +270,7 @@ impl TrialRunner<'_> {
                     Ok(None) => {}
                     Ok(Some(mut merged)) => {
                         self.count(&merged);
-                        for event in first_errors(&mut merged) {
+                        for event in marks(&mut merged) {
                             around.keep(Entry::Event(event))?;
                         }
                         let entry = Entry::Interval(merged);
@@ -456,14 +456,18 @@ impl TrialRunner<'_> {
     /// Nothing is planned from this instant on.
     fn begin_drain(&mut self, at_ns: u64) {
         self.timeline.drain_at(at_ns);
-        self.timeline.stop_at(at_ns + DRAIN_NS);
-        self.stop_ns = Some(at_ns + DRAIN_NS);
+        // Who interrupts a trial does not wait for what its bots still meant to do.
+        let is_cut = self.seen.ends.is_some();
+        let drain_ns = self.order.workers.iter().map(|plan| plan.drain_ns + plan::CLOSING_NS).max();
+        let stop_ns = at_ns + drain_ns.filter(|_| !is_cut).unwrap_or(DRAIN_NS);
+        self.timeline.stop_at(stop_ns);
+        self.stop_ns = Some(stop_ns);
         self.phase = "drain";
     }
 }
 
-/// The first errors of each cause, as they were met, out of the second in which they happened.
-fn first_errors(second: &mut Interval) -> Vec<Event> {
+/// The first errors of each cause, as they were met, and other marks of the bots, out of the second in which they happened.
+fn marks(second: &mut Interval) -> Vec<Event> {
     let at_ns = (u64::from(second.index) + 1) * 1_000_000_000;
     let samples = std::mem::take(&mut second.samples);
     let names = &second.metric_names.errors;
@@ -471,7 +475,9 @@ fn first_errors(second: &mut Interval) -> Vec<Event> {
         let text = format!("{}: {words}", names[cause]);
         Event { at_ns, kind: kind::ERROR.to_owned(), text }
     };
-    samples.into_iter().map(event).collect()
+    let errors = samples.into_iter().map(event);
+    let marks = std::mem::take(&mut second.marks).into_iter();
+    errors.chain(marks.map(|(kind, text)| Event { at_ns, kind: kind.to_owned(), text })).collect()
 }
 
 fn keep_event(around: &mut impl TrialEnv, at_ns: u64, kind: &str, text: &str) -> anyhow::Result<()> {

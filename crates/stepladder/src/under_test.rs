@@ -51,6 +51,11 @@ impl UnderTest {
         Ok(UnderTest { consent: consent.clone(), ..started })
     }
 
+    /// The same, and no client is let in first: the one that comes next is looked at closely anyway.
+    pub fn start_unasked(plan: &Plan, consent: &Consent) -> anyhow::Result<Self> {
+        Self::start_with(plan, consent, Vec::new(), TicksFrom::Present)
+    }
+
     fn start_with(
         plan: &Plan,
         consent: &Consent,

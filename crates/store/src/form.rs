@@ -245,24 +245,30 @@ pub(crate) enum Recorded {
     Of(Measure),
     /// the response times of one operation
     ResponseOf(String),
+    /// a distribution of the bots' own
+    ValueOf(String),
 }
 
 const RESPONSE_OF: &str = "response of ";
+const VALUE_OF: &str = "value of ";
 
 impl Stores<Recorded> for Text {
     fn store(value: &Recorded) -> Result<Value, String> {
         match value {
             Recorded::Of(measure) => Text::store(measure),
             Recorded::ResponseOf(op) => Ok(Value::Text(format!("{RESPONSE_OF}{op}"))),
+            Recorded::ValueOf(name) => Ok(Value::Text(format!("{VALUE_OF}{name}"))),
         }
     }
 }
 
 impl Loads<Recorded> for Text {
     fn load(value: &Value) -> Result<Recorded, Option<String>> {
-        match words(value)?.strip_prefix(RESPONSE_OF) {
-            Some(op) => Ok(Recorded::ResponseOf(op.to_owned())),
-            None => Text::load(value).map(Recorded::Of),
+        let name = words(value)?;
+        match (name.strip_prefix(RESPONSE_OF), name.strip_prefix(VALUE_OF)) {
+            (Some(op), _) => Ok(Recorded::ResponseOf(op.to_owned())),
+            (_, Some(name)) => Ok(Recorded::ValueOf(name.to_owned())),
+            _ => Text::load(value).map(Recorded::Of),
         }
     }
 }

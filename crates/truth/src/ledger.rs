@@ -9,7 +9,7 @@ mod history;
 use std::collections::{BTreeMap, BTreeSet};
 
 use measure::Distribution;
-use measure::ledger::{Books, LedgerPart, LedgerShape, MembershipChanges, SEQ_END, close};
+use measure::ledger::{Books, LedgerPart, LedgerShape, SEQ_END, SharedLedger, close};
 
 use crate::{Form, Row};
 use history::{Act, History, Kind};
@@ -37,7 +37,7 @@ fn parts(history: &History) -> Vec<LedgerPart> {
         margin_ns: history.margin_ns,
         echoes: history.echoes,
     };
-    let changes = MembershipChanges::default();
+    let changes = SharedLedger::default();
     let mut parts: Vec<LedgerPart> =
         (0..history.workers).map(|first| LedgerPart::new(shape(first), changes.clone())).collect();
     let (mut in_hold, mut otherwise) = latencies();

@@ -135,7 +135,7 @@ impl Fold {
 
     fn interval(&mut self, interval: &Interval) {
         let mut flow = Flow::default();
-        interval.flows.iter().flatten().for_each(|part| flow.add(part));
+        interval.messages().for_each(|part| flow.add(part));
         self.has_client_ticks |= interval.ticks.due > 0;
         let row = self.row(interval.index);
         for (column, count) in [

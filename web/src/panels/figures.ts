@@ -1,7 +1,7 @@
 import type { Rung, Summary } from '../data'
 import { h, table } from '../dom'
 import { percentile, shown } from '../figures'
-import { number } from '../format'
+import { NOT_STATED, number } from '../format'
 import { redrawn, type Panel } from './panel'
 
 const ROWS: [string, (rung: Rung) => Summary | null | undefined][] = [
@@ -9,6 +9,16 @@ const ROWS: [string, (rung: Rung) => Summary | null | undefined][] = [
   ['delivery', rung => rung.deliveries?.latency_ns], ['tick interval', rung => rung.ticks?.interval_ns], ['tick busy', rung => rung.ticks?.busy_ns],
   ['handshake', rung => rung.connections.handshake_ns], ['send lag', rung => rung.send_lag_ns], ['receive lag', rung => rung.receive_lag_ns],
 ]
+
+/** What the script recorded, in its own units. */
+function recorded(rung: Rung): Node[] {
+  const names = Object.entries(rung.recorded ?? {})
+  if (names.length === 0) return []
+  const stated = (value: number | null) => (value === null ? NOT_STATED : number(value))
+  return [table(['', 'p50', 'p90', 'p99', 'largest', 'mean', 'samples'], names.map(([name, values]) =>
+    [name, ...(['p50', 'p90', 'p99', 'max', 'mean'] as const).map(key => stated(values[key])), number(values.count)]),
+  { caption: 'Values that the script recorded' })]
+}
 
 /** The judged rung in figures. */
 const panel: Panel = {
@@ -28,6 +38,7 @@ const panel: Panel = {
         rung.response_ns ? tile('response p99', percentile(rung.response_ns, 'p99')) : null,
         rung.deliveries ? tile('deliveries lost', number(rung.deliveries.lost), `of ${number(rung.deliveries.owed)}`) : null,
         rung.frames ? tile('frame rate', shown(rung.frames.rate_per_s, 'per_s')) : null,
+        rung.sessions ? tile('sessions at once', number(rung.sessions.at_once), `${number(rung.sessions.ended)} ended, ${number(rung.sessions.failed)} failed`) : null,
         tile('failed · lost', `${number(rung.failed)} · ${number(rung.lost)}`),
         tile('connections', number(rung.connections.open_min), `of ${number(rung.connections.asked)} in the worst second`),
         rung.subject ? tile('server CPU', shown(rung.subject.cpu_cores, 'cores')) : null,
@@ -38,6 +49,7 @@ const panel: Panel = {
           const values = of(rung)
           return [name, ...(['p50', 'p90', 'p99', 'p999', 'max', 'mean'] as const).map(key => percentile(values, key)), number(values?.count)]
         }), { caption: 'Times over the hold' }) : h('p', { class: 'note' }, 'No times were measured.'),
+      ...recorded(rung),
     ]
   }),
 }

@@ -204,7 +204,7 @@ mod tests {
         let booked = |blocks: &[&[u8]]| {
             let shape = measure::LedgerShape::alone(1, 1);
             let (mut part, mut announced) =
-                (measure::LedgerPart::new(shape, measure::ledger::MembershipChanges::default()), None);
+                (measure::LedgerPart::new(shape, measure::ledger::SharedLedger::default()), None);
             let (mut hold, mut other) = (measure::Distribution::new(), measure::Distribution::new());
             let mut rest = Vec::new();
             for block in blocks {

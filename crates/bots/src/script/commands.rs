@@ -2,19 +2,24 @@
 
 use std::mem;
 
-use drivers::any::{HttpVersion, Protocol, Send};
+use drivers::Address;
+use drivers::any::{Protocol, Send};
 use drivers::tcp::Frames;
 use engine::{BotContext, RequestId, SendLag};
+use measure::distribution::{LONGEST_NS, THOUSANDTHS};
 use script::{Command, Data, Key};
 
 use super::destination::Place;
-use super::names::{Causes, FAILED, THREW, UNEXPECTED};
+use super::names::{Causes, FAILED, STOPPED, THREW, UNEXPECTED};
 use super::requests::Wanted;
-use super::tell::tell_of;
-use super::{AnyDriver, NO_CLOSE_FRAME, Scripts};
+use super::tell::{tell, tell_of};
+use super::{AnyDriver, CLOSE_WITHIN_NS, NO_CLOSE_FRAME, NO_CODE, Scripts, Socket, Stage};
 use crate::ends;
 
-const NO_CODE: u16 = 1005;
+const _: () = assert!(
+    script::RECORDED_MAX * THOUSANDTHS <= LONGEST_NS as f64,
+    "a distribution holds all that a script records"
+);
 /// A server's time of a tick that lies farther away is of another clock.
 const CLOCKS_APART_MS: f64 = 60_000.0;
 
@@ -51,9 +56,22 @@ impl<D: AnyDriver> Scripts<D> {
                 Err(_) => return,
             }
             let is_done = commands.is_empty();
-            for (bot, command) in commands.drain(..) {
+            let mut all = commands.drain(..).peekable();
+            while let Some((bot, command)) = all.next() {
+                // Of a bot that is not in, what its function threw is why, and no second error.
+                if let Command::Threw(words) = &command
+                    && !self.bots[bot as usize].is_in
+                    && self.bots[bot as usize].is_awaited
+                    && all.next_if_eq(&(bot, Command::Broke)).is_some()
+                {
+                    tell_of(bot, &command, ctx.now_ns());
+                    self.is_outside_for_good(bot, words, ctx);
+                    self.end(bot, true, ctx);
+                    continue;
+                }
                 self.carry_out_one(bot, command, ctx);
             }
+            drop(all);
             self.commands = commands;
             if is_done {
                 return;
@@ -65,7 +83,7 @@ impl<D: AnyDriver> Scripts<D> {
         if self.bots[bot as usize].has_ended {
             return;
         }
-        tell_of(&command, ctx.now_ns());
+        tell_of(bot, &command, ctx.now_ns());
         match command {
             Command::Open { socket, url, protocols, headers } => {
                 self.open_websocket(bot, socket, &url, protocols, headers, ctx);
@@ -82,17 +100,12 @@ impl<D: AnyDriver> Scripts<D> {
             }
             Command::Send { socket, data, planned_ns } => self.send(bot, socket, &data, planned_ns, ctx),
             Command::Close { socket, code, reason } => {
-                let Some(connection) = self.connection_of(bot, socket) else { return };
-                ctx.close(connection);
-                self.bots[bot as usize].sockets.retain(|(known, _)| *known != socket);
-                if let Ok(script) = &mut self.script {
-                    script.closed(bot, socket, code.unwrap_or(NO_CODE), &reason, true, ctx.now_ns());
-                }
+                self.close(bot, socket, code, &reason, ctx);
             }
             Command::Request { request, method, url, headers, body, operation, planned_ns } => {
                 let op = self.causes.of_request(&operation);
                 let place = Place::of(&url);
-                let speaks = Protocol::Http(HttpVersion::Any);
+                let speaks = Protocol::Http(self.http);
                 match self.home.address(&place, speaks, ctx) {
                     Ok(address) => {
                         let path = address.path.clone();
@@ -131,16 +144,23 @@ impl<D: AnyDriver> Scripts<D> {
             }
             Command::Failed(words) => ctx.error_with(FAILED, || words),
             Command::Threw(words) => ctx.error_with(THREW, || words),
+            Command::Stopped(words) => ctx.error_with(STOPPED, || words),
             Command::Count(counter, more) => ctx.count(Causes::counter(counter), more),
-            Command::Ended => self.end(bot, ctx),
-            // Refused before the run, where the text says so.
-            Command::Join { .. }
-            | Command::Leave { .. }
-            | Command::Sent { .. }
-            | Command::Received { .. } => {
-                ctx.error_with(THREW, || "bot.room is not built yet".to_owned());
+            Command::Ended => self.end(bot, false, ctx),
+            Command::Broke => self.end(bot, true, ctx),
+            Command::Join { room } => {
+                let now_ns = ctx.now_ns();
+                ctx.ledger().joins(bot, &room, now_ns);
             }
-            Command::Record { .. } => ctx.error_with(THREW, || "bot.record is not built yet".to_owned()),
+            Command::Leave { room } => {
+                let now_ns = ctx.now_ns();
+                ctx.ledger().leaves(bot, &room, now_ns);
+            }
+            Command::Sent { room, seq, planned_ns } => self.said(bot, &room, seq, planned_ns, ctx),
+            Command::Received { room, from, seq } => self.heard(bot, &room, from, seq, ctx),
+            Command::Record { name, value, planned_ns } => {
+                ctx.record_value(name, planned_ns, (value * THOUSANDTHS).round() as u64);
+            }
             Command::Log(..) => {}
         }
     }
@@ -164,12 +184,27 @@ impl<D: AnyDriver> Scripts<D> {
         match address {
             Ok(mut address) => {
                 address.upgrade.headers.extend(headers);
-                address.upgrade.subprotocols.extend(protocols);
-                let connection = ctx.open_at(bot, address);
-                self.bots[bot as usize].sockets.push((socket, connection));
+                // Those of --subprotocol are offered first; none may stand there twice.
+                for name in protocols {
+                    if !address.upgrade.subprotocols.contains(&name) {
+                        address.upgrade.subprotocols.push(name);
+                    }
+                }
+                self.open_at(bot, socket, address, ctx);
             }
             Err(words) => self.cannot_open(bot, socket, words, ctx),
         }
+    }
+
+    fn open_at(&mut self, bot: u32, number: u32, address: Address, ctx: &mut BotContext<'_, D>) {
+        let bytes_max = address.speaks.message_bytes_max();
+        let connection = ctx.open_at(bot, address);
+        self.bots[bot as usize].sockets.push(Socket {
+            number,
+            connection,
+            stage: Stage::Connecting,
+            bytes_max,
+        });
     }
 
     fn open(
@@ -181,11 +216,39 @@ impl<D: AnyDriver> Scripts<D> {
         ctx: &mut BotContext<'_, D>,
     ) {
         match self.home.address(place, speaks, ctx) {
-            Ok(address) => {
-                let connection = ctx.open_at(bot, address);
-                self.bots[bot as usize].sockets.push((socket, connection));
-            }
+            Ok(address) => self.open_at(bot, socket, address, ctx),
             Err(words) => self.cannot_open(bot, socket, words, ctx),
+        }
+    }
+
+    /// Over a WebSocket the end follows when the server has answered, or has not for too long.
+    fn close(&mut self, bot: u32, number: u32, code: Option<u16>, reason: &str, ctx: &mut BotContext<'_, D>) {
+        let Some(socket) = self.socket(bot, number) else { return };
+        if ctx.follow(socket.connection, Send::Close { code, reason }) {
+            socket.stage = Stage::Closing;
+            self.look_at_membership(bot, ctx);
+            return ctx.at(ctx.now_ns() + CLOSE_WITHIN_NS, bot, number);
+        }
+        // What never stood fails, as in browsers; TCP and UDP have no goodbye to wait for.
+        let (code, reason, is_clean) = match socket.stage {
+            Stage::Connecting => (NO_CLOSE_FRAME, "", false),
+            Stage::Open | Stage::Closing => (code.unwrap_or(NO_CODE), reason, true),
+        };
+        ctx.close(socket.connection);
+        self.forget_socket(bot, number, ctx);
+        if let Ok(script) = &mut self.script {
+            script.closed(bot, number, code, reason, is_clean, ctx.now_ns());
+        }
+    }
+
+    /// The server has not answered a close in time.
+    pub(super) fn close_in_vain(&mut self, bot: u32, number: u32, ctx: &mut BotContext<'_, D>) {
+        let Some(socket) = self.socket(bot, number) else { return };
+        ctx.close(socket.connection);
+        self.forget_socket(bot, number, ctx);
+        tell(bot, ctx.now_ns(), || "the server did not answer the close".to_owned());
+        if let Ok(script) = &mut self.script {
+            script.closed(bot, number, NO_CLOSE_FRAME, "", false, ctx.now_ns());
         }
     }
 
@@ -197,11 +260,20 @@ impl<D: AnyDriver> Scripts<D> {
     }
 
     fn send(&mut self, bot: u32, socket: u32, data: &Data, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
-        let message = match data {
-            Data::Text(text) => Send::Text(text.as_bytes()),
-            Data::Binary(bytes) => Send::Binary(bytes),
+        let (message, bytes) = match data {
+            Data::Text(text) => (Send::Text(text.as_bytes()), text.len()),
+            Data::Binary(bytes) => (Send::Binary(bytes), bytes.len()),
         };
-        let connection = self.connection_of(bot, socket);
+        let socket = self.socket(bot, socket).map(|socket| (socket.connection, socket.bytes_max));
+        let connection = socket.map(|(connection, _)| connection);
+        // The driver refuses it, so it counts as not sent; only here is known why.
+        if let Some((_, bytes_max)) = socket.filter(|(_, bytes_max)| bytes > *bytes_max) {
+            ctx.error_with(FAILED, || {
+                format!(
+                    "a message of {bytes} bytes was not sent: its frame or datagram holds at most {bytes_max}"
+                )
+            });
+        }
         let asking = self.bots[bot as usize].asking.take();
         match (connection, asking) {
             (None, Some((operation, _, planned_ns))) => ctx.not_sent(operation, planned_ns),
@@ -257,14 +329,20 @@ impl<D: AnyDriver> Scripts<D> {
         ctx.tick(now_ns, interval_ns, interval_ms, periods.saturating_sub(1), age_ns);
     }
 
-    /// Its function has returned.
-    fn end(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
+    /// Its function has returned, or failed.
+    fn end(&mut self, bot: u32, has_failed: bool, ctx: &mut BotContext<'_, D>) {
+        // Of a later session it is told where the script says when it is in, and did not fail.
+        if !self.bots[bot as usize].is_awaited && (has_failed || !self.says_ready) {
+            self.is_in(bot);
+        }
         self.is_outside_for_good(bot, "its function ended before the bot was in", ctx);
         let ended = &mut self.bots[bot as usize];
         ended.has_ended = true;
-        for (_, connection) in mem::take(&mut ended.sockets) {
-            ctx.close(connection);
+        for socket in mem::take(&mut ended.sockets) {
+            ctx.close(socket.connection);
         }
+        self.look_at_membership(bot, ctx);
+        let ended = &mut self.bots[bot as usize];
         // What it asked by no connection of its own has no answer any more.
         let asked = mem::take(&mut ended.asked).into_values();
         for request in asked.chain(mem::take(&mut ended.measured).into_iter().map(|(_, request)| request)) {
@@ -276,5 +354,6 @@ impl<D: AnyDriver> Scripts<D> {
         if let Ok(script) = &mut self.script {
             script.forget(bot, ctx.now_ns());
         }
+        self.session_ends(bot, has_failed, ctx);
     }
 }

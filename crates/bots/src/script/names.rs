@@ -2,8 +2,9 @@
 
 use std::sync::Arc;
 
-use measure::names::OPEN_TIME;
+use measure::names::{OPEN_TIME, ROOM_DELIVERIES};
 use measure::{ErrorKind, MetricNames, Role};
+use plan::{SESSION, ScriptBots};
 use script::{FETCH, Names};
 
 use crate::ends;
@@ -14,9 +15,16 @@ pub(super) const FAILED: usize = THREW + 1;
 pub(super) const NOT_IN: usize = THREW + 2;
 pub(super) const WRONG_STATUS: usize = THREW + 3;
 pub(super) const GIVEN_UP: usize = THREW + 4;
-const CHECKS_AT: usize = THREW + 5;
-const OWN_CAUSES: [&str; CHECKS_AT - THREW] =
-    ["script error", "failed by the script", "not in", "status 400 or above", "given up by the script"];
+pub(super) const STOPPED: usize = THREW + 5;
+const CHECKS_AT: usize = THREW + 6;
+const OWN_CAUSES: [&str; CHECKS_AT - THREW] = [
+    "script error",
+    "failed by the script",
+    "not in",
+    "status 400 or above",
+    "given up by the script",
+    "script stopped",
+];
 
 /// Counters behind the engine's own.
 pub(super) const UNEXPECTED: usize = 1;
@@ -24,7 +32,9 @@ pub(super) const UNEXPECTED: usize = 1;
 pub(super) const REOPENED: usize = 2;
 /// Time that the script took, ms.
 pub(super) const SCRIPT_MS: usize = 3;
-const COUNTERS_AT: usize = 4;
+/// Time that sessions were under way, ms.
+pub(super) const SESSION_MS: usize = 4;
+const COUNTERS_AT: usize = 5;
 
 /// Messages that owe nothing.
 const MESSAGE: &str = "message";
@@ -34,11 +44,14 @@ pub(super) struct Causes {
     operations: Vec<String>,
     /// of messages that owe nothing
     pub message: usize,
+    /// of deliveries in rooms, where there are some
+    pub delivered: Option<usize>,
 }
 
 impl Causes {
     pub fn of(names: &Names) -> Causes {
-        Causes { operations: names.operations.clone(), message: names.operations.len() }
+        let delivered = names.calls_room.then_some(COUNTERS_AT + names.counters.len());
+        Causes { operations: names.operations.clone(), message: names.operations.len(), delivered }
     }
 
     pub fn check(check: usize) -> usize {
@@ -56,14 +69,23 @@ impl Causes {
     }
 }
 
-pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
+/// The operation of sessions, where bots have several.
+pub(super) fn session_op(settings: &ScriptBots) -> Option<usize> {
+    let ops = &settings.bundle.names.operations;
+    settings.load.has_sessions().then(|| ops.iter().position(|op| op == SESSION))?
+}
+
+pub(super) fn metric_names(settings: &ScriptBots) -> Arc<MetricNames> {
+    let names = &settings.bundle.names;
+    let has_sessions = session_op(settings).is_some();
     let checks: Vec<String> = names.checks.iter().map(|name| format!("check {name}")).collect();
     let ops: Vec<&str> = names.operations.iter().map(String::as_str).chain([MESSAGE]).collect();
     let causes: Vec<&str> =
         ends::CAUSES.into_iter().chain(OWN_CAUSES).chain(checks.iter().map(String::as_str)).collect();
-    let counters: Vec<&str> = [OPEN_TIME, "unexpected", "reopened", "script_ms"]
+    let counters: Vec<&str> = [OPEN_TIME, "unexpected", "reopened", "script_ms", "session_ms"]
         .into_iter()
         .chain(names.counters.iter().map(String::as_str))
+        .chain(names.calls_room.then_some(ROOM_DELIVERIES))
         .collect();
     let wrong = checks.iter().map(String::as_str).chain([OWN_CAUSES[WRONG_STATUS - THREW]]);
     let kinds: Vec<(&str, ErrorKind)> = [
@@ -73,10 +95,17 @@ pub(super) fn metric_names(names: &Names) -> Arc<MetricNames> {
     .into_iter()
     .chain(wrong.map(|cause| (cause, ErrorKind::WrongReply)))
     .collect();
-    ends::metric_names(&ops, &causes, &counters, &kinds)
+    let roles = [(counters[UNEXPECTED], Role::Unexpected), (counters[SCRIPT_MS], Role::ScriptTime)];
+    let delivered = names.calls_room.then_some((ROOM_DELIVERIES, Role::Delivered));
+    let roles: Vec<(&str, Role)> = roles.into_iter().chain(delivered).collect();
+    let names = ends::metric_names(&ops, &causes, &counters, &kinds)
         .with_timed_ops(names.operations.len())
-        .with_counter_roles(&[
-            (counters[UNEXPECTED], Role::Unexpected),
-            (counters[SCRIPT_MS], Role::ScriptTime),
-        ])
+        .with_values(&names.recorded)
+        .with_counter_roles(&roles);
+    if !has_sessions {
+        return names;
+    }
+    names
+        .with_op_roles(&[(SESSION, Role::Session)])
+        .with_counter_roles(&[(counters[SESSION_MS], Role::SessionTime)])
 }

@@ -1,123 +1,29 @@
 //! The requests of a script over HTTP, and the connections that carry them.
 //!
-//! As in a browser a bot has at most six connections to a server, each carries one request at a time, and a request that finds
-//! all of them busy waits; it is timed from its planned instant. A server may close a connection between two requests: one
-//! that meets that is sent once more if that is safe (decision 037). A response counts as answered when it is whole, and a
-//! stream of events when it begins, since it may never end. Redirects and cookies are the script's.
+//! As in a browser a bot has at most six connections of HTTP/1.1 to a server, each carries one request at a time, and a request
+//! that finds all of them busy waits; it is timed from its planned instant. Over HTTP/2 one connection carries as many as the
+//! server allows. Which of the two a server behind TLS speaks shows when a connection stands: until then there is one.
+//! A server may close a connection between two requests: one that meets that is sent once more if that is safe (decision 037).
+//! A response counts as answered when it is whole, and a stream of events when it begins, since it may never end.
+//! Redirects and cookies are the script's.
 
-use drivers::any::Send;
-use drivers::http::{Fetch, Head, Piece};
+mod lines;
+
+use drivers::any::{HttpVersion, Protocol, Send};
+use drivers::http::{Head, Piece};
 use drivers::{Address, Closed};
-use engine::{BotContext, ConnectionId, RequestId, SendLag};
+use engine::{BotContext, ConnectionId, SendLag};
 
 use super::names::{GIVEN_UP, REOPENED, WRONG_STATUS};
 use super::tell::tell;
 use super::{AnyDriver, Scripts};
 use crate::ends;
+use lines::{Line, Request, is_same_server};
+pub(super) use lines::{Requests, Wanted};
 
-/// As browsers have them over HTTP/1.1.
-const LINES_MAX: usize = 6;
+/// A server may put off a request so often, by a GOAWAY or by refusing its stream; each time may cost a connection.
+const PUT_OFF_MOST: u32 = 5;
 const ERROR_STATUS: u16 = 400;
-
-/// A request as the script asked for it.
-pub(super) struct Wanted {
-    /// the script's own, and the tag of its answer
-    pub number: u32,
-    pub op: usize,
-    pub planned_ns: u64,
-    pub method: String,
-    pub path: String,
-    pub headers: Vec<(String, String)>,
-    pub body: Vec<u8>,
-}
-
-impl Wanted {
-    fn fetch(&self) -> Fetch<'_> {
-        Fetch {
-            tag: self.number,
-            method: &self.method,
-            path: &self.path,
-            headers: &self.headers,
-            body: &self.body,
-            keep_alive: true,
-        }
-    }
-}
-
-/// Requests of one bot that are not done, and its connections of HTTP.
-#[derive(Default)]
-pub(super) struct Requests {
-    lines: Vec<Line>,
-    open: Vec<Request>,
-}
-
-/// A connection of HTTP.
-struct Line {
-    connection: ConnectionId,
-    to: Address,
-    is_open: bool,
-    /// the number of a request
-    carries: Option<u32>,
-    has_answered: bool,
-}
-
-struct Request {
-    wanted: Wanted,
-    to: Address,
-    /// the reply that is owed, once it was sent
-    owed: Option<RequestId>,
-    /// its head has come
-    has_begun: bool,
-    was_resent: bool,
-    /// kept over the end of its connection
-    is_kept: bool,
-    status: u16,
-}
-
-impl Request {
-    /// Its connection ends, and it is sent again on another: its reply stays owed, if the kernel took it.
-    fn keep<D: AnyDriver>(&mut self, ctx: &mut BotContext<'_, D>) {
-        self.owed = self.owed.filter(|owed| ctx.keep(*owed));
-        self.is_kept = self.owed.is_some();
-    }
-}
-
-fn is_same_server(one: &Address, other: &Address) -> bool {
-    one.socket == other.socket && one.host == other.host && one.tls.is_some() == other.tls.is_some()
-}
-
-impl Requests {
-    /// No answer is awaited. Streams that go on owe none.
-    pub fn owe_nothing(&self) -> bool {
-        self.open.iter().all(|request| request.owed.is_none() && request.has_begun)
-    }
-
-    /// All its connections.
-    pub fn connections(&self) -> Vec<ConnectionId> {
-        self.lines.iter().map(|line| line.connection).collect()
-    }
-
-    fn line(&mut self, connection: ConnectionId) -> Option<&mut Line> {
-        self.lines.iter_mut().find(|line| line.connection == connection)
-    }
-
-    fn request(&mut self, number: u32) -> Option<&mut Request> {
-        self.open.iter_mut().find(|request| request.wanted.number == number)
-    }
-
-    fn take(&mut self, number: u32) -> Option<Request> {
-        let at = self.open.iter().position(|request| request.wanted.number == number)?;
-        Some(self.open.swap_remove(at))
-    }
-
-    /// The oldest request to that server which no connection carries.
-    fn waiting(&self, to: &Address) -> Option<u32> {
-        let is_carried = |number| self.lines.iter().any(|line| line.carries == Some(number));
-        let waits =
-            |request: &&Request| is_same_server(&request.to, to) && !is_carried(request.wanted.number);
-        self.open.iter().filter(waits).map(|request| request.wanted.number).min()
-    }
-}
 
 impl<D: AnyDriver> Scripts<D> {
     fn requests(&mut self, bot: u32) -> &mut Requests {
@@ -133,6 +39,7 @@ impl<D: AnyDriver> Scripts<D> {
             owed: None,
             has_begun: false,
             was_resent: false,
+            put_off_count: 0,
             is_kept: false,
             status: 0,
         };
@@ -146,21 +53,45 @@ impl<D: AnyDriver> Scripts<D> {
     fn place(&mut self, bot: u32, number: u32, lag: SendLag, ctx: &mut BotContext<'_, D>) -> bool {
         let requests = self.requests(bot);
         let Some(to) = requests.request(number).map(|request| request.to.clone()) else { return true };
-        let of_server = |line: &&mut Line| is_same_server(&line.to, &to);
-        let free =
-            requests.lines.iter_mut().filter(of_server).find(|line| line.is_open && line.carries.is_none());
-        if let Some(line) = free {
-            line.carries = Some(number);
+        let mut lines = requests.lines.iter_mut().filter(|line| is_same_server(&line.to, &to));
+        if let Some(line) = lines.find(|line| line.takes_another(ctx)) {
+            line.carries.push(number);
             let connection = line.connection;
             self.send_request(bot, number, connection, lag, ctx);
             return true;
         }
-        if requests.lines.iter_mut().filter(of_server).count() < LINES_MAX {
+        let may_share = match to.speaks {
+            Protocol::Http(HttpVersion::Any) => to.tls.is_some() && !self.speaks_one.contains(&to.socket),
+            speaks => speaks == Protocol::Http(HttpVersion::Two),
+        };
+        let requests = self.requests(bot);
+        if requests.may_open(&to, may_share) {
             let connection = ctx.open_at(bot, to.clone());
-            let line = Line { connection, to, is_open: false, carries: Some(number), has_answered: false };
+            let line = Line {
+                connection,
+                to,
+                is_open: false,
+                is_shared: false,
+                is_leaving: false,
+                carries: vec![number],
+                has_answered: false,
+            };
             self.requests(bot).lines.push(line);
         }
         false
+    }
+
+    /// Gives connections to what waits for one to this server. Whether something got one.
+    fn place_waiting(&mut self, bot: u32, to: &Address, ctx: &mut BotContext<'_, D>) -> bool {
+        let mut has_placed = false;
+        while let Some(number) = self.requests(bot).waiting(to) {
+            self.place(bot, number, SendLag::Recorded, ctx);
+            if self.requests(bot).waiting(to) == Some(number) {
+                break;
+            }
+            has_placed = true;
+        }
+        has_placed
     }
 
     fn send_request(
@@ -197,23 +128,27 @@ impl<D: AnyDriver> Scripts<D> {
         connection: ConnectionId,
         ctx: &mut BotContext<'_, D>,
     ) {
+        let is_shared = ctx.requests_at_once(connection).is_some();
         let Some(line) = self.requests(bot).line(connection) else { return };
-        line.is_open = true;
-        match line.carries {
-            Some(number) => self.send_request(bot, number, connection, SendLag::Recorded, ctx),
-            None => self.take_next(bot, connection, ctx),
+        (line.is_open, line.is_shared) = (true, is_shared);
+        let (to, numbers) = (line.to.clone(), line.carries.clone());
+        if to.tls.is_some() && !is_shared && !self.speaks_one.contains(&to.socket) {
+            self.speaks_one.push(to.socket);
         }
+        for number in numbers {
+            self.send_request(bot, number, connection, SendLag::Recorded, ctx);
+        }
+        self.place_waiting(bot, &to, ctx);
     }
 
-    /// A connection is free for what waits.
-    fn take_next(&mut self, bot: u32, connection: ConnectionId, ctx: &mut BotContext<'_, D>) {
-        let requests = self.requests(bot);
-        let Some(to) = requests.line(connection).map(|line| line.to.clone()) else { return };
-        let Some(number) = requests.waiting(&to) else { return };
-        if let Some(line) = requests.line(connection) {
-            line.carries = Some(number);
+    /// A connection may have become free for what waits, or for its end.
+    fn go_on(&mut self, bot: u32, connection: ConnectionId, ctx: &mut BotContext<'_, D>) {
+        let Some(line) = self.requests(bot).line(connection) else { return };
+        if line.is_leaving && line.carries.is_empty() {
+            return self.drop_line(bot, connection, ctx);
         }
-        self.send_request(bot, number, connection, SendLag::Recorded, ctx);
+        let to = line.to.clone();
+        self.place_waiting(bot, &to, ctx);
     }
 
     /// A part of an answer.
@@ -238,18 +173,15 @@ impl<D: AnyDriver> Scripts<D> {
             Piece::End { tag, closes } => {
                 self.settle(bot, tag, at_ns, ctx);
                 self.request_ends(bot, tag);
-                tell(at_ns, || "the response is whole".to_owned());
+                tell(bot, at_ns, || "the response is whole".to_owned());
                 if let Ok(script) = &mut self.script {
                     script.body_end(bot, tag, at_ns);
                 }
                 if let Some(line) = self.requests(bot).line(connection) {
                     line.has_answered = true;
-                    if closes {
-                        self.drop_line(bot, connection, ctx);
-                    } else {
-                        self.take_next(bot, connection, ctx);
-                    }
+                    line.is_leaving |= closes;
                 }
+                self.go_on(bot, connection, ctx);
             }
             Piece::Failed { tag, fault, words } => {
                 let words = if words.is_empty() {
@@ -266,15 +198,45 @@ impl<D: AnyDriver> Scripts<D> {
                 ctx.error_with(ends::BROKEN, || cause);
                 self.request_ends(bot, tag);
                 self.request_failed(bot, tag, &words, ctx);
+                self.go_on(bot, connection, ctx);
             }
-            Piece::Leaving => self.forget_line(bot, connection),
+            Piece::Leaving => {
+                if let Some(line) = self.requests(bot).line(connection) {
+                    line.is_leaving = true;
+                }
+                self.go_on(bot, connection, ctx);
+            }
             Piece::PutOff { tag } => {
-                let Some(request) = self.requests(bot).request(tag) else { return };
-                request.keep(ctx);
-                self.forget_line(bot, connection);
-                self.place(bot, tag, SendLag::Recorded, ctx);
+                self.put_off(bot, tag, ctx);
+                self.go_on(bot, connection, ctx);
             }
         }
+    }
+
+    /// The server did not look at a request: it is sent again, but not without end.
+    fn put_off(&mut self, bot: u32, number: u32, ctx: &mut BotContext<'_, D>) {
+        let Some(request) = self.requests(bot).request(number) else { return };
+        request.put_off_count += 1;
+        request.keep(ctx);
+        if request.put_off_count < PUT_OFF_MOST {
+            if let Some(line) = self.requests(bot).line_of(number) {
+                line.carries.retain(|carried| *carried != number);
+            }
+            self.place(bot, number, SendLag::Recorded, ctx);
+            return;
+        }
+        let words = format!(
+            "the server put off {} {} {PUT_OFF_MOST} times (GOAWAY or REFUSED_STREAM): it has more requests or connections than it takes",
+            request.wanted.method, request.wanted.path
+        );
+        match request.owed.take() {
+            Some(owed) => ctx.lose(owed),
+            None => ctx.not_sent(request.wanted.op, request.wanted.planned_ns),
+        }
+        let said = words.clone();
+        ctx.error_with(ends::LOST, || said);
+        self.request_ends(bot, number);
+        self.request_failed(bot, number, &words, ctx);
     }
 
     fn head(&mut self, bot: u32, head: &Head<'_>, at_ns: u64, ctx: &mut BotContext<'_, D>) {
@@ -285,7 +247,7 @@ impl<D: AnyDriver> Scripts<D> {
         if let Some(owed) = request.owed {
             ctx.began(owed, at_ns);
         }
-        tell(at_ns, || format!("<- status {}", head.status));
+        tell(bot, at_ns, || format!("<- status {}", head.status));
         let is_stream = head.headers.get("content-type").is_some_and(|kind| {
             kind.split(|byte| *byte == b';')
                 .next()
@@ -336,12 +298,13 @@ impl<D: AnyDriver> Scripts<D> {
             None if request.has_begun => {}
             None => ctx.not_sent(request.wanted.op, request.wanted.planned_ns),
         }
-        let line = self.requests(bot).lines.iter().find(|line| line.carries == Some(number));
-        let Some((connection, is_open)) = line.map(|line| (line.connection, line.is_open)) else { return };
-        if is_open {
+        let Some(line) = self.requests(bot).line_of(number) else { return };
+        line.carries.retain(|carried| *carried != number);
+        let (connection, is_open) = (line.connection, line.is_open);
+        if is_open && line.is_shared && ctx.follow(connection, Send::Cancel(number)) {
+            self.go_on(bot, connection, ctx);
+        } else if is_open {
             self.drop_line(bot, connection, ctx);
-        } else if let Some(line) = self.requests(bot).line(connection) {
-            line.carries = None;
         }
     }
 
@@ -349,13 +312,13 @@ impl<D: AnyDriver> Scripts<D> {
     fn request_ends(&mut self, bot: u32, number: u32) {
         let requests = self.requests(bot);
         requests.take(number);
-        for line in requests.lines.iter_mut().filter(|line| line.carries == Some(number)) {
-            line.carries = None;
+        if let Some(line) = requests.line_of(number) {
+            line.carries.retain(|carried| *carried != number);
         }
     }
 
     pub(super) fn request_failed(&mut self, bot: u32, number: u32, why: &str, ctx: &mut BotContext<'_, D>) {
-        tell(ctx.now_ns(), || format!("!! the request failed: {why}"));
+        tell(bot, ctx.now_ns(), || format!("!! the request failed: {why}"));
         if let Ok(script) = &mut self.script {
             script.request_failed(bot, number, why, ctx.now_ns());
         }
@@ -371,15 +334,8 @@ impl<D: AnyDriver> Scripts<D> {
         self.forget_line(bot, connection);
         ctx.close(connection);
         if let Some(to) = to {
-            self.place_next(bot, &to, ctx);
+            self.place_waiting(bot, &to, ctx);
         }
-    }
-
-    /// What waits for a connection to this server may get one. Whether something waited.
-    fn place_next(&mut self, bot: u32, to: &Address, ctx: &mut BotContext<'_, D>) -> bool {
-        let Some(number) = self.requests(bot).waiting(to) else { return false };
-        self.place(bot, number, SendLag::Recorded, ctx);
-        true
     }
 
     /// A connection is about to end: a request that only met the close between two requests stays owed.
@@ -391,15 +347,17 @@ impl<D: AnyDriver> Scripts<D> {
         ctx: &mut BotContext<'_, D>,
     ) {
         let Some(requests) = self.bots[bot as usize].requests.as_mut() else { return };
-        let Some(line) = requests.line(connection) else { return };
-        let (Some(number), true) = (line.carries, line.has_answered) else { return };
-        let Some(request) = requests.request(number) else { return };
-        let may_lapse = matches!(why, Closed::ByPeer(None) | Closed::Failed(_));
-        if !may_lapse || request.has_begun || request.was_resent || !request.wanted.fetch().is_idempotent() {
+        let Some(line) = requests.line(connection).filter(|line| line.has_answered) else { return };
+        if !matches!(why, Closed::ByPeer(None) | Closed::Failed(_)) {
             return;
         }
-        request.was_resent = true;
-        request.keep(ctx);
+        for number in line.carries.clone() {
+            let Some(request) = requests.request(number) else { continue };
+            if !request.has_begun && !request.was_resent && request.wanted.fetch().is_idempotent() {
+                request.was_resent = true;
+                request.keep(ctx);
+            }
+        }
     }
 
     /// A connection of HTTP has ended.
@@ -412,31 +370,34 @@ impl<D: AnyDriver> Scripts<D> {
     ) {
         let Some(requests) = self.bots[bot as usize].requests.as_mut() else { return };
         let Some(line) = requests.line(connection) else { return };
-        let (number, to) = (line.carries, line.to.clone());
+        let (numbers, to) = (line.carries.clone(), line.to.clone());
         self.forget_line(bot, connection);
-        let Some(number) = number else {
-            let is_reopened = self.place_next(bot, &to, ctx);
-            return ctx.count(REOPENED, u64::from(is_reopened));
-        };
-        let Some(request) = self.requests(bot).request(number) else { return };
-        let is_again =
-            request.was_resent && !request.has_begun && (request.is_kept || request.owed.is_none());
-        if is_again && !matches!(why, Closed::NotOpened(_)) {
-            ctx.count(REOPENED, 1);
-            self.place(bot, number, SendLag::Recorded, ctx);
-            return;
+        let (mut is_reopened, mut is_counted) = (false, false);
+        let was_idle = numbers.is_empty();
+        for number in numbers {
+            let Some(request) = self.requests(bot).request(number) else { continue };
+            let is_again =
+                request.was_resent && !request.has_begun && (request.is_kept || request.owed.is_none());
+            if is_again && !matches!(why, Closed::NotOpened(_)) {
+                is_reopened = true;
+                self.place(bot, number, SendLag::Recorded, ctx);
+                continue;
+            }
+            let (op, planned_ns, was_sent) =
+                (request.wanted.op, request.wanted.planned_ns, request.owed.is_some());
+            if let Some(owed) = request.owed.take().filter(|_| request.is_kept) {
+                ctx.lose(owed);
+            } else if !was_sent {
+                ctx.not_sent(op, planned_ns);
+            }
+            let words = ends::words(why, &ends::shown(ctx.error_excerpt()));
+            if !std::mem::replace(&mut is_counted, true) {
+                ends::count(why, ctx);
+            }
+            self.request_ends(bot, number);
+            self.request_failed(bot, number, &words, ctx);
         }
-        let (op, planned_ns, was_sent) =
-            (request.wanted.op, request.wanted.planned_ns, request.owed.is_some());
-        if let Some(owed) = request.owed.take().filter(|_| request.is_kept) {
-            ctx.lose(owed);
-        } else if !was_sent {
-            ctx.not_sent(op, planned_ns);
-        }
-        let words = ends::words(why, &ends::shown(ctx.error_excerpt()));
-        ends::count(why, ctx);
-        self.request_ends(bot, number);
-        self.request_failed(bot, number, &words, ctx);
-        self.place_next(bot, &to, ctx);
+        is_reopened |= self.place_waiting(bot, &to, ctx) && was_idle;
+        ctx.count(REOPENED, u64::from(is_reopened));
     }
 }

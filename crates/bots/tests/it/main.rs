@@ -11,6 +11,8 @@ mod grid;
 mod http;
 mod script;
 mod script_http;
+mod script_rooms;
+mod sessions;
 
 use std::net::{Ipv4Addr, SocketAddr};
 

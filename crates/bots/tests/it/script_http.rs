@@ -12,7 +12,10 @@ struct Shop {
     /// connections of which a request was answered
     closes_idle: bool,
     opened: u64,
+    closed: u64,
     cancelled: u64,
+    /// as a server of HTTP/2
+    requests_at_once: Option<usize>,
 }
 
 const MS: u64 = 1_000_000;
@@ -20,6 +23,14 @@ const MS: u64 = 1_000_000;
 impl Scene for Shop {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {
         self.opened += 1;
+    }
+
+    fn closed(&mut self, _: u64, _: u64, _: &mut Says) {
+        self.closed += 1;
+    }
+
+    fn requests_at_once(&self) -> Option<usize> {
+        self.requests_at_once
     }
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
@@ -51,6 +62,11 @@ impl Scene for Shop {
                 says.message(at_ns, peer, Anything::end(tag));
             }
             "/never" => {}
+            "/refused" => says.message(at_ns, peer, Anything::put_off(tag)),
+            "/leaves" => {
+                says.message(at_ns, peer, Anything::leaving());
+                says.message(at_ns, peer, Anything::put_off(tag));
+            }
             "/cut" => {
                 answer(200, "Content-Length: 10\n", &[b"half"]);
                 says.end(at_ns + MS, peer, End::Bare);
@@ -132,6 +148,47 @@ fn six_connections_carry_what_a_bot_asks_for_at_once_and_waiting_counts() {
 }
 
 #[test]
+fn one_connection_of_http_2_carries_as_many_requests_as_the_server_allows() {
+    let text = "export default async (bot) => { bot.ready(); for await (const n of bot.every('1s')) \
+                await Promise.all(Array.from({ length: 18 }, (_, at) => fetch('/list').then((r) => r.text()))); };";
+    for (requests_at_once, rounds) in [(8, 3.0), (18, 1.0), (1, 18.0)] {
+        let mut shop = Shop { requests_at_once: Some(requests_at_once), ..Shop::default() };
+        let trial = played(text, 1, &mut shop);
+        sound(&trial);
+        assert_eq!(shop.opened, 1);
+        let max_ms = trial.of_ops["GET /list"].max_ns().unwrap() as f64 / 1e6;
+        assert!((max_ms - rounds * 10.0).abs() < 2.0, "{requests_at_once}: {max_ms}");
+    }
+    // One that is given up takes the others' connection with it over HTTP/1.1 alone.
+    let gives_up = "export default async (bot) => { bot.ready(); for await (const n of bot.every('1s')) { \
+                    fetch('/never', { signal: AbortSignal.timeout(5) }).catch(() => {}); await (await fetch('/list')).text(); } };";
+    let mut shop = Shop { requests_at_once: Some(8), ..Shop::default() };
+    let trial = played(gives_up, 1, &mut shop);
+    assert_eq!((trial.ops["GET /list"].answered, shop.opened), (10, 1));
+    assert!(shop.cancelled >= 10, "{}", shop.cancelled);
+}
+
+/// A server that never looks at what it is asked costs a bounded number of connections, and its requests fail.
+#[test]
+fn a_request_that_a_server_puts_off_is_not_sent_without_end() {
+    for (path, opened) in [("/refused", 1..=1), ("/leaves", 100..=105)] {
+        let text = format!(
+            "export default async (bot) => {{ bot.ready(); for await (const n of bot.every('1s', {{ phase: 0 }})) \
+             {{ try {{ await fetch('{path}'); }} catch (error) {{ bot.count('thrown'); }} }} }};"
+        );
+        let mut shop = Shop { requests_at_once: Some(8), ..Shop::default() };
+        let trial = played(&text, 1, &mut shop);
+        // Twenty requests of five attempts each: ten in the ramp and ten in the hold.
+        assert!((95..=105).contains(&shop.requests), "{path}: {}", shop.requests);
+        assert!(opened.contains(&shop.opened), "{path}: {}", shop.opened);
+        assert_eq!(shop.opened, shop.closed, "{path}: none is left");
+        let lost = trial.ops.values().map(|op| op.lost).sum::<u64>();
+        assert!(lost >= 9 && trial.counters["thrown"] == lost, "{path}: {:?}", trial.ops);
+        assert_eq!(error(&trial, "connection lost"), lost, "{path}: {:?}", trial.errors);
+    }
+}
+
+#[test]
 fn a_stream_of_events_counts_when_it_begins_and_owes_no_end() {
     let text = "export default async (bot) => { const events = new EventSource('/events'); \
                 events.onmessage = ({ data }) => bot.count(data === 'one' || data === 'two' ? 'events' : 'others'); \
@@ -198,6 +255,13 @@ fn sockets_of_tcp_and_udp_are_asked_and_answered_as_websockets_are() {
         let trial = played(&text, 10, &mut Echo);
         sound(&trial);
         assert!((990..=1_010).contains(&trial.ops["move"].answered), "{open}: {:?}", trial.ops);
+    }
+    for open in ["bot.tcp({ frames: 'u8' })", "bot.udp()"] {
+        let text = format!(
+            "export default async (bot) => {{ const socket = await {open}; bot.ready(); await bot.at('12s'); \
+             socket.send('x'.repeat(66_000)); await bot.sleep('1h'); }};"
+        );
+        assert_eq!(error(&played(&text, 1, &mut Echo), "failed by the script"), 1, "{open}");
     }
     let elsewhere = "export default async (bot) => { const socket = await bot.tcp({ host: 'elsewhere.example', frames: 'raw' }); };";
     let trial = played(elsewhere, 2, &mut Echo);

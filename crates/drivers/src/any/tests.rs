@@ -7,11 +7,14 @@ use std::time::Duration;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 
+use http::header::SEC_WEBSOCKET_PROTOCOL;
+
 use super::*;
 use crate::TlsSettings;
 use crate::address::AUTHORITY;
 use crate::http::Fault;
 use crate::http::tests::server::{self, Over, Server, acceptor};
+use crate::unfinished::reserved_bytes;
 
 fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
@@ -143,14 +146,19 @@ fn a_websocket_says_what_the_bare_driver_says() {
     block_on(async {
         for tls in [None, Some(trusting())] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-            let to = address(listener.local_addr().unwrap(), Protocol::WebSocket, tls.clone());
+            let mut to = address(listener.local_addr().unwrap(), Protocol::WebSocket, tls.clone());
+            to.upgrade.subprotocols = vec!["v1".to_owned(), "v2".to_owned()];
             tokio::task::spawn_local(async move {
                 let (stream, _) = listener.accept().await.unwrap();
                 let stream: Box<dyn server::Both> = match tls {
                     Some(_) => Box::new(acceptor(Over::One).accept(stream).await.unwrap()),
                     None => Box::new(stream),
                 };
-                let (_, mut far) = tokio_websockets::ServerBuilder::new().accept(stream).await.unwrap();
+                let chosen = http::HeaderValue::from_static("v2");
+                let server = tokio_websockets::ServerBuilder::new()
+                    .add_header(SEC_WEBSOCKET_PROTOCOL, chosen)
+                    .unwrap();
+                let (_, mut far) = server.accept(stream).await.unwrap();
                 while let Some(Ok(message)) = far.next().await {
                     if message.is_text() || message.is_binary() {
                         far.send(message).await.unwrap();
@@ -158,6 +166,7 @@ fn a_websocket_says_what_the_bare_driver_says() {
                 }
             });
             let mut client = Client::open(&to).await.unwrap();
+            assert_eq!(client.driver.subprotocol(), "v2");
             client.say(Send::Text("ä".as_bytes())).await;
             assert_eq!(client.hear_one().await, Told::Text("ä".to_owned()));
             client.say(Send::Binary(b"\xff")).await;
@@ -221,12 +230,41 @@ fn frames_go_over_tcp_and_tls_as_the_address_says() {
     });
 }
 
+/// As long as one read brings, a byte more, and as long as may be: each whole, and what follows it too.
+#[test]
+fn a_message_of_many_reads_comes_whole_over_tcp() {
+    for (name, end_bytes) in [("u32be", 0), ("u32le", 0), ("lines", 1)] {
+        block_on(async {
+            let (mut far, mut client) = pair(Protocol::Tcp(Frames::named(name).unwrap())).await;
+            let text = |bytes: usize| -> Vec<u8> { (0..bytes).map(|at| b'a' + (at % 26) as u8).collect() };
+            let messages = [65_535, 65_536, 65_537, 300_000, 5, (1 << 20) - end_bytes, 0, 7].map(text);
+            let mut wire = Vec::new();
+            assert!(messages.iter().all(|message| Frames::named(name).unwrap().write(&mut wire, message)));
+            tokio::task::spawn_local(async move {
+                far.write_all(&wire).await.unwrap();
+                std::future::pending::<()>().await;
+            });
+            let mut heard = Vec::new();
+            while heard.len() < messages.len() {
+                heard.extend(client.hear().await.unwrap().into_iter().map(|told| match told {
+                    Told::Text(text) => text.into_bytes(),
+                    Told::Binary(bytes) => bytes,
+                    other => panic!("{other:?}"),
+                }));
+            }
+            assert!(heard == messages, "{name}: {:?}", heard.iter().map(Vec::len).collect::<Vec<_>>());
+            assert_eq!(reserved_bytes(), 0, "{name}");
+        });
+    }
+}
+
 #[test]
 fn what_breaks_the_frames_ends_the_connection() {
-    let rows: [(&str, Vec<u8>, Broken); 5] = [
-        ("u32be", b"\0\x01\0\x01".to_vec(), Broken::TooLarge(65_536)),
-        ("u32le", b"\xff\xff\xff\xff".to_vec(), Broken::TooLarge(65_536)),
-        ("lines", vec![b'x'; 65_536], Broken::TooLarge(65_536)),
+    let rows: [(&str, Vec<u8>, Broken); 6] = [
+        ("u32be", b"\0\x10\0\x01".to_vec(), Broken::TooLarge(1 << 20)),
+        ("u32le", b"\xff\xff\xff\xff".to_vec(), Broken::TooLarge(1 << 20)),
+        ("lines", vec![b'x'; (1 << 20) + 1], Broken::TooLarge(1 << 20)),
+        ("lines", vec![b'x'; 100_000], Broken::Protocol("the connection ended inside a message")),
         ("u16be", b"\0\x05hi".to_vec(), Broken::Protocol("the connection ended inside a message")),
         ("lines", b"no end".to_vec(), Broken::Protocol("the connection ended inside a message")),
     ];

@@ -1,6 +1,7 @@
 //! A TCP connection, plain or behind TLS, whose frames the address names.
 //!
-//! Beside `Tcp`, whose frames are a type, since the built-in workloads pay for no choice at run time.
+//! Beside `Tcp`, whose frames are a type, since the built-in workloads pay for no choice at run time. What is larger than a read
+//! may carry is gathered as it comes, as far as the address takes replies.
 
 use std::io;
 use std::net::IpAddr;
@@ -20,7 +21,7 @@ use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
 use crate::stream::{self, Stream};
-use crate::unfinished::Carried;
+use crate::unfinished::{Carried, FREE_BYTES, Reservation};
 
 /// One open connection.
 pub struct Framed {
@@ -30,7 +31,36 @@ pub struct Framed {
     unsent: Vec<u8>,
     /// the incomplete message that the last read ended with
     carried: Carried,
+    /// a message of more than `MESSAGE_BYTES_MAX`, as far as it has come
+    gathered: Option<Box<Gathered>>,
+    /// no message may be larger
+    bytes_max: usize,
     shutdown: Shutdown,
+}
+
+struct Gathered {
+    bytes: Vec<u8>,
+    reserved: Reservation,
+    /// still to come; `None`: until the line ends
+    missing_bytes: Option<usize>,
+}
+
+impl Gathered {
+    /// Takes what has come of it. Whether it is whole now.
+    fn take(&mut self, buffer: &mut ReadBuffer, bytes_max: usize) -> Result<bool, Broken> {
+        let rest = buffer.rest();
+        let (count, is_whole) = match self.missing_bytes {
+            Some(missing) => (missing.min(rest.len()), missing <= rest.len()),
+            None => memchr::memchr(b'\n', rest).map_or((rest.len(), false), |at| (at + 1, true)),
+        };
+        if self.bytes.len() + count > bytes_max {
+            return Err(Broken::TooLarge(bytes_max));
+        }
+        self.missing_bytes = self.missing_bytes.map(|missing| missing - count);
+        self.bytes.extend_from_slice(buffer.take(count));
+        self.reserved.grow_to(self.bytes.capacity(), FREE_BYTES)?;
+        Ok(is_whole)
+    }
 }
 
 impl Driver for Framed {
@@ -55,6 +85,8 @@ impl Driver for Framed {
             frames,
             unsent: Vec::new(),
             carried: Carried::default(),
+            gathered: None,
+            bytes_max: to.reply_bytes_max.max(MESSAGE_BYTES_MAX),
             shutdown: Shutdown::default(),
         })
     }
@@ -93,6 +125,9 @@ impl Driver for Framed {
     }
 
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<&'d [u8], Broken>> {
+        if self.gathered.is_some() {
+            return self.gather(buffer).transpose();
+        }
         match self.frames.front(buffer.rest()) {
             Front::Whole { header_bytes, payload_bytes } => {
                 buffer.take(header_bytes);
@@ -102,7 +137,21 @@ impl Driver for Framed {
                 let rest_bytes = buffer.rest().len();
                 self.carried.keep(buffer.take(rest_bytes)).err().map(|exhausted| Err(exhausted.into()))
             }
-            Front::TooLarge => Some(Err(Broken::TooLarge(MESSAGE_BYTES_MAX))),
+            Front::TooLarge => {
+                let missing_bytes = match self.frames.header(buffer.rest()) {
+                    Some((_, payload_bytes)) if payload_bytes > self.bytes_max => {
+                        return Some(Err(Broken::TooLarge(self.bytes_max)));
+                    }
+                    Some((header_bytes, payload_bytes)) => {
+                        buffer.take(header_bytes);
+                        Some(payload_bytes)
+                    }
+                    None => None,
+                };
+                let (bytes, reserved) = (Vec::new(), Reservation::default());
+                self.gathered = Some(Box::new(Gathered { bytes, reserved, missing_bytes }));
+                self.gather(buffer).transpose()
+            }
         }
     }
 
@@ -124,9 +173,19 @@ impl Framed {
         self.frames
     }
 
+    /// The message that is gathered, once it is whole.
+    fn gather<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<&'d [u8]>, Broken> {
+        let Some(gathered) = &mut self.gathered else { return Ok(None) };
+        if !gathered.take(buffer, self.bytes_max)? {
+            return Ok(None);
+        }
+        buffer.joined = self.gathered.take().map_or(Vec::new(), |whole| whole.bytes);
+        Ok(Some(self.frames.heard(&buffer.joined)))
+    }
+
     /// What the end of the stream means.
     fn end(&self) -> Closed {
-        if self.carried.bytes().is_empty() {
+        if self.carried.bytes().is_empty() && self.gathered.is_none() {
             Closed::ByPeer(None)
         } else {
             Closed::Broken(Broken::Protocol("the connection ended inside a message"))

@@ -309,10 +309,15 @@ impl Codec {
 
     /// Says goodbye, once.
     pub fn close(&mut self) {
+        self.say_goodbye(Some(GOING_AWAY_NORMALLY), "");
+    }
+
+    /// The same with a code and words of at most 123 bytes, or an empty frame without a code.
+    pub(super) fn say_goodbye(&mut self, code: Option<u16>, reason: &str) {
         if !self.we_closed {
             self.we_closed = true;
-            let code = GOING_AWAY_NORMALLY.to_be_bytes();
-            frame::write_frame(&mut self.unsent, Opcode::Close, &code, random_mask());
+            let payload = code.map_or(Vec::new(), |code| [&code.to_be_bytes(), reason.as_bytes()].concat());
+            frame::write_frame(&mut self.unsent, Opcode::Close, &payload, random_mask());
         }
     }
 

@@ -33,9 +33,18 @@ pub fn random_key() -> String {
     STANDARD.encode(fastrand::u128(..).to_ne_bytes())
 }
 
-/// Reads the answer to `key` and to the subprotocols that were `offered`. Returns how long its header was, `None` when it is
-/// not complete. Errors: what the server answered instead, with the beginning of the body as far as it is in `bytes`.
-pub fn read_answer(bytes: &[u8], key: &str, offered: &[String]) -> Result<Option<usize>, OpenError> {
+/// An answer that takes the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Accepted {
+    /// so long was its header
+    pub header_bytes: usize,
+    /// index of the subprotocol that it chose of those that were offered
+    pub subprotocol: Option<usize>,
+}
+
+/// Reads the answer to `key` and to the subprotocols that were `offered`; `None` when it is not complete. Errors: what the
+/// server answered instead, with the beginning of the body as far as it is in `bytes`.
+pub fn read_answer(bytes: &[u8], key: &str, offered: &[String]) -> Result<Option<Accepted>, OpenError> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut answer = httparse::Response::new(&mut headers);
     let header_bytes = match answer.parse(bytes) {
@@ -51,8 +60,8 @@ pub fn read_answer(bytes: &[u8], key: &str, offered: &[String]) -> Result<Option
     if answer.version != Some(1) {
         return Err(wrong("it switches protocols in HTTP/1.0, which cannot".to_owned()));
     }
-    check_headers(answer.headers, key, offered).map_err(wrong)?;
-    Ok(Some(header_bytes))
+    let subprotocol = check_headers(answer.headers, key, offered).map_err(wrong)?;
+    Ok(Some(Accepted { header_bytes, subprotocol }))
 }
 
 /// What another status than 101 means, in the server's own words.
@@ -91,8 +100,13 @@ fn excerpt(body: &[u8], is_chunked: bool) -> Option<String> {
     (!text.is_empty()).then_some(text)
 }
 
-/// What an answer with status 101 must say, and must not. Source: RFC 6455, section 4.1, what the client must validate.
-fn check_headers(headers: &[httparse::Header<'_>], key: &str, offered: &[String]) -> Result<(), String> {
+/// What an answer with status 101 must say, and must not. Returns which of the subprotocols it chose. Source: RFC 6455, section
+/// 4.1, what the client must validate.
+fn check_headers(
+    headers: &[httparse::Header<'_>],
+    key: &str,
+    offered: &[String],
+) -> Result<Option<usize>, String> {
     let values = |name: &'static str| {
         headers
             .iter()
@@ -116,11 +130,15 @@ fn check_headers(headers: &[httparse::Header<'_>], key: &str, offered: &[String]
         return Err("it chose an extension, and none was offered".to_owned());
     }
     let chosen: Vec<&[u8]> = values("sec-websocket-protocol").collect();
+    let index = match chosen.as_slice() {
+        [] => return Ok(None),
+        [one] => offered.iter().position(|name| name.as_bytes() == *one),
+        _ => None,
+    };
     match chosen.as_slice() {
-        [] => Ok(()),
-        [one] if offered.iter().any(|name| name.as_bytes() == *one) => Ok(()),
+        _ if index.is_some() => Ok(index),
         [one, ..] if offered.is_empty() => Err(format!(
-            "it chose the subprotocol \"{}\", and none was offered (--subprotocol NAME offers one)",
+            "it chose the subprotocol \"{}\", and none was offered (--subprotocol NAME or the script's protocols offer one)",
             shown(one)
         )),
         all => {
@@ -162,7 +180,8 @@ mod tests {
         for cut in 0..answer.len() - 2 {
             assert_eq!(read_answer(&answer.as_bytes()[..cut], key, &[]).unwrap(), None, "cut at {cut}");
         }
-        assert_eq!(read_answer(answer.as_bytes(), key, &[]).unwrap(), Some(answer.len() - 2));
+        let whole = Accepted { header_bytes: answer.len() - 2, subprotocol: None };
+        assert_eq!(read_answer(answer.as_bytes(), key, &[]).unwrap(), Some(whole));
     }
 
     #[test]
@@ -254,14 +273,19 @@ mod tests {
             read_answer(answer.as_bytes(), "k", &offered).map_err(|error| error.to_string())
         };
         let chooses = |name: &str| format!("Sec-WebSocket-Protocol: {name}\r\n");
-        assert!(answer("", &["a"]).is_ok());
-        assert!(answer(&chooses("b"), &["a", "b"]).is_ok());
+        let chosen = |answer: Result<Option<Accepted>, String>| answer.unwrap().unwrap().subprotocol;
+        assert_eq!(chosen(answer("", &["a"])), None);
+        assert_eq!(chosen(answer(&chooses("b"), &["a", "b"])), Some(1));
         for (headers, offered, words) in [
             (chooses("c"), &["a", "b"][..], "chose the subprotocol \"c\", and a, b was offered"),
             (chooses("A"), &["a"], "chose the subprotocol \"A\""),
             (chooses("a, b"), &["a", "b"], "chose the subprotocol \"a, b\""),
             (chooses("a").repeat(2), &["a"], "chose the subprotocol \"a, a\""),
-            (chooses("a"), &[], "and none was offered (--subprotocol NAME offers one)"),
+            (
+                chooses("a"),
+                &[],
+                "and none was offered (--subprotocol NAME or the script's protocols offer one)",
+            ),
         ] {
             let told = answer(&headers, offered).expect_err("a wrong choice");
             assert!(told.contains(words), "{told}");

@@ -32,6 +32,7 @@ const MARK: u8 = 0xFF;
 /// What stands behind the mark: what it is, and the tag.
 const BEGIN_BYTES: usize = 6;
 const STATUS_BYTES: usize = size_of::<u16>();
+const CODE_BYTES: usize = size_of::<u16>();
 
 impl Anything {
     /// A binary message, a frame or a datagram, for bots that tell it from a text.
@@ -74,6 +75,14 @@ impl Anything {
         marked(b'o', tag, &[])
     }
 
+    /// The code and the words with which the bots close a WebSocket.
+    pub fn goodbye(message: &[u8]) -> Option<(Option<u16>, &str)> {
+        let (b'g', _, rest) = unmarked(message)? else { return None };
+        let (code, reason) = rest.split_first_chunk::<CODE_BYTES>()?;
+        let code = Some(u16::from_le_bytes(*code)).filter(|code| *code > 0);
+        Some((code, std::str::from_utf8(reason).ok()?))
+    }
+
     /// The request that has arrived; `None`: it is a message.
     pub fn request(message: &[u8]) -> Option<Asked<'_>> {
         let (b'q', tag, rest) = unmarked(message)? else { return None };
@@ -108,6 +117,9 @@ impl Freight for Anything {
         match what {
             Send::Text(bytes) | Send::Binary(bytes) => bytes.to_vec(),
             Send::Cancel(tag) => marked(b'c', tag, &[]),
+            Send::Close { code, reason } => {
+                marked(b'g', 0, &[&code.unwrap_or(0).to_le_bytes(), reason.as_bytes()])
+            }
             Send::Request(Fetch { tag, method, path, headers, body, keep_alive: _ }) => {
                 let lines: Vec<String> =
                     headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();

@@ -21,6 +21,7 @@ thread_local! {
 #[derive(Default)]
 pub(super) struct Wires {
     pub(super) begin_connects: u64,
+    pub(super) requests_at_once: Option<usize>,
     pub(super) to_server: VecDeque<(u64, Option<Vec<u8>>)>,
     pub(super) to_bots: BTreeMap<u64, VecDeque<Said>>,
 }
@@ -374,6 +375,10 @@ impl<F: Freight> Driver for Wire<F> {
 
     fn close(&mut self) {
         WIRES.with_borrow_mut(|wires| wires.to_server.push_back((self.peer, None)));
+    }
+
+    fn requests_at_once(&self) -> Option<usize> {
+        WIRES.with_borrow(|wires| wires.requests_at_once)
     }
 
     fn unsent_bytes(&self) -> usize {

@@ -67,6 +67,14 @@ impl<D: Driver> WorkerState<D> {
         matches!(connection.state, ConnectionState::Open(_)).then_some(connection.bot)
     }
 
+    /// The driver of a connection that stands and that was not closed.
+    pub(crate) fn open_driver(&mut self, id: ConnectionId) -> Option<&D> {
+        match &self.connections.get_mut(id)?.state {
+            ConnectionState::Open(driver) => Some(driver),
+            _ => None,
+        }
+    }
+
     /// Removes a connection that has ended. Returns its bot when the bot does not know yet.
     pub(crate) fn connection_ended(&mut self, id: ConnectionId, why: &Closed) -> Option<u32> {
         let bot = self.connections.get_mut(id)?.bot;

@@ -21,6 +21,8 @@ pub(crate) struct Recorder {
     open_since_ns: u64,
     /// where the metric names count the above, if they do
     open_time_counter: Option<usize>,
+    /// the operation that is a life of a bot: its time is kept apart alone, and is no response
+    session_op: Option<usize>,
     tick_classes: TickClasses,
     /// errors of each cause that were kept verbatim
     samples_kept: Vec<u8>,
@@ -32,12 +34,14 @@ impl Recorder {
     pub(super) fn new(interval: Box<Interval>, plan: &plan::WorkerPlan) -> Self {
         let names = &interval.metric_names;
         let open_time_counter = names.counters(Role::OpenTime).next();
+        let session_op = names.op_index(Role::Session);
         let rate_hz = if plan.tick_period_ns > 0 { 1e9 / plan.tick_period_ns as f64 } else { 60.0 };
         Recorder {
             open_count: 0,
             open_integral: 0,
             open_since_ns: 0,
             open_time_counter,
+            session_op,
             tick_classes: TickClasses::for_rate(rate_hz),
             samples_kept: vec![0; names.errors.len()],
             late_after_ns: plan.patience_ns,
@@ -103,17 +107,28 @@ impl Recorder {
     #[inline]
     pub(crate) fn answered(&mut self, request: &PendingRequest, at_ns: u64) {
         let response_ns = at_ns.saturating_sub(request.planned_ns);
+        let is_session = self.session_op == Some(usize::from(request.op));
         let flow = self.interval.flow_mut(usize::from(request.op), request.phase);
         flow.answered += 1;
-        flow.late += u64::from(response_ns > self.late_after_ns);
-        self.interval.record(Measure::Response, request.phase, response_ns);
+        flow.late += u64::from(response_ns > self.late_after_ns && !is_session);
         if request.phase == Phase::Hold
             && let Some(of_op) = self.interval.of_op_mut(usize::from(request.op))
         {
             of_op.record(response_ns);
         }
+        if is_session {
+            return;
+        }
+        self.interval.record(Measure::Response, request.phase, response_ns);
         let sent_ns = request.sent_ns.unwrap_or(at_ns);
         self.interval.record(Measure::Service, request.phase, at_ns.saturating_sub(sent_ns));
+    }
+
+    /// A value of the bots' own.
+    pub(crate) fn value(&mut self, value: usize, phase: Phase, thousandths: u64) {
+        if phase == Phase::Hold {
+            self.interval.value_mut(value).record_value(thousandths);
+        }
     }
 
     /// A request got a wrong reply.
@@ -129,6 +144,9 @@ impl Recorder {
 
     /// A request has no reply at the end of the trial and stays open.
     pub(crate) fn unanswered(&mut self, request: &PendingRequest, now_ns: u64) {
+        if self.session_op == Some(usize::from(request.op)) {
+            return;
+        }
         let at_least_ns = now_ns.saturating_sub(request.planned_ns);
         self.interval.record(Measure::Unanswered, request.phase, at_least_ns);
     }
@@ -190,6 +208,11 @@ impl Recorder {
             *kept += 1;
             self.interval.samples.push((cause, words()));
         }
+    }
+
+    /// A mark of the trial.
+    pub(crate) fn mark(&mut self, kind: &'static str, text: String) {
+        self.interval.marks.push((kind, text));
     }
 
     /// Adds to a counter of the bots.

@@ -296,7 +296,7 @@ mod tests {
     use std::sync::Arc;
 
     use drivers::{Address, Broken, OpenError, ReadBuffer, Refused};
-    use measure::ledger::MembershipChanges;
+    use measure::ledger::SharedLedger;
     use measure::{Interval, LedgerShape, Measure, MetricNames};
 
     use super::*;
@@ -400,7 +400,7 @@ mod tests {
     fn a_message_departs_with_its_last_byte_and_its_lag_ends_with_the_first_try() {
         let mut state = state_of(&MetricNames::new(&["say"], &[], &[], &OpenError::CAUSES));
         let shape = LedgerShape::alone(1, 1);
-        state.ledger = Some(Box::new(LedgerPart::new(shape, MembershipChanges::default())));
+        state.ledger = Some(Box::new(LedgerPart::new(shape, SharedLedger::default())));
         let room = Rc::new(Cell::new(15));
         let connection = state.open(0, 0);
         state.connection_opened(connection, Narrow { unsent: 0, room: room.clone() });

@@ -5,10 +5,12 @@ use std::rc::Rc;
 
 use drivers::ReadBuffer;
 use drivers::http::one::exchange::{End, Exchange};
+use drivers::http::one::pieces::Pieces;
 use drivers::http::one::request::Request;
-use drivers::http::{self, Parts};
+use drivers::http::{self, Parts, Piece};
 use drivers::redis::resp;
 use drivers::websocket::codec::{Codec, Received};
+use drivers::websocket::handshake::Accepted;
 use drivers::websocket::{frame, handshake};
 
 use crate::split::same_however_split;
@@ -113,7 +115,7 @@ const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ==";
 
 /// The answer to our upgrade request: read only when whole, and the same wherever the stream is cut before.
 pub(super) fn websocket_answer(input: &[u8]) {
-    if let Ok(Some(header_bytes)) = handshake::read_answer(input, KEY, &[]) {
+    if let Ok(Some(Accepted { header_bytes, .. })) = handshake::read_answer(input, KEY, &[]) {
         assert!(header_bytes <= input.len());
         for cut in 0..header_bytes {
             let early = handshake::read_answer(&input[..cut], KEY, &[]);
@@ -247,6 +249,74 @@ fn http1_talk(parts: &Parts<'_>, pieces: &[&[u8]], buffer: &mut ReadBuffer) -> (
         }
     }
     (told, fault)
+}
+
+/// The same for one request whose answer is passed on in pieces: the same head, body and end, or fault, however it is split.
+pub(super) fn http1_pieces(input: &[u8]) {
+    let Some((&first, stream)) = input.split_first() else { return };
+    let parts = Parts {
+        method: if first & 1 == 0 { "GET" } else { "HEAD" },
+        scheme: "http",
+        authority: "a",
+        path: "/",
+        headers: &[],
+        body: if first & 4 == 0 { b"" } else { b"body" },
+        keep_alive: first & 2 == 0,
+        keeps_body: false,
+        body_bytes_max: u64::MAX,
+        envelope: None,
+    };
+    BUFFER
+        .with_borrow_mut(|buffer| same_however_split(stream, |reads| http1_passed_on(&parts, reads, buffer)));
+}
+
+/// Head, body, and how it ended.
+fn http1_passed_on(
+    parts: &Parts<'_>,
+    reads: &[&[u8]],
+    buffer: &mut ReadBuffer,
+) -> (Vec<String>, Vec<u8>, String) {
+    let mut pieces = Pieces::default();
+    assert!(pieces.ask(parts, 7), "a new connection takes a request");
+    pieces.wrote(pieces.unsent().len());
+    let (mut told, mut body) = (Vec::new(), Vec::new());
+    for read in reads {
+        let count = fill(pieces.lay(buffer), read);
+        pieces.came(count, buffer);
+        loop {
+            match pieces.next(buffer) {
+                Ok(None) => break,
+                Ok(Some(Piece::Head(head))) => {
+                    assert!(told.is_empty(), "one head");
+                    told.push(format!(
+                        "{} {:?} {:?}",
+                        head.status,
+                        head.reason,
+                        head.headers.iter().collect::<Vec<_>>()
+                    ));
+                }
+                Ok(Some(Piece::Part { tag, bytes })) => {
+                    assert!(tag == 7 && !bytes.is_empty() && told.len() == 1, "a body behind its head");
+                    body.extend_from_slice(bytes);
+                }
+                Ok(Some(Piece::End { tag, closes })) => {
+                    assert!(tag == 7 && told.len() == 1, "an end behind its head");
+                    told.push(format!("whole, closes: {closes}"));
+                }
+                Ok(Some(other)) => panic!("HTTP/1.1 has no {other:?}"),
+                Err(fault) => return (told, body, format!("{fault:?}")),
+            }
+        }
+    }
+    let end = pieces.end(true);
+    buffer.lay(b"");
+    if end == End::OfAnswer {
+        assert!(
+            matches!(pieces.next(buffer), Ok(Some(Piece::End { tag: 7, closes: true }))),
+            "its end is told"
+        );
+    }
+    (told, body, format!("{end:?}"))
 }
 
 pub(super) fn http1_seeds() -> Vec<Vec<u8>> {

@@ -8,6 +8,7 @@ use measure::Distribution;
 use measure::ticklog::TickLogReader;
 use plan::schema::{self, Schema};
 use plan::{Flags, ScenarioText};
+use recording::{Content, Event, Frames, Opening, Session, Side, What};
 
 use crate::split::same_however_split;
 
@@ -335,3 +336,69 @@ pub(super) const HEAD_WORDS: &[&str] = &[
     "?",
     "..",
 ];
+
+/// A recorded session, as a HAR and as bytes over TCP: whatever stands in it, the bot is a script, and what was recorded is data.
+pub(super) fn recorded(input: &[u8]) {
+    if let Ok(found) = recording::from_har(input) {
+        is_a_script(&found.session, Frames::Raw);
+    }
+    let piece = |(at, piece): (usize, &[u8])| Event {
+        at_ns: at as u64 * 10_000_000,
+        connection: 0,
+        what: What::Message(if at % 2 == 0 { Side::Client } else { Side::Server }, Content::bytes(piece)),
+    };
+    let open = Event { at_ns: 0, connection: 0, what: What::Opened(Opening::Tcp) };
+    let pieces = input.split(|byte| *byte == b'|').enumerate().map(piece);
+    let session = Session {
+        target: "tcp://127.0.0.1:1".to_owned(),
+        events: std::iter::once(open).chain(pieces).collect(),
+    };
+    let (session, frames) = recording::framed(&session, None);
+    is_a_script(&session, frames);
+}
+
+fn is_a_script(session: &Session, frames: Frames) {
+    let Ok(written) = recording::write_bot(session, "bot.ts", frames) else { return };
+    let text = written.text.clone();
+    match script::bundle(std::path::Path::new("bot.ts"), &move |_| Ok(text.clone())) {
+        Ok(bundle) => assert!(bundle.names.counters.is_empty(), "recorded text runs:\n{}", written.text),
+        Err(mistake) => panic!("{mistake}\n{}", written.text),
+    }
+}
+
+pub(super) const RECORDED_WORDS: &[&str] = &[
+    "bot.count(\"x\")",
+    "${",
+    "`",
+    "*/",
+    "//",
+    "\\",
+    "'",
+    "\"",
+    "__proto__",
+    "\"token\":",
+    "\u{2028}",
+    "|",
+    "\n",
+    "{\"type\":\"a\",\"n\":",
+];
+
+pub(super) fn recorded_seeds() -> Vec<Vec<u8>> {
+    let har = serde_json::json!({ "log": { "entries": [
+        { "startedDateTime": "2026-11-27T08:00:00Z", "time": 3, "_resourceType": "fetch",
+          "request": { "method": "POST", "url": "http://a.test/login?x=1", "headers": [{ "name": "X-A", "value": "b" }], "postData": { "text": "{\"password\":\"abcdef\"}" } },
+          "response": { "status": 200, "headers": [], "content": { "text": "{\"token\":\"tok-123456\"}" } } },
+        { "startedDateTime": "2026-11-27T08:00:01Z", "_resourceType": "websocket", "request": { "method": "GET", "url": "ws://a.test/p?t=tok-123456" },
+          "_webSocketMessages": [
+            { "type": "send", "time": 1_795_766_401.1, "opcode": 1, "data": "{\"type\":\"a\",\"n\":1}" },
+            { "type": "receive", "time": 1_795_766_401.2, "opcode": 2, "data": "AAEC" } ] },
+    ] } });
+    let lines = "LOGIN ada|WELCOME s-12345678|SAY s-12345678 1|OK 1|SAY s-12345678 2|OK 2|SAY s-12345678 3|OK 3|SAY s-12345678 4|OK 4";
+    let json = (0..6)
+        .map(|n| format!("{{\"type\":\"a\",\"n\":{n},\"${{x}}\":\"`\"}}|{{\"type\":\"b\",\"n\":{n}}}|"));
+    vec![
+        har.to_string().into_bytes(),
+        lines.replace('|', "\n|").into_bytes(),
+        json.collect::<String>().into_bytes(),
+    ]
+}

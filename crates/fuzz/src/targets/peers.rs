@@ -7,7 +7,7 @@ use bots::chat::{irc::Irc, lines::Lines, mqtt::Mqtt, nats::Nats, payload};
 use drivers::ReadBuffer;
 use drivers::http::{Parts, two};
 use drivers::messages::{Encoding, Envelope, Ids, Path};
-use drivers::tcp::{Front, LengthPrefixed, Packets, framing::Framing};
+use drivers::tcp::{Frames, Front, LengthPrefixed, Packets, framing::Framing};
 use hazelcast::wire::{
     Credentials, Data, Event, Key, Limits, Object, PartitionTable, Request, Session, Settings, Uuid, data,
 };
@@ -39,6 +39,36 @@ fn messages<F: Framing>(pieces: &[&[u8]]) -> (Vec<u8>, bool) {
     (told, false)
 }
 
+/// Those of scripts.
+const FRAMES: [Frames; 7] =
+    [Frames::Lines, Frames::U8, Frames::U16Be, Frames::U16Le, Frames::U32Be, Frames::U32Le, Frames::Raw];
+
+/// The messages of a script's connection, whether the stream broke, and what is left. What is heard is written as it came.
+fn frames_heard(frames: Frames, pieces: &[&[u8]]) -> (Vec<Vec<u8>>, bool, Vec<u8>) {
+    let (mut held, mut told) = (Vec::new(), Vec::new());
+    for piece in pieces {
+        held.extend_from_slice(piece);
+        loop {
+            match frames.front(&held) {
+                Front::Incomplete => break,
+                Front::TooLarge => return (told, true, Vec::new()),
+                Front::Whole { header_bytes, payload_bytes } => {
+                    let frame: Vec<u8> = held.drain(..header_bytes + payload_bytes).collect();
+                    assert!(!frame.is_empty(), "a frame of nothing");
+                    let message = frames.heard(&frame[header_bytes..]).to_vec();
+                    let mut again = Vec::new();
+                    assert!(frames.write(&mut again, &message), "what was heard can be sent");
+                    assert!(frames == Frames::Lines || again == frame, "and is the same frame");
+                    told.push(message);
+                }
+            }
+        }
+    }
+    // Without frames there are no messages, only bytes.
+    let told = if frames == Frames::Raw { vec![told.concat()] } else { told };
+    (told, false, held)
+}
+
 /// Lines, lengths and MQTT packets: the same bytes are heard however they are split. Blocks differ, what is in them does not.
 pub(super) fn framings(input: &[u8]) {
     same_however_split(input, messages::<drivers::tcp::Lines>);
@@ -46,6 +76,9 @@ pub(super) fn framings(input: &[u8]) {
     same_however_split(input, messages::<LengthPrefixed<2>>);
     same_however_split(input, messages::<LengthPrefixed<4>>);
     same_however_split(input, messages::<Packets>);
+    for frames in FRAMES {
+        same_however_split(input, |pieces| frames_heard(frames, pieces));
+    }
     let payload = &input[..input.len().min(255)];
     let mut wire = Vec::new();
     LengthPrefixed::<1>::write(&mut wire, payload);
@@ -166,6 +199,42 @@ pub(super) fn http2_client(input: &[u8]) {
         let answers = |told: &[two::fuzz::Told]| told.iter().filter_map(|told| told.clone().ok()).count();
         // A request is put once the settings have come, so that an answer before them has none.
         assert!(answers(&whole) <= 2 && answers(&split) <= 2, "an answer that was not asked for");
+    });
+}
+
+/// The same where answers are passed on in pieces: of each request one head, its body and one end, and nothing behind it.
+pub(super) fn http2_pieces(input: &[u8]) {
+    let Some((&first, stream)) = input.split_first() else { return };
+    let parts = Parts {
+        method: "GET",
+        scheme: "http",
+        authority: "a",
+        path: "/",
+        headers: &[],
+        body: if first & 1 == 0 { b"" } else { b"body" },
+        keep_alive: true,
+        keeps_body: false,
+        body_bytes_max: u64::MAX,
+        envelope: None,
+    };
+    let cut = stream.len() / 2;
+    let reads: [&[&[u8]]; 2] = [&[&[], stream], &[&stream[..cut], &stream[cut..]]];
+    BUFFER.with_borrow_mut(|buffer| {
+        for reads in reads {
+            let told = two::fuzz::pieces(&parts, 2, first & 2 != 0, reads, buffer);
+            for tag in [0, 1] {
+                let of: Vec<&str> = told.iter().filter(|one| one.0 == Some(tag)).map(|one| one.1).collect();
+                let ends = of.iter().position(|kind| !matches!(*kind, "head" | "part"));
+                assert!(ends.is_none_or(|at| at + 1 == of.len()), "behind its end: {of:?}");
+                assert!(of.iter().skip(1).all(|kind| *kind != "head"), "two heads: {of:?}");
+                assert!(!matches!(of.first(), Some(&"part" | &"end")), "without a head: {of:?}");
+            }
+            assert!(
+                told.iter().all(|one| one.0.is_none_or(|tag| tag < 2)),
+                "an answer that was not asked for"
+            );
+            assert!(told.iter().all(|one| one.1 != "part" || !one.2.is_empty()), "an empty part");
+        }
     });
 }
 

@@ -36,10 +36,17 @@ pub(super) fn conclusions(climb: &Climb, allowed: &[Allowed]) -> Vec<Conclusion>
 /// `2000 games (4000 clients)`
 pub(super) fn load_of(climb: &Climb, load: f64) -> String {
     let unit = climb.capacity.unit;
-    let bots = climb.rungs.iter().find(|rung| rung.load == load).map(|rung| rung.bots);
-    match bots {
-        Some(bots) if unit == LoadUnit::Games => format!("{} {unit} ({bots} clients)", show_number(load)),
-        _ => format!("{} {}", show_number(load), if load == 1.0 { unit.text_of_one() } else { unit.text() }),
+    let rung = climb.rungs.iter().find(|rung| rung.load == load);
+    let one = if load == 1.0 { unit.text_of_one() } else { unit.text() };
+    match rung.map(|rung| (rung.bots, rung.sessions)) {
+        Some((bots, _)) if unit == LoadUnit::Games => {
+            format!("{} {unit} ({bots} clients)", show_number(load))
+        }
+        // How many are there at once follows from how long each takes.
+        Some((_, Some(sessions))) if unit == LoadUnit::Sessions => {
+            format!("{} {one} ({} at once)", show_number(load), show_number(sessions.at_once))
+        }
+        _ => format!("{} {one}", show_number(load)),
     }
 }
 
@@ -430,6 +437,12 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
         let cores =
             where_known.map_or("the same cores".to_owned(), |count| format!("the same {count} cores"));
         sentences.push(format!("Server and generator ran on {cores}."));
+    }
+    if climb.run.environment.get("certificates").and_then(Value::as_str) == Some("any") {
+        sentences.push(
+            "Any certificate was accepted (--insecure): that the server is the one it says was not checked."
+                .to_owned(),
+        );
     }
     if !allowed.is_empty() {
         let may: Vec<String> = allowed.iter().map(|kind| format!("{} ({kind})", kind.may())).collect();

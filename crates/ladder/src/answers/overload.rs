@@ -22,8 +22,7 @@ const COLLAPSED_SHARE: f64 = 0.5;
 /// Good answers of a trial; `None` where nothing is answered, as in a room that only receives.
 pub(super) fn goodput(trial: &Trial, evidence: &Evidence) -> Option<Value> {
     let seconds = trial.hold.as_ref().map(measure::Hold::seconds).filter(|seconds| *seconds > 0.0)?;
-    let objectives =
-        evidence.objectives.iter().filter_map(|one| Objective::read(&one.objective, &|_| true).ok());
+    let objectives = evidence.objectives.iter().filter_map(|one| Objective::stored(&one.objective).ok());
     let limit_ns = objectives.filter_map(|one| one.response_bound_ns()).min_by(f64::total_cmp);
     let responses = trial.distribution(Measure::Response);
     let asked = responses.count() + figures::never_answered(trial);

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use measure::ledger::SumOfBooks;
-use measure::{Distribution, ErrorKind, Flow, Measure, Role, ServerCounter, Trial};
+use measure::{Distribution, ErrorKind, Flow, LoadUnit, Measure, Role, ServerCounter, Trial};
 
 use super::*;
 use crate::contract::FrameFigures;
@@ -40,27 +40,43 @@ pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u6
         Of::ClientInterval => (of_measure(Measure::TickInterval), 0),
         Of::FirstByte => (of_measure(Measure::FirstByte), never_began(trial)),
         Of::Tls => (of_measure(Measure::Tls), 0),
+        Of::Operation(name)
+            if trial.ops.get(name).is_some_and(|flow| flow.offered + flow.open_before == 0) =>
+        {
+            return Err(NOT_IN_THE_HOLD);
+        }
         Of::Operation(name) => {
             let values =
                 trial.of_ops.get(name).map_or_else(|| Cow::Owned(Distribution::new()), Cow::Borrowed);
             (values, never_answered_of(trial, name))
+        }
+        Of::Value(name) => {
+            (trial.values.get(name).map_or_else(|| Cow::Owned(Distribution::new()), Cow::Borrowed), 0)
         }
     })
 }
 
 /// Messages that owe a reply. An operation of which any message was told owes none: its unsent ones miss no answer.
 pub(crate) fn questions(trial: &Trial) -> Flow {
-    trial.ops.values().filter(|flow| flow.told == 0).fold(Flow::default(), |mut sum, flow| {
+    trial.messages().filter(|(_, flow)| flow.told == 0).fold(Flow::default(), |mut sum, (_, flow)| {
         sum.add(flow);
         sum
     })
 }
 
-/// Messages that a plan's rate speaks of. What only keeps a conversation going must not hide that lines are missing.
+/// What a plan's rate speaks of: sessions, or messages.
 pub(crate) fn paced(trial: &Trial) -> Flow {
+    match trial.head.load_unit {
+        LoadUnit::Sessions => trial.op(Role::Session).copied().unwrap_or_default(),
+        _ => spoken(trial),
+    }
+}
+
+/// Messages, but for those that only keep a conversation going, which must not hide that lines are missing.
+pub(crate) fn spoken(trial: &Trial) -> Flow {
     let names = &trial.head.metric_names;
-    let is_paced = |(op, _): &(&String, &Flow)| names.role_of_op(op) != Some(Role::Keep);
-    trial.ops.iter().filter(is_paced).fold(Flow::default(), |mut sum, (_, flow)| {
+    let is_paced = |(op, _): &(&str, &Flow)| names.role_of_op(op) != Some(Role::Keep);
+    trial.messages().filter(is_paced).fold(Flow::default(), |mut sum, (_, flow)| {
         sum.add(flow);
         sum
     })
@@ -83,7 +99,7 @@ fn never(flow: &Flow) -> u64 {
 /// Answers per second; what owes no answer counts when sent. `None` without a hold.
 pub(crate) fn rate_per_s(trial: &Trial) -> Option<f64> {
     let done: u64 =
-        trial.ops.values().map(|flow| if flow.told > 0 { flow.sent } else { flow.answered }).sum();
+        trial.messages().map(|(_, flow)| if flow.told > 0 { flow.sent } else { flow.answered }).sum();
     counted_seconds(trial).map(|seconds| done as f64 / seconds)
 }
 
@@ -151,6 +167,14 @@ pub(super) fn share_of_offered(trial: &Trial, count: u64) -> Option<f64> {
 /// At most 1; `None` of nothing.
 pub(super) fn share_of(count: u64, all: u64) -> Option<f64> {
     (all > 0).then(|| (count as f64 / all as f64).min(1.0))
+}
+
+/// A figure of the lives of bots.
+pub(super) fn of_sessions(trial: &Trial, figure: fn(&Trial, &Flow) -> f64) -> FigureValue {
+    if trial.hold.is_none() {
+        return NO_HOLD;
+    }
+    trial.op(Role::Session).map_or(NO_SESSIONS, |flow| FigureValue::Value(figure(trial, flow)))
 }
 
 /// Whether a request was refused, cut off, answered wrongly or never.

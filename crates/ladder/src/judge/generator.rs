@@ -1,10 +1,11 @@
 //! What the load generator could not do: connections it had no room for, messages it did not offer, sends that left too late.
 
-use measure::{ErrorKind, Measure, Quantile, Role, Trial};
+use measure::{ErrorKind, LoadUnit, Measure, Quantile, Role, ScriptFunction, Trial};
 
 use super::own_lag::{self, AllTheSame};
 use super::rules::{OFFERED_SHARE_LEAST, most, open_throughout};
 use super::{Case, Intended, Ruling, Terms, Verdict, reopened, tightest};
+use crate::contract::ScriptFunctionFigures;
 use crate::figures;
 use crate::wording::{show_bytes, show_ns, show_number, show_share};
 
@@ -18,6 +19,8 @@ pub const BUSY_SHARE_MOST: f64 = 0.8;
 pub const WAITS_SHARE_MOST: f64 = 0.1;
 /// A link may be filled to this share.
 pub const LINK_SHARE_MOST: f64 = 0.8;
+/// Functions of a script that the JSON shows.
+const SCRIPT_FUNCTIONS_SHOWN: usize = 3;
 
 /// How late sends may be at the 99th percentile, and why.
 pub(super) struct LagLimit {
@@ -83,14 +86,17 @@ pub(super) fn no_room(case: &Case<'_>) -> Option<Ruling> {
         .iter()
         .find(|(cause, count)| **count > 0 && names.kind_of(cause) == Some(ErrorKind::Generator));
     let (cause, count) = ours?;
-    let remedy = match cause.as_str() {
+    Some(no_room_for(cause, *count, &format!("only {open} of {asked} connections open")))
+}
+
+/// `what` is missing, because this machine had none left of something.
+pub(super) fn no_room_for(cause: &str, count: u64, what: &str) -> Ruling {
+    let remedy = match cause {
         "no ports" => "use more source addresses",
         _ => "raise the limit of open files or use more workers",
     };
-    let reason = format!(
-        "only {open} of {asked} connections open, because this machine had {cause} left ({count} times); {remedy}"
-    );
-    Some(Ruling::new(Verdict::GeneratorLimited, cause, reason))
+    let reason = format!("{what}, because this machine had {cause} left ({count} times); {remedy}");
+    Ruling::new(Verdict::GeneratorLimited, cause, reason)
 }
 
 /// Messages that the plan meant to offer over the connections that stood: those of a bot that the server rejected
@@ -161,16 +167,17 @@ fn offered(case: &Case<'_>) -> Option<Ruling> {
     let share = show_share(offered / intended);
     let of = show_number(intended.round());
     let limit = show_share(OFFERED_SHARE_LEAST);
+    let what = if case.trial.head.load_unit == LoadUnit::Sessions { "sessions" } else { "messages" };
     if case.disturbance.any() {
         let reason = format!(
-            "disturbed: only {share} of the {of} intended messages were offered (limit {limit}), while {}; run it again on a \
+            "disturbed: only {share} of the {of} intended {what} were offered (limit {limit}), while {}; run it again on a \
              quiet machine",
             case.disturbance.culprit()
         );
         return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
     }
     let reason = format!(
-        "{share} of the {of} intended messages were offered (limit {limit}); this is another load than the one asked for; \
+        "{share} of the {of} intended {what} were offered (limit {limit}); this is another load than the one asked for; \
          use more workers or a lower rate",
     );
     is_limited("offered", reason)
@@ -244,7 +251,28 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
     is_limited(signal, format!("{shown}; {MACHINE_NOT_SERVER}; {remedy}"))
 }
 
-/// `, and scripts took 71 % of what the bots took`, where they are scripts.
+/// Nothing of what was planned in the hold left in it, over connections that stood, from a worker without time: the server was
+/// asked nothing.
+pub(super) fn sent_nothing(case: &Case<'_>) -> Option<Ruling> {
+    let (trial, flow) = (case.trial, case.trial.flow());
+    // Not asleep: at work, or waiting for a core.
+    let cpu_share = most(trial, |host| host.worker_cpu_share).unwrap_or(0.0);
+    let busy_share = trial.busy_share_max.unwrap_or(0.0).max(cpu_share);
+    let was_asked = flow.sent > 0 || flow.not_sent == 0;
+    if was_asked || busy_share <= BUSY_SHARE_MOST || open_throughout(trial) < trial.connections.asked {
+        return None;
+    }
+    let reason = format!(
+        "none of the {} messages that were planned in the hold left in it: the busiest worker was {} busy{}; use more \
+         workers, cores or machines",
+        show_number(flow.not_sent as f64),
+        show_share(busy_share),
+        of_script(trial),
+    );
+    is_limited(CPU, reason)
+}
+
+/// `, and scripts took 71 % of the bots' CPU, most of it in decode (codec.ts:41)`, where they are scripts.
 fn of_script(view: &Trial) -> String {
     let (Some(script_ms), held_s) = (view.counts(Role::ScriptTime).next(), view.held_s()) else {
         return String::new();
@@ -254,7 +282,23 @@ fn of_script(view: &Trial) -> String {
         return String::new();
     }
     let share = show_share((script_ms as f64 / 1e3 / bots_s).min(1.0));
-    format!(", and scripts took {share} of the bots' CPU")
+    let functions = script_functions(view);
+    let largest = functions.first().map_or(String::new(), |ScriptFunctionFigures { name, place, share }| {
+        let name = if name.is_empty() { "a function without a name" } else { name };
+        let much = if *share > 0.5 { "most".to_owned() } else { show_share(*share) };
+        format!(", {much} of it in {name} ({place})")
+    });
+    format!(", and scripts took {share} of the bots' CPU{largest}")
+}
+
+/// The functions of a script that took most, with their shares of the scripts' time in the hold.
+pub(crate) fn script_functions(view: &Trial) -> Vec<ScriptFunctionFigures> {
+    let Some(script_ms @ 1..) = view.counts(Role::ScriptTime).next() else { return Vec::new() };
+    let figures = |function: ScriptFunction| {
+        let share = (function.ms as f64 / script_ms as f64).min(1.0);
+        ScriptFunctionFigures { name: function.name, place: function.place, share }
+    };
+    view.script_functions().into_iter().take(SCRIPT_FUNCTIONS_SHOWN).map(figures).collect()
 }
 
 /// Our share of the latency against a server that does nothing is too large, and the rung's own readings do not show
@@ -306,10 +350,31 @@ fn link(case: &Case<'_>) -> Option<Ruling> {
 
 #[cfg(test)]
 mod tests {
-    use measure::MetricNames;
+    use measure::trial::kind;
+    use measure::{Event, Flow, MetricNames};
 
+    use super::super::tests::terms;
     use super::*;
+    use crate::judge::judge;
     use crate::scene::Scene;
+
+    #[test]
+    fn a_generator_that_sends_nothing_for_want_of_time_says_nothing_of_the_server() {
+        let judged = |busy_share: f64, open: u64| {
+            let scene = Scene { questions_per_s: 0, send_lag_ns: 0, busy_share, ..Scene::asking(100.0) };
+            let mut trial = scene.build();
+            let flow = Flow { offered: 800, not_sent: 800, ..Flow::default() };
+            trial.ops.values_mut().for_each(|known| *known = Flow::default());
+            *trial.ops.values_mut().next().unwrap() = flow;
+            trial.seconds.iter_mut().for_each(|second| second.flow = flow);
+            trial.connections.open_min = open;
+            trial.seconds.iter_mut().for_each(|second| second.open_min = open);
+            judge(&trial, None, &terms(&["errors == 0"])).verdict
+        };
+        assert_eq!(judged(0.99, 100), Verdict::GeneratorLimited);
+        assert_eq!(judged(0.2, 100), Verdict::Fail, "a server that takes nothing");
+        assert_eq!(judged(0.99, 40), Verdict::Fail, "connections are gone");
+    }
 
     #[test]
     fn what_scripts_take_is_said_of_the_bots_cpu() {
@@ -321,5 +386,18 @@ mod tests {
         let script_ms = trial.held_s() * 1e3 * 0.4;
         trial.counters.insert("script_ms".to_owned(), script_ms as u64);
         assert_eq!(of_script(&trial), ", and scripts took 50 % of the bots' CPU");
+        for (name, place, share) in
+            [("decode", "codec.ts:41", 0.4), ("", "a (b).ts:3", 0.3), ("decode", "codec.ts:41", 0.2)]
+        {
+            let ms = (script_ms * share) as u64;
+            let text = ScriptFunction { name: name.to_owned(), place: place.to_owned(), ms }.to_string();
+            trial.events.push(Event { kind: kind::SCRIPT_FUNCTION.to_owned(), text, ..Event::default() });
+        }
+        let expected = ", and scripts took 50 % of the bots' CPU, most of it in decode (codec.ts:41)";
+        assert_eq!(of_script(&trial), expected);
+        trial.events.truncate(trial.events.len() - 3);
+        let text = "1200 ms:  (a.ts:3)".to_owned();
+        trial.events.push(Event { kind: kind::SCRIPT_FUNCTION.to_owned(), text, ..Event::default() });
+        assert!(of_script(&trial).ends_with(" of it in a function without a name (a.ts:3)"));
     }
 }

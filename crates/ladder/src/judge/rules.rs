@@ -188,6 +188,10 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
             )
         }
         ([], Some(late_ns)) => return opened_late(trial, late_ns),
+        // Only a script ends a bot by itself.
+        ([], None) if trial.counts(Role::ScriptTime).next().is_some() => {
+            "the script had closed the others, or its function had returned; let it last as long as the load is held".to_owned()
+        }
         ([], None) => "the others ended without an error".to_owned(),
         (causes, _) => {
             let told: Vec<String> = causes
@@ -369,7 +373,7 @@ fn broken(case: &Case<'_>, asked: &[&Asked<'_>]) -> Option<Ruling> {
 
 /// Messages that never left, or never had their reply, are bad by default: a server that reads nothing keeps its ticks easily.
 pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
-    let flow = figures::paced(case.trial);
+    let flow = figures::spoken(case.trial);
     let unanswered = figures::questions(case.trial).open_after;
     let (not_sent, offered) = (flow.not_sent, flow.offered);
     let (count, what, signal) = if not_sent >= unanswered {

@@ -3,6 +3,7 @@
 //! Silence is judged by whole seconds and never by one late line: what a disturbance of a second or two can do is left to
 //! the objectives.
 
+use measure::names::ROOM_DELIVERIES;
 use measure::{Books, Hold, Second, Trial};
 
 use super::{Case, Ruling, Verdict};
@@ -169,8 +170,21 @@ pub(super) fn no_deliveries(case: &Case<'_>) -> Option<Ruling> {
         return None;
     }
     let (when, lost) = (since(hold, from), show_many(books.judged.lost));
-    let reason = format!("stopped delivering: no delivery {when}; {lost} deliveries were lost");
+    let reason = match books.judged.delivered {
+        0 => format!("no delivery ever came: all {lost} that were owed were lost{}", check_the_script(trial)),
+        _ => format!("stopped delivering: no delivery {when}; {lost} deliveries were lost"),
+    };
     Some(Ruling::new(Verdict::Fail, "deliveries.silence", reason))
+}
+
+/// What a server does not deliver and what a script does not tell look the same from here.
+fn check_the_script(trial: &Trial) -> &'static str {
+    if trial.head.metric_names.counters.iter().any(|name| name == ROOM_DELIVERIES) {
+        "; if the server does deliver, the script does not call room.received for what comes: two bots of it show that \
+         (stepladder try --count 2)"
+    } else {
+        ""
+    }
 }
 
 /// The server stopped so late in the hold that only the drain shows it: clients wait there for the server's word that

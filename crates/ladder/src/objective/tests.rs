@@ -114,6 +114,7 @@ fn an_objective_travels_as_its_text() {
 #[test]
 fn an_operation_is_judged_by_its_own_times() {
     let names = MetricNames::new(&["move", "join", "message"], &[], &[], &[]).with_timed_ops(2);
+    let names = names.with_values(&["damage".to_owned()]);
     let mut second = Interval::new(&names);
     (second.index, second.workers) = (1, 1);
     for (op, answered, open_after, ns) in [(0, 200, 0, 10_000_000), (1, 100, 1, 1_000_000_000)] {
@@ -123,6 +124,7 @@ fn an_operation_is_judged_by_its_own_times() {
         second.of_op_mut(op).unwrap().record_many(ns, answered);
         second.distribution_mut(Measure::Response, true).record_many(ns, answered);
     }
+    (0..200).for_each(|_| second.value_mut(0).record_value(1_250));
     let head = TrialHead { metric_names: names, ..TrialHead::default() };
     let mark = |at_s: u64, kind: &str| Event {
         at_ns: at_s * 1_000_000_000,
@@ -132,14 +134,28 @@ fn an_operation_is_judged_by_its_own_times() {
     let mut sum = Sum::new(head, vec![mark(1, kind::HOLD), mark(2, kind::DRAIN)], 0);
     sum.take(&Entry::Interval(Box::new(second)));
     let trial = sum.finish();
-    let is_operation = |name: &str| ["move", "join"].contains(&name);
-    let outcome = |text: &str| Objective::read(text, &is_operation).unwrap().evaluate(&trial);
+    let own = |name: &str| match name {
+        "move" | "join" => Some(Own::Operation),
+        "damage" => Some(Own::Value),
+        _ => None,
+    };
+    let outcome = |text: &str| Objective::read(text, &own).unwrap().evaluate(&trial);
     assert!(matches!(outcome("move.p50 < 20ms"), Outcome::Met { value: Some(_), .. }));
     assert!(matches!(outcome("join.p50 < 500ms"), Outcome::NotMet { .. }));
     assert!(matches!(outcome("join.max < 5s"), Outcome::NotMet { value: f64::INFINITY, .. }));
     assert!(matches!(outcome("join.mean < 5s"), Outcome::Met { .. }));
-    assert!(Objective::read("message.p50 < 5s", &is_operation).is_err(), "it owes no reply");
-    assert!(Objective::read("move.p98 < 5s", &is_operation).is_err());
+    assert!(Objective::read("message.p50 < 5s", &own).is_err(), "it owes no reply");
+    assert!(Objective::read("move.p98 < 5s", &own).is_err());
+    assert!(Objective::read("damage.max < 5s", &own).is_err(), "it has no unit");
+    assert!(matches!(outcome("damage.p50 < 1.26"), Outcome::Met { value: Some(1.25), .. }));
+    assert!(matches!(outcome("damage.max <= 1.24"), Outcome::NotMet { value: 1.25, .. }));
+    assert!(
+        matches!(outcome("damage.p90 < 1.24"), Outcome::NotMet { .. }),
+        "too few to state it, and all beyond"
+    );
+    let stored = |text: &str| serde_json::from_value::<Objective>(text.into()).unwrap().evaluate(&trial);
+    assert_eq!(stored("damage.mean < 1.3"), outcome("damage.mean < 1.3"));
+    assert_eq!(stored("move.p50 < 20ms"), outcome("move.p50 < 20ms"));
 }
 
 proptest! {

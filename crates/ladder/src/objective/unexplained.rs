@@ -44,6 +44,10 @@ impl Objective {
     /// makes late anyway.
     fn is_quantile_missed_without(&self, trial: &Trial, of: Of, q: f64, kept_away: f64) -> bool {
         let Ok((values, never)) = sample(trial, of) else { return false };
+        // What a wait does to a value that is no time is not known.
+        if matches!(of, Of::Value(_)) {
+            return false;
+        }
         let seconds = trial.hold_seconds().count() as f64;
         let (all, waited_s) = ((values.count() + never) as f64, kept_away * seconds);
         let threads = threads(trial);

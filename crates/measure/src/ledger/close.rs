@@ -8,13 +8,15 @@
 
 use super::books::{Books, PairBooks, ReceiverBooks, SumOfBooks};
 use super::cell;
+use super::departures::Run;
 use super::part::{LedgerPart, NEVER, Row, Span};
+use super::rooms;
 
 /// As many pairs are kept.
 const WORST: usize = 100;
 
 /// Messages of a sender that left together, and how many there were up to them, they included.
-struct Departed {
+pub(super) struct Departed {
     first_ns: u64,
     last_ns: u64,
     /// those that surely reached the server
@@ -25,7 +27,7 @@ struct Departed {
 
 /// A sender's messages in the order in which they left.
 #[derive(Default)]
-struct Sent {
+pub(super) struct Sent {
     departed: Vec<Departed>,
     /// numbers whose message the kernel did not take whole: whether and when the server had them is not known
     untimed: u64,
@@ -34,6 +36,19 @@ struct Sent {
 }
 
 impl Sent {
+    /// What one bot said; `is_certain` says what surely reached the server.
+    pub(super) fn of(row: &Row, is_certain: impl Fn(&Run) -> bool) -> Sent {
+        let (mut certain, mut possible) = (0, 0);
+        let departed = row.departures.runs().map(|run| {
+            possible += run.count;
+            certain += if is_certain(&run) { run.count } else { 0 };
+            Departed { first_ns: run.first_ns, last_ns: run.last_ns, certain, possible }
+        });
+        let departed = departed.collect();
+        let untimed = u64::from(row.departures.used() - possible);
+        Sent { departed, untimed, numbers: row.departures.numbers() }
+    }
+
     /// All that surely reached the server, and all that may have.
     fn all(&self) -> (u64, u64) {
         self.departed.last().map_or((0, 0), |last| (last.certain.into(), last.possible.into()))
@@ -59,68 +74,108 @@ impl Sent {
     }
 }
 
+/// What is settled row by row adds up here.
+pub(super) struct Settling {
+    worst: Worst,
+    /// of senders or numbers that do not exist
+    pub(super) unknown_messages: u64,
+}
+
+/// All that was sent in one room, and how its receivers are settled.
+pub(super) struct Room<'s> {
+    senders: &'s [(u32, Sent)],
+    margin_ns: u64,
+    echoes: bool,
+    /// when the first message left and the last did
+    spoken_ns: (u64, u64),
+}
+
+impl<'s> Room<'s> {
+    pub(super) fn new(senders: &'s [(u32, Sent)], margin_ns: u64, echoes: bool) -> Room<'s> {
+        let first = senders.iter().filter_map(|(_, sent)| sent.departed.first()).map(|run| run.first_ns);
+        let last = senders.iter().filter_map(|(_, sent)| sent.departed.last()).map(|run| run.last_ns);
+        Room {
+            senders,
+            margin_ns,
+            echoes,
+            spoken_ns: (first.min().unwrap_or(NEVER), last.max().unwrap_or(0)),
+        }
+    }
+
+    /// One receiver: what it was owed, and what came of it. `cell`: what is known of a sender there.
+    pub(super) fn settle(
+        &self,
+        receiver: u32,
+        row: &Row,
+        cell: impl Fn(usize, u32) -> u64,
+        all: &mut Settling,
+    ) -> SumOfBooks {
+        let (first_ns, last_ns) = self.spoken_ns;
+        let reaches = reaches(row, self.margin_ns);
+        let is_static =
+            matches!(reaches[..], [Reach { sure: (from, to), .. }] if from <= first_ns && to >= last_ns);
+        let mut sum = SumOfBooks { receivers: 1, ..SumOfBooks::default() };
+        // Behind the newest that came of each sender, where the bot was still behind with reading at the end.
+        let (reads_on, mut to_read) = (row.is_behind && !row.is_caught_up, 0);
+        for (index, (sender, sent)) in self.senders.iter().enumerate() {
+            let (owed_min, owed_max) = if *sender == receiver && !self.echoes {
+                (0, 0)
+            } else if is_static {
+                let (certain, possible) = sent.all();
+                (certain, possible + sent.untimed)
+            } else {
+                owed_within(sent, &reaches)
+            };
+            let cell = cell(index, *sender);
+            all.unknown_messages += u64::from(cell::next(cell) > sent.numbers);
+            let delivered = u64::from(cell::seen(cell));
+            let lost = owed_min.saturating_sub(delivered);
+            let unowed = delivered.saturating_sub(owed_max);
+            sum.owed_min += owed_min;
+            sum.owed_max += owed_max;
+            sum.delivered += delivered;
+            sum.lost += lost;
+            if reads_on {
+                to_read += lost.min(u64::from(sent.numbers.saturating_sub(cell::next(cell))));
+            }
+            sum.unowed += unowed;
+            if lost + unowed > 0 {
+                let pair = PairBooks { sender: *sender, receiver, owed_min, owed_max, delivered, lost };
+                all.worst.add(lost + unowed, pair);
+            }
+        }
+        let stayed = row.spans.last().is_some_and(|span| span.leaving_ns >= last_ns);
+        sum.unread = row.missed_unread.max(to_read).min(sum.lost);
+        sum.lost -= sum.unread;
+        sum.not_caught_up = u64::from(stayed && !row.is_caught_up);
+        sum
+    }
+}
+
 /// Settles the parts of all workers, in any order.
 pub fn close(parts: &[LedgerPart]) -> Books {
     let margin_ns = parts.iter().map(|part| part.shape.margin_ns).max().unwrap_or(0);
-    let sent = all_sent(parts, margin_ns);
-    let first_ns =
-        sent.iter().filter_map(|sent| sent.departed.first()).map(|run| run.first_ns).min().unwrap_or(NEVER);
-    let last_ns =
-        sent.iter().filter_map(|sent| sent.departed.last()).map(|run| run.last_ns).max().unwrap_or(0);
+    let unknown_messages = parts.iter().map(|part| part.unknown_messages).sum();
+    let mut all = Settling { worst: Worst::default(), unknown_messages };
+    let senders = all_sent(parts, margin_ns);
     let mut receivers = Vec::new();
-    let mut worst = Worst::default();
-    let mut unknown_messages = parts.iter().map(|part| part.unknown_messages).sum();
     for part in parts {
+        let room = Room::new(&senders, margin_ns, part.shape.echoes);
         for (local, row) in part.rows.iter().enumerate() {
-            let reaches = reaches(row, margin_ns);
-            let is_static =
-                matches!(reaches[..], [Reach { sure: (from, to), .. }] if from <= first_ns && to >= last_ns);
             let receiver = part.global(local as u32);
-            let mut sum = SumOfBooks { receivers: 1, ..SumOfBooks::default() };
-            // Behind the newest that came of each sender, where the bot was still behind with reading at the end.
-            let (reads_on, mut to_read) = (row.is_behind && !row.is_caught_up, 0);
-            for (sender, sent) in sent.iter().enumerate() {
-                let (owed_min, owed_max) = if sender as u32 == receiver && !part.shape.echoes {
-                    (0, 0)
-                } else if is_static {
-                    let (certain, possible) = sent.all();
-                    (certain, possible + sent.untimed)
-                } else {
-                    owed_within(sent, &reaches)
-                };
-                let cell = part.cells[sender * part.shape.locals as usize + local];
-                unknown_messages += u64::from(cell::next(cell) > sent.numbers);
-                let delivered = u64::from(cell::seen(cell));
-                let lost = owed_min.saturating_sub(delivered);
-                let unowed = delivered.saturating_sub(owed_max);
-                sum.owed_min += owed_min;
-                sum.owed_max += owed_max;
-                sum.delivered += delivered;
-                sum.lost += lost;
-                if reads_on {
-                    to_read += lost.min(u64::from(sent.numbers.saturating_sub(cell::next(cell))));
-                }
-                sum.unowed += unowed;
-                if lost + unowed > 0 {
-                    let pair =
-                        PairBooks { sender: sender as u32, receiver, owed_min, owed_max, delivered, lost };
-                    worst.add(lost + unowed, pair);
-                }
-            }
-            let stayed = row.spans.last().is_some_and(|span| span.leaving_ns >= last_ns);
-            sum.unread = row.missed_unread.max(to_read).min(sum.lost);
-            sum.lost -= sum.unread;
-            sum.not_caught_up = u64::from(stayed && !row.is_caught_up);
+            let cell = |sender: usize, _| part.cells[sender * part.shape.locals as usize + local];
+            let sum = room.settle(receiver, row, cell, &mut all);
             receivers.push(receiver_books(receiver, row, sum));
         }
     }
+    receivers.extend(rooms::settle(parts, margin_ns, &mut all));
     receivers.sort_by_key(|receiver| receiver.receiver);
-    let rows = || parts.iter().flat_map(|part| &part.rows);
+    let rows = || parts.iter().flat_map(|part| part.rows.iter().chain(part.rooms.all()));
     Books {
         sent: rows().flat_map(|row| row.departures.runs()).map(|run| u64::from(run.count)).sum(),
-        unknown_messages,
+        unknown_messages: all.unknown_messages,
         drops_are_told: rows().any(|row| row.told.is_some() || row.missed > 0),
-        ..Books::of(receivers, worst.into_sorted())
+        ..Books::of(receivers, all.worst.into_sorted())
     }
 }
 
@@ -133,7 +188,7 @@ fn owed_within(sent: &Sent, reaches: &[Reach]) -> (u64, u64) {
     )
 }
 
-fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> ReceiverBooks {
+pub(super) fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> ReceiverBooks {
     sum.late = row.late;
     sum.duplicated = row.duplicated;
     sum.reordered = row.reordered;
@@ -185,32 +240,19 @@ fn reaches(row: &Row, margin_ns: u64) -> Vec<Reach> {
     reaches
 }
 
-fn all_sent(parts: &[LedgerPart], margin_ns: u64) -> Vec<Sent> {
+fn all_sent(parts: &[LedgerPart], margin_ns: u64) -> Vec<(u32, Sent)> {
     let senders = parts.iter().map(|part| part.shape.senders).max().unwrap_or(0);
-    let mut all: Vec<Sent> = (0..senders).map(|_| Sent::default()).collect();
+    let mut all: Vec<(u32, Sent)> = (0..senders).map(|sender| (sender, Sent::default())).collect();
     for part in parts {
         debug_assert_eq!(part.shape.senders, senders, "all parts are of one trial");
         for (local, row) in part.rows.iter().enumerate() {
-            let Some(sent) = all.get_mut(part.global(local as u32) as usize) else { continue };
+            let Some((_, sent)) = all.get_mut(part.global(local as u32) as usize) else { continue };
             let reaches = reaches(row, margin_ns);
-            sent.numbers = row.departures.numbers();
-            let (mut certain, mut possible) = (0, 0);
-            for run in row.departures.runs() {
-                possible += run.count;
-                // What a connection carried long enough before its end has come out of it. Joining is a message of the
-                // same connection, and so was read before.
-                let carries = |reach: &Reach| run.first_ns >= reach.asked_ns && run.last_ns <= reach.sure.1;
-                if reaches.iter().any(carries) {
-                    certain += run.count;
-                }
-                sent.departed.push(Departed {
-                    first_ns: run.first_ns,
-                    last_ns: run.last_ns,
-                    certain,
-                    possible,
-                });
-            }
-            sent.untimed = u64::from(sent.numbers - possible);
+            // What a connection carried long enough before its end has come out of it. Joining is a message of the same
+            // connection, and so was read before.
+            let carries =
+                |run: &Run, reach: &Reach| run.first_ns >= reach.asked_ns && run.last_ns <= reach.sure.1;
+            *sent = Sent::of(row, |run| reaches.iter().any(|reach| carries(run, reach)));
         }
     }
     all

@@ -5,27 +5,12 @@
 //! all, as one of a worker that was stopped for longer than the margin, the run is surely owed to nobody whose membership
 //! cuts it and possibly owed to all of them: the books' bounds part, and stay true.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use super::shared::SharedLedger;
 
 /// A number was taken, and the kernel never took the message.
 const NOT_SENT: u64 = u64::MAX;
 /// So many are kept one by one before a sender's row looks for a run in them.
 const KEPT: usize = 256;
-
-/// When a membership last began or ended, of all workers of a trial.
-#[derive(Clone, Debug, Default)]
-pub struct MembershipChanges(Arc<AtomicU64>);
-
-impl MembershipChanges {
-    pub(super) fn note(&self, at_ns: u64) {
-        self.0.fetch_max(at_ns, Relaxed);
-    }
-
-    fn last_ns(&self) -> u64 {
-        self.0.load(Relaxed)
-    }
-}
 
 /// Messages that left one after the other and are not told apart.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -52,6 +37,8 @@ pub(super) struct Departures {
     old_numbers: u32,
     /// those behind `old`: when each left, ns, or `NOT_SENT`
     recent: Vec<u64>,
+    /// of all numbers, those that were never used
+    skipped: u32,
 }
 
 impl Departures {
@@ -60,8 +47,19 @@ impl Departures {
         self.old_numbers + self.recent.len() as u32
     }
 
+    /// Of these, how many a message has.
+    pub(super) fn used(&self) -> u32 {
+        self.numbers() - self.skipped
+    }
+
+    /// Passes over so many numbers, which no message has.
+    pub(super) fn skip(&mut self, count: u32) {
+        self.recent.extend((0..count).map(|_| NOT_SENT));
+        self.skipped += count;
+    }
+
     /// Takes the next number.
-    pub(super) fn push(&mut self, changes: &MembershipChanges, margin_ns: u64) {
+    pub(super) fn push(&mut self, changes: &SharedLedger, margin_ns: u64) {
         if self.recent.len() == self.recent.capacity() && self.recent.len() >= KEPT {
             // What saves less than a quarter would be tried again soon.
             self.fold(changes, margin_ns, self.recent.len() / 4);
@@ -85,10 +83,10 @@ impl Departures {
 
     /// Makes a run of what left farther than the margin from the last change of any membership, and from any to come, if
     /// that is so many numbers at least.
-    pub(super) fn fold(&mut self, changes: &MembershipChanges, margin_ns: u64, least: usize) {
+    pub(super) fn fold(&mut self, changes: &SharedLedger, margin_ns: u64, least: usize) {
         let has_left = |&&at_ns: &&u64| at_ns != NOT_SENT;
         let Some(&now_ns) = self.recent.iter().rev().find(has_left) else { return };
-        let after_ns = match changes.last_ns() {
+        let after_ns = match changes.changed_ns() {
             0 => 0,
             last_ns => last_ns.saturating_add(margin_ns),
         };

@@ -1,7 +1,9 @@
 //! One worker's part of the ledger, while the trial goes on.
 
 use super::cell::{self, Arrival, EMPTY, Holes, SEQ_END};
-use super::departures::{Departures, MembershipChanges};
+use super::departures::Departures;
+use super::rooms::Rooms;
+use super::shared::SharedLedger;
 use crate::distribution::Distribution;
 
 /// The instant of something that has not happened.
@@ -98,7 +100,26 @@ pub(super) struct Row {
     /// behaves badly, and is judged separately
     pub(super) is_excluded: bool,
     pub(super) spans: Vec<Span>,
+    /// in rooms, which one need not be a member of to speak: when what it had sent may have been cut off
+    pub(super) cut_ns: Vec<u64>,
     pub(super) departures: Departures,
+}
+
+impl Row {
+    /// Counts what did not come in order. True: it came before.
+    pub(super) fn came(&mut self, arrival: Arrival) -> bool {
+        match arrival {
+            Arrival::InOrder => {}
+            Arrival::Reordered => self.reordered += 1,
+            Arrival::Duplicate => self.duplicated += 1,
+        }
+        arrival == Arrival::Duplicate
+    }
+
+    /// A wish to be a member leaves; whatever membership there was has ended.
+    pub(super) fn asked(&mut self, at_ns: u64) {
+        self.spans.push(Span { asked_ns: at_ns, joined_ns: NEVER, leaving_ns: NEVER, left_ns: NEVER });
+    }
 }
 
 /// One worker's part: a column of cells and a row per bot.
@@ -109,20 +130,22 @@ pub struct LedgerPart {
     pub(super) cells: Vec<u64>,
     pub(super) holes: Holes,
     pub(super) rows: Vec<Row>,
-    changes: MembershipChanges,
+    pub(super) rooms: Rooms,
+    pub(super) shared: SharedLedger,
     /// messages with an impossible sender or number, or from the future: never booked, always an error of the subject's
     pub(super) unknown_messages: u64,
 }
 
 impl LedgerPart {
-    /// An empty part. Takes 8 bytes per pair. All parts of a trial share `changes`.
-    pub fn new(shape: LedgerShape, changes: MembershipChanges) -> LedgerPart {
+    /// An empty part. Takes 8 bytes per pair. All parts of a trial share `shared`.
+    pub fn new(shape: LedgerShape, shared: SharedLedger) -> LedgerPart {
         LedgerPart {
             shape,
             cells: vec![EMPTY; shape.senders as usize * shape.locals as usize],
             holes: Holes::for_cells(shape.senders as usize * shape.locals as usize),
             rows: vec![Row::default(); shape.locals as usize],
-            changes,
+            rooms: Rooms::default(),
+            shared,
             unknown_messages: 0,
         }
     }
@@ -144,7 +167,7 @@ impl LedgerPart {
         if seq >= SEQ_END {
             return None;
         }
-        departures.push(&self.changes, self.shape.margin_ns);
+        departures.push(&self.shared, self.shape.margin_ns);
         Some(seq)
     }
 
@@ -161,16 +184,15 @@ impl LedgerPart {
     /// Counts together the messages of a sender that no change of a membership can need one by one. Taking numbers does so
     /// by itself as they become many.
     pub fn fold(&mut self, local: u32) {
-        self.rows[local as usize].departures.fold(&self.changes, self.shape.margin_ns, 1);
+        self.rows[local as usize].departures.fold(&self.shared, self.shape.margin_ns, 1);
     }
 
     /// A bot's wish to be a member leaves now. Whatever membership it had has ended.
     pub fn asked(&mut self, local: u32, at_ns: u64) {
         self.left(local, at_ns);
-        self.changes.note(at_ns);
-        let span = Span { asked_ns: at_ns, joined_ns: NEVER, leaving_ns: NEVER, left_ns: NEVER };
+        self.shared.note(at_ns);
         let row = &mut self.rows[local as usize];
-        row.spans.push(span);
+        row.asked(at_ns);
         row.missed_before = row.missed;
         (row.is_behind, row.was_behind, row.behind_until_ns) = (false, false, 0);
         row.told = None;
@@ -179,7 +201,7 @@ impl LedgerPart {
     /// The server said that it is a member.
     pub fn joined(&mut self, local: u32, at_ns: u64) {
         if let Some(span) = self.rows[local as usize].spans.last_mut() {
-            self.changes.note(at_ns);
+            self.shared.note(at_ns);
             span.joined_ns = span.joined_ns.min(at_ns);
         }
     }
@@ -187,7 +209,7 @@ impl LedgerPart {
     /// It is about to leave, or its connection has ended, at `at_ns`.
     pub fn leaving(&mut self, local: u32, at_ns: u64) {
         if let Some(span) = self.rows[local as usize].spans.last_mut() {
-            self.changes.note(at_ns);
+            self.shared.note(at_ns);
             span.leaving_ns = span.leaving_ns.min(at_ns);
         }
     }
@@ -237,7 +259,7 @@ impl LedgerPart {
     /// have come to some of its bots, of which nothing is known.
     pub fn reads_no_more(&mut self, lag_ns: u64) {
         if lag_ns > READ_LATE_NS {
-            self.rows.iter_mut().for_each(|row| row.is_behind = true);
+            self.rows.iter_mut().chain(self.rooms.rows()).for_each(|row| row.is_behind = true);
         }
     }
 
@@ -310,13 +332,9 @@ impl Deliveries<'_> {
             return;
         }
         let index = sender as usize * self.part.shape.locals as usize + self.local as usize;
-        match cell::enter(&mut self.part.cells, index, seq, &mut self.part.holes) {
-            Arrival::InOrder => {}
-            Arrival::Reordered => self.part.rows[self.local as usize].reordered += 1,
-            Arrival::Duplicate => {
-                self.part.rows[self.local as usize].duplicated += 1;
-                return;
-            }
+        let arrival = cell::enter(&mut self.part.cells, index, seq, &mut self.part.holes);
+        if arrival != Arrival::InOrder && self.part.rows[self.local as usize].came(arrival) {
+            return;
         }
         let latency_ns = self.at_ns.saturating_sub(planned_ns);
         self.new += 1;

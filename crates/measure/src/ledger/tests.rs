@@ -20,7 +20,7 @@ fn room(crowd: u32, lines: u32, drop: (u32, u32, u32), told: Option<Told>) -> Bo
         margin_ns: 1_000_000,
         echoes: true,
     };
-    let changes = MembershipChanges::default();
+    let changes = SharedLedger::default();
     let mut parts = [0, 1].map(|first| LedgerPart::new(shape(first), changes.clone()));
     let (mut in_hold, mut otherwise) = latencies();
     for bot in 0..crowd {
@@ -80,7 +80,7 @@ fn drops_that_a_server_invents_are_a_negative_residual() {
 #[test]
 fn what_was_told_of_a_former_connection_does_not_speak_for_the_present_one() {
     let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, ..LedgerShape::alone(1, 1) };
-    let mut part = LedgerPart::new(shape, MembershipChanges::default());
+    let mut part = LedgerPart::new(shape, SharedLedger::default());
     part.asked(0, 0);
     part.missed(0, 3);
     part.told(0, Told { owed: 9, delivered: 6, dropped: 3, in_flight: 0 });
@@ -98,7 +98,7 @@ fn what_was_told_of_a_former_connection_does_not_speak_for_the_present_one() {
 #[test]
 fn a_number_beyond_the_senders_last_is_a_stranger() {
     let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, ..LedgerShape::alone(1, 1) };
-    let mut part = LedgerPart::new(shape, MembershipChanges::default());
+    let mut part = LedgerPart::new(shape, SharedLedger::default());
     part.asked(0, 0);
     part.joined(0, 10);
     for seq in 0..2 {
@@ -117,7 +117,7 @@ fn a_number_beyond_the_senders_last_is_a_stranger() {
 fn a_message_that_came_before_it_was_planned_is_none_that_was_sent() {
     let delivered = |planned_ns: u64| {
         let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, ..LedgerShape::alone(1, 1) };
-        let mut part = LedgerPart::new(shape, MembershipChanges::default());
+        let mut part = LedgerPart::new(shape, SharedLedger::default());
         part.asked(0, 0);
         part.joined(0, 10);
         part.next_seq(0);
@@ -138,7 +138,7 @@ fn a_message_that_came_before_it_was_planned_is_none_that_was_sent() {
 fn a_line_that_comes_back_to_its_sender_unasked_is_one_that_nobody_owed() {
     let shape =
         LedgerShape { patience_ns: 1_000, margin_ns: 1_000_000, echoes: false, ..LedgerShape::alone(2, 2) };
-    let mut part = LedgerPart::new(shape, MembershipChanges::default());
+    let mut part = LedgerPart::new(shape, SharedLedger::default());
     let (mut in_hold, mut otherwise) = latencies();
     for local in 0..2 {
         part.asked(local, 0);
@@ -159,7 +159,7 @@ fn a_line_that_comes_back_to_its_sender_unasked_is_one_that_nobody_owed() {
 #[test]
 fn the_latency_of_those_that_are_judged_apart_is_not_the_holds() {
     let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, ..LedgerShape::alone(1, 2) };
-    let mut part = LedgerPart::new(shape, MembershipChanges::default());
+    let mut part = LedgerPart::new(shape, SharedLedger::default());
     part.set_apart(1);
     let (mut in_hold, mut otherwise) = latencies();
     for local in 0..2 {
@@ -174,7 +174,7 @@ fn the_latency_of_those_that_are_judged_apart_is_not_the_holds() {
 fn a_pair_takes_eight_bytes() {
     for (senders, locals) in [(4_096, 2_048), (1, 1), (1_000, 333)] {
         let shape = LedgerShape::alone(senders, locals);
-        let part = LedgerPart::new(shape, MembershipChanges::default());
+        let part = LedgerPart::new(shape, SharedLedger::default());
         let bytes = part.cells.capacity() * std::mem::size_of_val(&part.cells[0]);
         assert_eq!(bytes, 8 * senders as usize * locals as usize);
         assert_eq!(part.holes.capacity(), 0, "holes take memory only where something was passed");
@@ -184,7 +184,7 @@ fn a_pair_takes_eight_bytes() {
 /// One sender, and a member who comes at `joins_ns` if at all; a message every 400 ms for as many seconds.
 fn long_talk(seconds: u64, joins_ns: &[u64]) -> (LedgerPart, Books) {
     let shape = LedgerShape { margin_ns: 1_000_000_000, echoes: false, ..LedgerShape::alone(1, 2) };
-    let mut part = LedgerPart::new(shape, MembershipChanges::default());
+    let mut part = LedgerPart::new(shape, SharedLedger::default());
     part.asked(0, 0);
     part.joined(0, 10);
     let mut joins = joins_ns.iter().peekable();
@@ -236,7 +236,7 @@ fn a_change_that_is_told_too_late_parts_the_bounds_and_accuses_nobody() {
 /// are said to be dropped, and it catches up, or its worker stops reading so long after it learnt what there is to read.
 fn read_late(reads: u32, lag_ns: u64, missed: u64, end: Result<(), u64>) -> SumOfBooks {
     let shape = LedgerShape { patience_ns: 1_000, margin_ns: 0, echoes: false, ..LedgerShape::alone(1, 2) };
-    let mut part = LedgerPart::new(shape, MembershipChanges::default());
+    let mut part = LedgerPart::new(shape, SharedLedger::default());
     for bot in 0..2 {
         part.asked(bot, 0);
         part.joined(bot, 10);
@@ -289,7 +289,7 @@ fn what_the_bots_had_no_time_to_read_is_not_lost_and_what_was_read_in_time_is() 
 fn a_drop_long_after_a_late_read_is_the_servers() {
     let shape = LedgerShape::alone(1, 1);
     let lost = |later_ns: u64| {
-        let mut part = LedgerPart::new(shape, MembershipChanges::default());
+        let mut part = LedgerPart::new(shape, SharedLedger::default());
         part.asked(0, 0);
         part.joined(0, 0);
         part.next_seq(0);

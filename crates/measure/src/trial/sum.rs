@@ -43,6 +43,10 @@ pub struct Sum {
     audit: Option<(usize, usize, Option<usize>)>,
     /// where the counters of games are, in the order of the fields of `Games`
     games: Option<[usize; 3]>,
+    /// index of the counter of time that bots live, where they have several lives
+    session_time: Option<usize>,
+    /// seconds of the hold in which it was counted
+    session_seconds: u64,
     /// where the counters of a shutdown are, in the order of `Role::Shutdown`
     shutdown: Option<[usize; 4]>,
     /// the same of cheats
@@ -77,7 +81,7 @@ impl Sum {
     /// hold are left out as warm-up.
     pub fn new(head: TrialHead, events: Vec<Event>, cut_s: u32) -> Sum {
         let counter = |role| head.metric_names.counters(role).next();
-        let open_time = counter(Role::OpenTime);
+        let (open_time, session_time) = (counter(Role::OpenTime), counter(Role::SessionTime));
         let audit = counter(Role::AuditChecked)
             .zip(counter(Role::AuditWrong))
             .map(|(checked, wrong)| (checked, wrong, counter(Role::AuditUnread)));
@@ -95,6 +99,7 @@ impl Sum {
             left_out: BTreeSet::new(),
             ops: BTreeMap::new(),
             of_ops: BTreeMap::new(),
+            values: BTreeMap::new(),
             errors: BTreeMap::new(),
             errors_before_hold: BTreeMap::new(),
             counters: BTreeMap::new(),
@@ -110,6 +115,7 @@ impl Sum {
             books: None,
             audit: None,
             games: None,
+            at_once: None,
             shutdown: None,
             cheats: None,
             bytes_per_s: None,
@@ -127,6 +133,8 @@ impl Sum {
             open_time,
             audit,
             games,
+            session_time,
+            session_seconds: 0,
             shutdown,
             cheats,
             told_to_end_ns: u64::MAX,
@@ -262,6 +270,9 @@ impl Sum {
                     trial.of_ops.entry(name.clone()).or_default().add(values);
                 }
             }
+            for (value, name) in names.values.iter().enumerate() {
+                trial.values.entry(name.clone()).or_default().add(interval.value(value));
+            }
         }
         if !from_cut {
             add_named(&mut trial.errors_before_hold, &names.errors, &interval.errors);
@@ -269,6 +280,14 @@ impl Sum {
         if in_hold {
             add_named(&mut trial.errors, &names.errors, &interval.errors);
             add_named(&mut trial.counters, &names.counters, &interval.counters);
+            if let Some(counter) = self.session_time {
+                let at_once = interval.counters[counter] as f64 / 1e3;
+                let of_hold = trial.at_once.get_or_insert_default();
+                // The mean over the seconds so far.
+                of_hold.mean += (at_once - of_hold.mean) / (self.session_seconds + 1) as f64;
+                of_hold.max = of_hold.max.max(at_once);
+                self.session_seconds += 1;
+            }
             let fewest = interval.connections.open_min;
             let mean = self.open_time.map_or(fewest, |counter| interval.counters[counter] / 1_000);
             self.open_min = Some(self.open_min.map_or(mean, |least| least.min(mean)));
@@ -417,7 +436,7 @@ fn touches(left_out: &BTreeSet<u32>, told: &TickSecond) -> bool {
 
 fn second_of(interval: &Interval) -> Second {
     let mut flow = Flow::default();
-    interval.flows.iter().flatten().for_each(|part| flow.add(part));
+    interval.messages().for_each(|part| flow.add(part));
     Second {
         index: interval.index,
         flow,

@@ -1,6 +1,6 @@
 //! Which loads, how the bots arrive, and how long each load is held.
 
-use ladder::{LONGER_MOST, Objective, Repeats};
+use ladder::{LONGER_MOST, LoadUnit, Objective, Repeats};
 
 use crate::built_in::{BuiltIn, SETTLE_AND_HOLD_NS};
 use crate::decidable;
@@ -151,6 +151,9 @@ pub(super) fn read(
     let built_in = found.and_then(ResolvedTarget::built_in);
     let (rungs, is_open_ended) = rungs(reader, loads, bots, built_in);
     let ramp = reader.value(&RAMP, str::parse::<RampRule>);
+    if let (Some(said), LoadUnit::Sessions) = (reader.said(&RAMP), bots.load_unit()) {
+        reader.refuse_plainly(said.place, ConfigError::RampOfSessions);
+    }
     let settle = reader.value(&SETTLE, units::duration_ns);
     let hold = reader.value(&HOLD, str::parse::<HoldLength>);
     if let (Some(said), Some(hold)) = (&reader.said(&HOLD), hold) {

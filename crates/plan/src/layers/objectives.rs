@@ -1,6 +1,6 @@
 //! What a rung must meet, and what this climb could never measure.
 
-use ladder::{Allowed, Gate, Objective, ObjectiveError};
+use ladder::{Allowed, Gate, GateError, Objective, ObjectiveError, Own};
 
 use crate::known;
 use crate::layers::reader::Reader;
@@ -126,7 +126,7 @@ fn read_one(
     text: &str,
     (bots, ticks, found): About<'_>,
 ) -> Option<Objective> {
-    match Objective::read(text, &|name| bots.operations().iter().any(|known| known == name)) {
+    match Objective::read(text, &|name| own(bots, name)) {
         Ok(objective) => {
             let forgotten = (objective.figure().name == "audit" && stop::forgets(reader, found))
                 .then_some(ConfigError::NotMeasured { figure: "audit", why: FORGOTTEN });
@@ -135,16 +135,29 @@ fn read_one(
             }
             Some(objective)
         }
-        Err(ObjectiveError::UnknownFigure { text, name, .. }) if !bots.operations().is_empty() => {
-            let known = bots.operations().join(", ");
-            reader.refuse_plainly(place.clone(), ConfigError::UnknownOperation { text, wrong: name, known });
+        Err(wrong) => {
+            refuse(reader, place.clone(), bots, wrong);
             None
+        }
+    }
+}
+
+/// What a name of the bots' own stands for.
+fn own(bots: &BotSettings, name: &str) -> Option<Own> {
+    let is_in = |names: &[String]| names.iter().any(|known| known == name);
+    let value = || is_in(bots.recorded()).then_some(Own::Value);
+    is_in(bots.operations()).then_some(Own::Operation).or_else(value)
+}
+
+fn refuse(reader: &mut Reader, place: Place, bots: &BotSettings, wrong: ObjectiveError) {
+    let known = [bots.operations(), bots.recorded()].concat();
+    match wrong {
+        ObjectiveError::UnknownFigure { text, name, .. } if !known.is_empty() => {
+            let known = known.join(", ");
+            reader.refuse_plainly(place, ConfigError::UnknownOperation { text, wrong: name, known });
         }
         // Its message has an example of its own, of the figure that was meant.
-        Err(wrong) => {
-            reader.refuse_plainly(place.clone(), wrong);
-            None
-        }
+        wrong => reader.refuse_plainly(place, wrong),
     }
 }
 
@@ -184,8 +197,13 @@ pub(super) fn gates(
 ) -> Vec<Gate> {
     let mut gates = Vec::new();
     for one in reader.all(&GATES).unwrap_or_default() {
-        let gate = match one.text.parse::<Gate>() {
+        let of_figure = |text: &str| Objective::read(text, &|name| own(bots, name));
+        let gate = match Gate::read(&one.text, &of_figure) {
             Ok(gate) => gate,
+            Err(GateError::Objective(wrong)) => {
+                refuse(reader, one.place, bots, wrong);
+                continue;
+            }
             Err(wrong) => {
                 reader.refuse_plainly(one.place, wrong);
                 continue;

@@ -35,6 +35,8 @@ pub(crate) struct Reader<'a> {
     pub mistakes: Vec<Mistake>,
     /// the script that plays the bots, until they take it
     pub script: Option<script::Loaded>,
+    /// its file
+    pub script_name: String,
     /// a script was named and refused
     pub has_unreadable_script: bool,
 }
@@ -47,7 +49,16 @@ impl<'a> Reader<'a> {
         file: Node,
         mistakes: Vec<Mistake>,
     ) -> Reader<'a> {
-        Reader { flags, read_file, file, path, mistakes, script: None, has_unreadable_script: false }
+        Reader {
+            flags,
+            read_file,
+            file,
+            path,
+            mistakes,
+            script: None,
+            script_name: String::new(),
+            has_unreadable_script: false,
+        }
     }
 
     pub fn has_file(&self) -> bool {
@@ -94,6 +105,12 @@ impl<'a> Reader<'a> {
 
     /// A value of the file as if it stood behind the setting's key.
     pub fn at(&self, setting: &Setting, node: &Node) -> RawValue {
+        if !node.option.is_empty() {
+            let (path, key) = (self.script_name.clone(), format!("options.{}", node.option));
+            let place = Place::Line { path, line: 0, key };
+            let example = setting.line_in_options(node.option);
+            return RawValue { text: node.text().to_owned(), place, example };
+        }
         let place = Place::Line { path: self.path.clone(), line: node.line, key: setting.key.into() };
         RawValue { text: node.text().to_owned(), place, example: setting.line_in_file() }
     }

@@ -15,6 +15,7 @@ mod handshake;
 mod http;
 mod leaderboard;
 mod protobuf;
+mod script;
 mod search;
 mod stop;
 

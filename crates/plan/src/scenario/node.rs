@@ -14,6 +14,8 @@ pub(crate) struct Node {
     /// from 1; 0 when it stands nowhere
     pub line: u64,
     pub content: Content,
+    /// of a script's options: its name there; else empty
+    pub option: &'static str,
 }
 
 /// What a value is.
@@ -140,7 +142,7 @@ fn located(read: Spanned<Raw>, source: &str) -> Node {
             Content::Map(entries.into_iter().map(entry).collect())
         }
     };
-    Node { line: read.referenced.line(), content }
+    Node { line: read.referenced.line(), content, option: "" }
 }
 
 impl<'de> Deserialize<'de> for Raw {

@@ -14,6 +14,13 @@ pub(super) fn mistakes(path: &str, root: &Node) -> Vec<Mistake> {
     pass.mistakes
 }
 
+/// What is wrong with the shape of one value; `None`: nothing.
+pub(crate) fn misplaced(setting: &Setting, node: &Node) -> Option<ConfigError> {
+    let mut pass = Pass { path: "", mistakes: Vec::new() };
+    pass.judge(node, setting.shape, setting, setting.key);
+    pass.mistakes.into_iter().next().map(|mistake| mistake.wrong)
+}
+
 struct Pass<'a> {
     path: &'a str,
     mistakes: Vec<Mistake>,

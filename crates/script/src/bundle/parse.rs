@@ -14,11 +14,11 @@ use oxc_codegen::{Codegen, CodegenOptions};
 use oxc_parser::{ParseOptions, Parser};
 use oxc_semantic::SemanticBuilder;
 use oxc_span::SourceType;
-use oxc_transformer::{TransformOptions, Transformer};
+use oxc_transformer::{HelperLoaderMode, TransformOptions, Transformer};
 
 use crate::position::around;
 
-use super::resolve::Asks;
+use super::resolve::{Asks, Classes};
 use super::{Module, ModuleKind, Names, ScriptMistake, Stripped, mistake_at};
 
 /// Where a module asks for another.
@@ -32,12 +32,55 @@ pub(super) struct Import {
     pub may_be_missing: bool,
 }
 
-/// Parses a module, strips its types and collects its names, where it is the author's own; returns what it imports.
+/// The parser descends into brackets by calls of its own, and a stack that overflows would end the process.
+const NESTED_MAX: usize = 10_000;
+/// For so many of the most expensive kind. Only what is used of it is taken.
+const STACK_BYTES: usize = 256 << 20;
+
+/// Parses a module, strips its types and collects its names, where it is the author's own; returns what it imports. Decorators
+/// of before the standard become calls of `babelHelpers`, which the prelude has.
 pub(super) fn module(
     path: &Path,
     module: &mut Module,
     names: &mut AllNames,
     is_own: bool,
+    classes: Classes,
+) -> Result<Vec<Import>, ScriptMistake> {
+    if let Some(offset) = nested_too_deep(&module.source) {
+        let what =
+            format!("brackets are nested more than {NESTED_MAX} deep here, which no JavaScript engine runs");
+        return Err(mistake_at(module, offset, what));
+    }
+    let file = module.name.clone();
+    let unread = |what: String| ScriptMistake { file: file.clone(), at: None, what, line: String::new() };
+    std::thread::scope(|scope| {
+        let builder = std::thread::Builder::new().stack_size(STACK_BYTES);
+        let parser = builder
+            .spawn_scoped(scope, || parsed(path, module, names, is_own, classes))
+            .map_err(|error| unread(format!("there is no memory to parse it: {error}")))?;
+        parser.join().unwrap_or_else(|_| Err(unread("the parser fails at it; please report that".to_owned())))
+    })
+}
+
+/// Where, bytes. Brackets in texts and comments count too: they come in pairs there.
+fn nested_too_deep(source: &str) -> Option<usize> {
+    let mut depth = 0usize;
+    source.bytes().position(|byte| {
+        match byte {
+            b'(' | b'[' | b'{' => depth += 1,
+            b')' | b']' | b'}' => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        depth > NESTED_MAX
+    })
+}
+
+fn parsed(
+    path: &Path,
+    module: &mut Module,
+    names: &mut AllNames,
+    is_own: bool,
+    classes: Classes,
 ) -> Result<Vec<Import>, ScriptMistake> {
     if path.extension().is_some_and(|ending| ending == "json") {
         module.kind = ModuleKind::Json;
@@ -45,7 +88,8 @@ pub(super) fn module(
             Ok(_) => Ok(Vec::new()),
             Err(error) => Err(ScriptMistake {
                 file: module.name.clone(),
-                at: Some((error.line() as u32, error.column() as u32)),
+                // Before the first byte it says 0.
+                at: Some(((error.line() as u32).max(1), (error.column() as u32).max(1))),
                 what: format!("it is no JSON: {error}"),
                 line: around(module.line(error.line() as u32), error.column() as u32),
             }),
@@ -88,7 +132,11 @@ pub(super) fn module(
     if kind.is_typescript() {
         let scoping = SemanticBuilder::new().with_excess_capacity(2.0).with_enum_eval(true).build(&program);
         let scoping = scoping.semantic.into_scoping();
-        let options = TransformOptions::default();
+        let mut options = TransformOptions::default();
+        options.decorator.legacy = classes.has_legacy_decorators;
+        options.helper_loader.mode = HelperLoaderMode::External;
+        options.typescript.remove_class_fields_without_initializer = classes.assigns_fields;
+        options.assumptions.set_public_class_fields = classes.assigns_fields;
         let done = Transformer::new(&allocator, path, &options).build_with_scoping(scoping, &mut program);
         if let Some(first) = done.diagnostics.errors().next() {
             let offset = first.labels.iter().next().map_or(0, |label| label.offset() as usize);
@@ -122,8 +170,9 @@ pub(super) struct AllNames {
     operations: BTreeSet<String>,
     checks: BTreeSet<String>,
     counters: BTreeSet<String>,
+    recorded: BTreeSet<String>,
     rows: BTreeMap<String, String>,
-    unbuilt: Option<String>,
+    calls_room: bool,
     uses_http: bool,
     calls_ready: bool,
     calls_tick: bool,
@@ -138,8 +187,9 @@ impl From<AllNames> for Names {
             operations: names.operations.into_iter().collect(),
             checks: names.checks.into_iter().collect(),
             counters: names.counters.into_iter().collect(),
+            recorded: names.recorded.into_iter().collect(),
             rows: names.rows,
-            unbuilt: names.unbuilt,
+            calls_room: names.calls_room,
             uses_http: names.uses_http,
             calls_ready: names.calls_ready,
             calls_tick: names.calls_tick,
@@ -174,6 +224,7 @@ impl Seen<'_> {
             "ask" | "answered" | "measure" => &mut self.names.operations,
             "check" => &mut self.names.checks,
             "count" => &mut self.names.counters,
+            "record" => &mut self.names.recorded,
             "row" => {
                 let how = match arguments.get(1) {
                     Some(Argument::StringLiteral(how)) => how.value.as_str(),
@@ -206,9 +257,7 @@ impl<'a> Visit<'a> for Seen<'_> {
                 }
                 // Other objects have methods of these names too.
                 let is_bot = matches!(&member.object, Expression::Identifier(it) if it.name == "bot");
-                if is_bot && matches!(member.property.name.as_str(), "room" | "record") {
-                    self.names.unbuilt = Some(member.property.name.to_string());
-                }
+                self.names.calls_room |= is_bot && member.property.name == "room";
             }
             _ => {}
         }

@@ -30,6 +30,16 @@ pub(super) enum Asks {
     Require,
 }
 
+/// How classes of TypeScript are meant.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Classes {
+    /// decorators are those of before the standard (`experimentalDecorators`)
+    pub has_legacy_decorators: bool,
+    /// fields are set as by assignment, and one without a value is none (`useDefineForClassFields` is false, as it is below
+    /// ES2022): what such decorators put in their place, as Colyseus's schemas do, is not hidden
+    pub assigns_fields: bool,
+}
+
 /// Both ways of asking share what was read of the disk.
 pub(super) struct Files {
     import: Resolver,
@@ -58,6 +68,20 @@ impl Files {
             ..options
         });
         Files { import, require }
+    }
+
+    /// What the tsconfig.json of a file says about classes.
+    pub fn classes(&self, file: &Path) -> Classes {
+        let Some(config) = self.import.find_tsconfig(file).ok().flatten() else { return Classes::default() };
+        let options = &config.compiler_options;
+        let has_legacy_decorators = options.experimental_decorators == Some(true);
+        let is_new = |target: &String| {
+            ["es2022", "es2023", "es2024", "es2025", "esnext"].contains(&target.to_lowercase().as_str())
+        };
+        let defines = options.use_define_for_class_fields;
+        let assigns_fields =
+            defines.map_or(has_legacy_decorators && !options.target.as_ref().is_some_and(is_new), |it| !it);
+        Classes { has_legacy_decorators, assigns_fields }
     }
 
     /// What `specifier` means in the file `from`, an absolute path. Errors: words for the author.

@@ -127,3 +127,53 @@ fn mistakes_name_file_line_and_column_and_show_the_line() {
     let gone = made(&[]).unwrap_err().to_string();
     assert!(gone.starts_with("player.ts: cannot be read: "), "{gone}");
 }
+
+/// None of these ends the process, which a stack that overflows would do.
+#[test]
+fn source_that_is_nested_without_end_is_a_mistake_in_its_line() {
+    for (open, close, count) in [
+        ("(", ")", 9_000),
+        ("[", "]", 9_000),
+        ("f(", ")", 9_000),
+        ("`${", "}`", 9_000),
+        ("(a=>", ")", 9_000),
+        ("{a:", "}", 9_000),
+        ("a=>", "", 50_000),
+        ("!", "", 50_000),
+        ("[", "]", 2_000_000),
+    ] {
+        let text = format!("// two lines\nexport default {}1{};", open.repeat(count), close.repeat(count));
+        match made(&[("bots/player.ts", &text)]) {
+            Ok(_) => assert!(count < 10_000 || close.is_empty(), "{open}"),
+            Err(mistake) => {
+                assert!(
+                    count > 10_000 && mistake.to_string().starts_with("player.ts:2:"),
+                    "{open}: {mistake}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tsconfig_says_where_imports_lead_and_which_decorators_are_meant() {
+    let main = "import { type } from '@lib/type';\n\
+                function sealed(of: any) { of.isSealed = true; }\n\
+                const kept: any = (of: any, key: string) => Object.defineProperty(of, key, { set(value) { of.seen = value; } });\n\
+                function twice(_: any, key: string, member: PropertyDescriptor) { const one = member.value; member.value = () => one() * 2; }\n\
+                @sealed class Player {\n\
+                  @type('number') x: number; @type('text') name = 'ann'; @kept hidden = 1; #own = 1;\n\
+                  @twice @type('call') say(@type('word') _word?: string) { return 21; } }\n\
+                const player: any = new Player();\n\
+                export const options = { types: player.types, own: Object.keys(player), said: player.say(), sealed: (Player as any).isSealed, seen: player.seen };\n\
+                export default () => {};";
+    let config =
+        r#"{ "compilerOptions": { "experimentalDecorators": true, "paths": { "@lib/*": ["../lib/*"] } } }"#;
+    let library = "export const type = (name: string) => (target: any, key: string) => { (target.types ??= []).push(key + ' ' + name); };";
+    let files = [("bots/player.ts", main), ("bots/tsconfig.json", config), ("lib/type.ts", library)];
+    let options = crate::load(made(&files).unwrap()).unwrap().options;
+    let expected = serde_json::json!({
+        "types": ["x number", "name text", "say word", "say call"], "own": ["name"], "said": 42, "sealed": true, "seen": 1
+    });
+    assert_eq!(serde_json::Value::Object(options), expected);
+}

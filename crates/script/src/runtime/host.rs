@@ -9,8 +9,9 @@ use hashbrown::HashMap;
 use rquickjs::{CaughtError, Ctx, Exception, Function, Object, TypedArray, Value};
 
 use super::Play;
+use super::memory::Memory;
 use crate::bundle::Bundle;
-use crate::command::{Command, Data, Frames, Key};
+use crate::command::{Command, Data, Frames, Key, RECORDED_MAX};
 use crate::position;
 use crate::rows::{How, Rows};
 
@@ -19,12 +20,18 @@ type Indices = HashMap<String, usize, foldhash::fast::RandomState>;
 /// What a script prints is kept so far for each turn.
 const LOG_BYTES_MAX: usize = 2_000;
 
+/// What the engine says where it is refused memory.
+const OUT_OF_MEMORY: &str = "out of memory";
+
 /// No more places of stacks are remembered.
 const PLACES_MAX: usize = 1_000;
 
 /// The turn that is under way, and what was asked for.
 pub(super) struct Host {
     pub(super) bundle: Arc<Bundle>,
+    memory: Rc<Memory>,
+    /// where this turn was refused memory, as a stack of the engine
+    refused_at: RefCell<Option<String>>,
     commands: RefCell<Vec<(u32, Command)>>,
     bot: Cell<u32>,
     /// a timer of no time waits for the end of this turn's microtasks
@@ -39,6 +46,7 @@ pub(super) struct Host {
     operations: Indices,
     checks: Indices,
     counters: Indices,
+    recorded: Indices,
     seed: u64,
     rows: BTreeMap<String, Arc<Rows>>,
 }
@@ -48,9 +56,11 @@ fn indices(names: &[String]) -> Indices {
 }
 
 impl Host {
-    pub(super) fn new(bundle: &Arc<Bundle>, play: &Play) -> Host {
+    pub(super) fn new(bundle: &Arc<Bundle>, play: &Play, memory: Rc<Memory>) -> Host {
         let names = &bundle.names;
         Host {
+            memory,
+            refused_at: RefCell::new(None),
             commands: RefCell::new(Vec::new()),
             bot: Cell::new(0),
             soon: Cell::new(false),
@@ -63,6 +73,7 @@ impl Host {
             operations: indices(&names.operations),
             checks: indices(&names.checks),
             counters: indices(&names.counters),
+            recorded: indices(&names.recorded),
             seed: play.seed,
             rows: play.rows.clone(),
             bundle: bundle.clone(),
@@ -72,10 +83,42 @@ impl Host {
     pub(super) fn begin(&self, bot: u32, planned_ns: u64) {
         self.bot.set(bot);
         self.planned_ns.set(planned_ns);
+        self.refused_at.take();
+    }
+
+    /// What was thrown in this turn becomes an error of its bot; but that there was no memory ends the bot, and is said once.
+    pub(super) fn threw(&self, words: String, stack: &str) {
+        if self.memory.has_met_a_bound() && words.ends_with(OUT_OF_MEMORY) {
+            self.refused_at.borrow_mut().get_or_insert_with(|| stack.to_owned());
+            return;
+        }
+        self.push(Command::Threw(self.with_place(words, stack)));
+    }
+
+    /// Where this turn was first refused memory.
+    pub(super) fn take_refused_at(&self) -> Option<String> {
+        self.refused_at.take()
+    }
+
+    /// The bot of this turn ends, whatever it asked for: why comes first.
+    pub(super) fn stop(&self, words: String) {
+        let bot = self.bot.get();
+        self.commands
+            .borrow_mut()
+            .retain(|(of, command)| *of != bot || !matches!(command, Command::Ended | Command::Broke));
+        self.push(Command::Stopped(words));
+        self.push(Command::Broke);
+    }
+
+    pub(super) fn with_place(&self, words: String, stack: &str) -> String {
+        match self.place(stack) {
+            Some(place) => format!("{words} (at {place})"),
+            None => words,
+        }
     }
 
     /// The place of a stack in the script's text, and the line.
-    pub(super) fn place(&self, stack: &str) -> Option<String> {
+    fn place(&self, stack: &str) -> Option<String> {
         let mut places = self.places.borrow_mut();
         if let Some(known) = places.get(stack) {
             return known.clone();
@@ -92,15 +135,19 @@ impl Host {
     }
 
     pub(super) fn push(&self, command: Command) {
-        self.commands.borrow_mut().push((self.bot.get(), command));
+        self.push_of(self.bot.get(), command);
     }
 
+    /// A command for which there is no memory is dropped: its turn is stopped, and the bot with it.
     fn push_of(&self, bot: u32, command: Command) {
-        self.commands.borrow_mut().push((bot, command));
+        if self.memory.may_wait(bytes_of(&command)) {
+            self.commands.borrow_mut().push((bot, command));
+        }
     }
 
     pub(super) fn swap(&self, buffer: &mut Vec<(u32, Command)>) {
         std::mem::swap(&mut *self.commands.borrow_mut(), buffer);
+        self.memory.have_left();
     }
 
     pub(super) fn target(&self) -> &str {
@@ -155,6 +202,18 @@ impl Host {
             Exception::throw_type(ctx, &words)
         })
     }
+}
+
+/// Memory that a command takes.
+fn bytes_of(command: &Command) -> usize {
+    let behind = match command {
+        Command::Send { data: Data::Text(text), .. } => text.len(),
+        Command::Send { data: Data::Binary(bytes), .. } => bytes.len(),
+        Command::Request { body, .. } => body.len(),
+        Command::Failed(words) | Command::Threw(words) | Command::Log(_, words) => words.len(),
+        _ => 0,
+    };
+    size_of::<(u32, Command)>() + behind
 }
 
 /// Spreads the bits of a number. Source: S. Vigna, splitmix64.
@@ -247,12 +306,10 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
     function!("ready", |host| host.push(Command::Ready));
     function!("tick", |host, time_ms: Option<f64>| host.push(Command::Tick { time_ms }));
     function!("ended", |host| host.push(Command::Ended));
+    function!("broke", |host| host.push(Command::Broke));
     function!("asked", |host| host.push(Command::Asked));
     function!("fail", |host, why: String| host.push(Command::Failed(why)));
-    function!("thrown", |host, words: String, stack: String| {
-        let place = host.place(&stack);
-        host.push(Command::Threw(place.map_or(words.clone(), |place| format!("{words} (at {place})"))));
-    });
+    function!("thrown", |host, words: String, stack: String| host.threw(words, &stack));
     function!("log", |host, level: String, text: String| {
         let mut text = text;
         let level = ["log", "info", "warn", "error", "debug"].into_iter().find(|known| *known == level);
@@ -262,15 +319,17 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
         }
         host.push(Command::Log(level.unwrap_or("log"), text));
     });
-    function!("ask", |host, ctx: Ctx<'js>, name: String, key: Value<'js>| -> rquickjs::Result<()> {
-        let operation = host.index(&ctx, &host.operations, "operation", &name)?;
-        host.push(Command::Ask { operation, key: key_of(&key), planned_ns: host.planned_ns.get() });
-        Ok(())
+    // The names that stand for the numbers of `ask` and `answered`, which nearly every message calls.
+    all.set("operations", host.bundle.names.operations.clone())?;
+    function!("unknownOperation", |host, ctx: Ctx<'js>, name: String| -> rquickjs::Result<usize> {
+        host.index(&ctx, &host.operations, "operation", &name)
     });
-    function!("answered", |host, ctx: Ctx<'js>, name: String, key: Value<'js>| -> rquickjs::Result<()> {
-        let operation = host.index(&ctx, &host.operations, "operation", &name)?;
-        host.push(Command::Answered { operation, key: key_of(&key) });
-        Ok(())
+    function!("ask", |host, operation: u32, key: Value<'js>| {
+        let operation = operation as usize;
+        host.push(Command::Ask { operation, key: key_of(&key), planned_ns: host.planned_ns.get() });
+    });
+    function!("answered", |host, operation: u32, key: Value<'js>| {
+        host.push(Command::Answered { operation: operation as usize, key: key_of(&key) });
     });
     function!("check", |host, ctx: Ctx<'js>, name: String, ok: bool| -> rquickjs::Result<()> {
         let check = host.index(&ctx, &host.checks, "check", &name)?;
@@ -290,7 +349,12 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
         Ok(())
     });
     function!("measureEnd", |host, key: u32, ok: bool| host.push(Command::MeasureEnd { key, ok }));
-    function!("record", |host, name: String, value: f64| host.push(Command::Record { name, value }));
+    all.set("recordedMax", RECORDED_MAX)?;
+    function!("record", |host, ctx: Ctx<'js>, name: String, value: f64| -> rquickjs::Result<()> {
+        let name = host.index(&ctx, &host.recorded, "distribution", &name)?;
+        host.push(Command::Record { name, value, planned_ns: host.planned_ns() });
+        Ok(())
+    });
     function!("join", |host, room: String| host.push(Command::Join { room }));
     function!("leave", |host, room: String| host.push(Command::Leave { room }));
     function!("sent", |host, room: String, seq: f64| {

@@ -22,6 +22,34 @@ fn commands(script: &mut Script) -> Vec<Command> {
     all.into_iter().map(|(_, command)| command).collect()
 }
 
+/// Which of two files, and which function of it, however the script says how its stacks are written.
+#[test]
+fn time_counts_for_the_function_that_takes_it_and_not_for_its_callers() {
+    let codec = "type N = number;\n\nexport const decode = (rounds: N) => {\n  let sum = 0;\n\
+                 for (let i = 0; i < rounds; i++) sum ^= i;\n  return sum;\n};\n";
+    let bot = "import { decode } from './codec';\nError.prepareStackTrace = () => { throw 1; };\n\
+               export default function player() {\n  for (let i = 0; i < 200000; i++) Math.abs(i);\n  decode(5e6);\n}\n";
+    let place = tempfile::tempdir().unwrap();
+    std::fs::write(place.path().join("codec.ts"), codec).unwrap();
+    std::fs::write(place.path().join("bot.ts"), bot).unwrap();
+    let bundle = bundle(&place.path().join("bot.ts"), &|path| std::fs::read_to_string(path)).unwrap();
+    let mut script = Script::new(&Arc::new(bundle), &Play::default()).unwrap();
+    script.start(0, 0, 0);
+    let functions = script.take_functions();
+    let (busy, all) = (script.take_busy(), functions.iter().map(|one| one.time).sum::<Duration>());
+    assert_eq!(
+        (functions[0].name.as_str(), functions[0].place.as_str()),
+        ("decode", "codec.ts:3"),
+        "{functions:?}"
+    );
+    assert!(
+        functions[0].time > busy * 6 / 10 && all <= busy && all > busy * 8 / 10,
+        "{functions:?} of {busy:?}"
+    );
+    assert!(script.take_functions().is_empty());
+    assert_eq!(commands(&mut script), [Command::Ended]);
+}
+
 #[test]
 fn a_client_logs_in_moves_and_hears_its_answers() {
     let mut script = played(
@@ -69,14 +97,13 @@ fn a_client_logs_in_moves_and_hears_its_answers() {
     script.timer(3, id, 1_000_000, 1_000_500);
     let moved = commands(&mut script);
     assert_eq!(
-        moved[..3],
+        moved[..2],
         [
             Command::Ask { operation: 0, key: Key::Number(0), planned_ns: 1_000_000 },
             Command::Send { socket: 1, data: Data::Text("m0".to_owned()), planned_ns: 1_000_000 },
-            Command::Asked,
         ]
     );
-    let Command::Timer { at_ns: 51_000_000, .. } = moved[3] else { panic!("{moved:?}") };
+    let Command::Timer { at_ns: 51_000_000, .. } = moved[2] else { panic!("{moved:?}") };
     script.text(3, 1, "{\"type\":\"ack\",\"seq\":0}", 2_000_000);
     assert_eq!(commands(&mut script), [Command::Answered { operation: 0, key: Key::Number(0) }]);
     script.text(3, 1, "{\"type\":\"snapshot\"}", 3_000_000);
@@ -112,20 +139,69 @@ fn what_a_script_throws_is_an_error_of_its_bot_with_the_line_that_its_author_wro
     }
 }
 
+/// Each row is what bot 0 does, and what is said of it; the others play on.
 #[test]
-fn a_script_that_never_gives_way_is_stopped_and_the_other_bots_play_on() {
-    for text in [
-        "export default (bot) => { if (bot.id === 0) for (;;); bot.ready(); };",
-        "export default async (bot) => { if (bot.id === 0) for (;;) await null; bot.ready(); };",
-        "export default (bot) => { if (bot.id === 0) { const all = []; for (;;) all.push(all.slice()); } bot.ready(); };",
+fn a_bot_that_takes_all_time_or_memory_is_stopped_at_its_line_and_the_others_play_on() {
+    const TIME: &str =
+        "the bot ran for more than 1 s of CPU time without giving way and was stopped (at bot.ts:";
+    const MEMORY: &str = "the bot took more than 256 MiB of memory and was stopped (at bot.ts:";
+    for (does, expected) in [
+        ("await null; for (;;);", TIME),
+        ("for (;;) try { await null; } catch {}", TIME),
+        (
+            "(function again() { Promise.resolve().then(again); })(); /^(a+)+$/.test('a'.repeat(40) + 'b');",
+            TIME,
+        ),
+        ("const all = []; for (;;) all.push(all.slice());", MEMORY),
+        ("const all = []; for (;;) { all.push(new Uint8Array(1 << 20)); await null; }", MEMORY),
+        ("const all = []; for (;;) try { all.push(new Uint8Array(1 << 20)); } catch {}", MEMORY),
+        ("setTimeout(() => new Uint8Array(1 << 29)); await bot.sleep(1e6);", MEMORY),
+        ("for (;;) bot.fail('x'.repeat(1 << 20));", MEMORY),
     ] {
-        let mut script = played(text);
+        let mut script = played(&format!(
+            "export default async (bot: any) => {{\n  if (bot.id === 0) {{ {does} }}\n  bot.ready();\n  await bot.sleep(1); }};"
+        ));
         script.start(0, 0, 0);
-        let stopped = commands(&mut script);
-        let is_named = |command: &Command| matches!(command, Command::Threw(words) if words.contains("stopped") || words.contains("memory"));
-        assert!(stopped.iter().any(is_named), "{text}: {stopped:?}");
+        let all = commands(&mut script);
+        let [.., Command::Stopped(words), Command::Broke] = &all[..] else { panic!("{does}: {all:?}") };
+        assert!(words.starts_with(expected), "{does}: {words}");
+        let ends = all
+            .iter()
+            .filter(|one| matches!(one, Command::Ended | Command::Broke | Command::Threw(_)))
+            .count();
+        assert_eq!(ends, 1, "{does}: {all:?}");
+        script.forget(0, 0);
         script.start(1, 1, 0);
-        assert!(commands(&mut script).contains(&Command::Ready), "{text}");
+        assert!(commands(&mut script).contains(&Command::Ready), "{does}");
+    }
+}
+
+/// Each turn makes 16 MiB that refer to themselves, which one bot keeps and the other does not.
+#[test]
+fn memory_that_a_bot_keeps_over_many_turns_is_bounded_and_garbage_is_not_counted() {
+    for (keeps, turns_expected) in [("all.push(circle)", 14..=16), ("0", 40..=40)] {
+        let mut script = played(&format!(
+            "export default async (bot: any) => {{ const all: any[] = []; for await (const n of bot.every(1, {{ phase: 0 }})) {{
+               const circle: any = {{ bytes: new Uint8Array(16 << 20) }}; circle.own = circle; {keeps}; }} }};"
+        ));
+        script.start(0, 0, 0);
+        let mut turns = 0;
+        for _ in 0..40 {
+            for command in commands(&mut script) {
+                match command {
+                    Command::Timer { id, at_ns } => {
+                        turns += 1;
+                        script.timer(0, id, at_ns, at_ns);
+                    }
+                    Command::Stopped(words) => assert!(words.contains("more than 256 MiB"), "{words}"),
+                    Command::Ended | Command::Broke => script.forget(0, 0),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        script.collect_garbage();
+        assert!(turns_expected.contains(&turns), "{keeps}: {turns}");
+        assert!(script.memory_bytes() < 32 << 20, "{keeps}: {}", script.memory_bytes());
     }
 }
 
@@ -185,11 +261,21 @@ fn a_script_that_cannot_be_played_says_why() {
     };
     check("export const x = 1;", "bot.ts: it exports no function as default; write: export default");
     check("export default 5;", "it exports no function as default");
-    check("null.x;\nexport default () => {};", "cannot read property 'x' of null\n    at bot.ts:1:");
+    check(
+        "const a = null;\na.x;\nexport default () => {};",
+        "cannot read property 'x' of null\n    at bot.ts:2:",
+    );
     check("await new Promise(() => {});\nexport default () => {};", "its top level waits for something");
     check("setTimeout(() => {}, 1);\nexport default () => {};", "a timer outside a bot");
     check("export const options = 5;\nexport default () => {};", "options is no object");
-    check("for (;;);\nexport default () => {};", "interrupted");
+    check(
+        "for (;;);\nexport default () => {};",
+        "bot.ts: its top level ran for more than 1 s of CPU time without giving way and was stopped; do that in the default",
+    );
+    check(
+        "const all = [];\nfor (;;) all.push(new Uint8Array(1 << 20));\nexport default () => {};",
+        "bot.ts: its top level asked for more memory when all bots of its worker had taken 2 GiB, and was stopped",
+    );
 }
 
 #[test]

@@ -1,19 +1,35 @@
-//! Stops a turn that does not end.
+//! Stops a turn that does not end, or that takes too much memory.
 //!
 //! What counts is the CPU time of this thread: on a machine that is busy with something else, a turn may take long without
 //! being at fault. The engine asks every ten thousand steps, so that a turn of usual length reads no clock at all.
 
 use std::cell::Cell;
+use std::ptr::NonNull;
+use std::rc::Rc;
 use std::time::Duration;
 
+use rquickjs::{Ctx, qjs};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::memory::Memory;
+
 /// A turn that takes more CPU time is stopped.
-pub(super) const TURN_CPU: Duration = Duration::from_secs(1);
+const TURN_CPU: Duration = Duration::from_secs(1);
+
+/// The engine is asked so often more for a line, which takes a millisecond.
+const OUTSIDE_MAX: u8 = 16;
+
+/// What happened, behind the name of what took so long.
+pub(super) fn too_long() -> String {
+    format!("ran for more than {} s of CPU time without giving way and was stopped", TURN_CPU.as_secs())
+}
 
 /// The turn that is under way.
-#[derive(Default)]
 pub(super) struct Watch {
+    memory: Rc<Memory>,
+    context: Cell<Option<NonNull<qjs::JSContext>>>,
+    /// how often the engine asked where it should stop and no function of a script was running
+    outside_count: Cell<u8>,
     is_on: Cell<bool>,
     /// CPU time of the thread when the engine first asked
     first: Cell<Option<Duration>>,
@@ -21,7 +37,24 @@ pub(super) struct Watch {
 }
 
 impl Watch {
+    pub(super) fn new(memory: Rc<Memory>) -> Watch {
+        Watch {
+            memory,
+            context: Cell::new(None),
+            outside_count: Cell::new(0),
+            is_on: Cell::new(false),
+            first: Cell::new(None),
+            has_stopped: Cell::new(false),
+        }
+    }
+
+    /// Turns run in this context.
+    pub(super) fn set_context(&self, context: &Ctx<'_>) {
+        self.context.set(Some(context.as_raw()));
+    }
+
     pub(super) fn begin(&self) {
+        self.outside_count.set(0);
         self.is_on.set(true);
         self.first.set(None);
         self.has_stopped.set(false);
@@ -40,15 +73,46 @@ impl Watch {
 
     /// Whether the engine should stop. Once it should, it should until the turn ends: each of its jobs ends then.
     pub(super) fn stops(&self) -> bool {
-        if !self.is_on.get() || self.has_stopped.get() {
-            return self.has_stopped.get();
+        if !self.is_on.get() {
+            return false;
         }
+        if !self.has_stopped.get() {
+            let should = self.memory.has_met_a_bound() || self.is_over_time();
+            self.has_stopped.set(should && self.is_at_a_line());
+        }
+        self.has_stopped.get()
+    }
+
+    fn is_over_time(&self) -> bool {
         let time = clock_gettime(ClockId::ThreadCPUTime);
         let now = Duration::new(time.tv_sec as u64, time.tv_nsec as u32);
         match self.first.get() {
-            None => self.first.set(Some(now)),
-            Some(first) => self.has_stopped.set(now.saturating_sub(first) > TURN_CPU),
+            None => {
+                self.first.set(Some(now));
+                false
+            }
+            Some(first) => now.saturating_sub(first) > TURN_CPU,
         }
-        self.has_stopped.get()
+    }
+
+    /// Whether a function of a script is running, so that its line can be told; or the engine has asked too often outside of one.
+    ///
+    /// Between two microtasks none is. A loop of them is asked at the same place each time, since the engine counts steps;
+    /// a step of ours puts it one further.
+    fn is_at_a_line(&self) -> bool {
+        let Some(context) = self.context.get() else { return true };
+        // SAFETY: the engine asks in the middle of a turn in this context, which lives as long as its turns.
+        let context = unsafe { Ctx::from_raw(context) };
+        if self.outside_count.get() == OUTSIDE_MAX || context.script_or_module_name(0).is_some() {
+            return true;
+        }
+        // What else runs here may take steps too, always as many; so ours are more each time.
+        self.outside_count.set(self.outside_count.get() + 1);
+        for _ in 0..self.outside_count.get() {
+            if context.eval::<(), _>("0").is_err() {
+                context.catch();
+            }
+        }
+        false
     }
 }

@@ -61,6 +61,7 @@ pub fn worker_of(plan: &Plan, target: &Target, address: std::net::SocketAddr) ->
         (*connections, *connections_max) = (1, 1);
     }
     let worker = plan::split(&plan, 1.0, target, address, 1, &[]).into_iter().next()?;
+    let worker = if ScriptBots::of(&plan.bots).is_some() { worker.of_bots(1) } else { worker };
     // Whoever is thrown out does not come back by itself: a try of its own begins later.
     Some((WorkerPlan { open_attempts: 1, stop: None, ..worker }, needs(&plan, 1.0).connections))
 }

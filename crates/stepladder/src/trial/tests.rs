@@ -7,11 +7,11 @@ fn first_errors_leave_their_second_and_become_marks_with_their_cause() {
     let mut second = Interval::new(&MetricNames::new(&["get"], &["lost", "rejected (429, 503)"], &[], &[]));
     second.index = 6;
     second.samples = vec![(1, "status 503: \"busy\"".to_owned()), (0, "cut".to_owned())];
-    let events = first_errors(&mut second);
+    let events = marks(&mut second);
     let texts: Vec<&str> = events.iter().map(|event| event.text.as_str()).collect();
     assert_eq!(texts, ["rejected (429, 503): status 503: \"busy\"", "lost: cut"]);
     assert!(events.iter().all(|event| event.kind == kind::ERROR && event.at_ns == 7_000_000_000));
-    assert!(first_errors(&mut second).is_empty());
+    assert!(marks(&mut second).is_empty());
 }
 
 /// Keeps what a trial keeps, and lets it go on.
@@ -100,7 +100,7 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
     let shape =
         LedgerShape { senders: 2, locals: 1, first: 0, step: 2, patience_ns: 1, margin_ns: 0, echoes: false };
     said(FromWorker::Ledger {
-        part: Box::new(LedgerPart::new(shape, measure::ledger::MembershipChanges::default())),
+        part: Box::new(LedgerPart::new(shape, measure::ledger::SharedLedger::default())),
     });
     said(FromWorker::Done { worker: 0 });
     let mut stage = stage(&order, MonotonicClock::starting_now(), Arc::default(), Vec::new());

@@ -32,6 +32,7 @@ mod output;
 mod place;
 mod printing;
 mod protobuf;
+mod recordings;
 mod rest;
 mod scripts;
 mod secrets;

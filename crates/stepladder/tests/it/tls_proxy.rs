@@ -11,8 +11,9 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::TlsAcceptor;
 
 /// Of the test authority beside it, for `localhost` and 127.0.0.1.
-const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/localhost.pem");
-const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/localhost.key");
+pub const CERTIFICATE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/localhost.pem");
+/// Its key.
+pub const KEY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/localhost.key");
 /// What signed it.
 pub const AUTHORITY: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../drivers/tests/data/ca.pem");
 

@@ -86,6 +86,13 @@ impl Keeper<'_> {
                 parts.push((&tables::DISTRIBUTION, tables::distribution::values(&row)?));
             }
         }
+        for (value, name) in names.values.iter().enumerate() {
+            let values = interval.value(value);
+            if !values.is_empty() {
+                let row = (index, Recorded::ValueOf(name.clone()), true, values.count(), values);
+                parts.push((&tables::DISTRIBUTION, tables::distribution::values(&row)?));
+            }
+        }
         for (kind, names, counts) in [
             (Tally::Error, &names.errors, &interval.errors),
             (Tally::Counter, &names.counters, &interval.counters),

@@ -126,6 +126,10 @@ fn add_distribution(interval: &mut Interval, row: &Row) -> Result<(), ReadError>
             let index = index_of(&interval.metric_names.ops, &op, row)?;
             interval.of_op_mut(index).ok_or_else(|| unknown(row))?
         }
+        Recorded::ValueOf(name) => {
+            let index = index_of(&interval.metric_names.values, &name, row)?;
+            interval.value_mut(index)
+        }
     };
     *place = values;
     Ok(())

@@ -54,7 +54,7 @@ pub fn finished() -> RunEnd {
 pub fn names() -> Arc<MetricNames> {
     let names =
         MetricNames::new(&["shot", "join"], &["reset", "closed"], &["games"], &["refused", "timed out"]);
-    names.with_timed_ops(1)
+    names.with_timed_ops(1).with_values(&["damage".to_owned()])
 }
 
 pub fn trial_head(seq: u32, load: f64) -> TrialHead {
@@ -81,6 +81,7 @@ pub fn second(index: u32, sent: u64) -> Entry {
     *interval.flow_mut(0, Phase::Hold) = Flow { offered: sent, sent, told: sent, ..Flow::default() };
     interval.distribution_mut(Measure::SendLag, true).record_many(40_000 + u64::from(index), sent);
     interval.of_op_mut(0).unwrap().record_many(30_000 + u64::from(index), sent);
+    interval.value_mut(0).record_value(u64::from(index));
     interval.connections.open_min = 2_000;
     interval.connections.open_end = 2_000;
     interval.busy_share_max = 0.25;

@@ -109,6 +109,11 @@ impl Channel {
         !self.is_cast_out && !std::mem::replace(&mut self.has_left, true)
     }
 
+    /// No further request is taken.
+    pub(super) fn closes(&self) -> bool {
+        self.closes
+    }
+
     /// The server's goodbye was an error.
     pub(super) fn is_cast_out(&self) -> bool {
         self.is_cast_out

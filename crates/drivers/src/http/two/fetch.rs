@@ -6,7 +6,7 @@ use std::task::{Context, Poll};
 
 use socket2::Socket;
 
-use super::line::Line;
+use super::line::{Line, Turns as _};
 use super::pieces::Pieces;
 use crate::address::Address;
 use crate::connect;
@@ -15,6 +15,9 @@ use crate::http::fetch::Origin;
 use crate::http::{Fetch, Piece};
 use crate::read_buffer::ReadBuffer;
 use crate::stream::Stream;
+
+/// A server that allows more requests at once does not get more, as browsers have it.
+const REQUESTS_MAX: usize = 256;
 
 /// One open connection.
 pub struct Fetch2 {
@@ -80,5 +83,11 @@ impl Driver for Fetch2 {
 
     fn tls_ns(&self) -> Option<u64> {
         self.line.tls_ns()
+    }
+
+    /// None while much waits for the kernel, and once the server has said goodbye.
+    fn requests_at_once(&self) -> Option<usize> {
+        let is_free = self.line.has_room() && !self.line.talk.closes();
+        Some(if is_free { self.line.talk.channel().requests_max().min(REQUESTS_MAX) } else { 0 })
     }
 }

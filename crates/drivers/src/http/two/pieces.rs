@@ -89,6 +89,11 @@ impl Pieces {
         is_open
     }
 
+    /// It takes no further request.
+    pub(super) fn closes(&self) -> bool {
+        self.channel.closes()
+    }
+
     /// What has come next. After a fault, what HTTP/2 says of it is the rest of the buffer.
     pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Piece<'d>>, Fault> {
         let Some(told) = self.told.pop_front() else {

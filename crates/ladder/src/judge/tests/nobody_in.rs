@@ -1,6 +1,6 @@
 //! A server that never let a client of the run in has shown nothing; one that did, and then lets none in, has failed.
 
-use measure::{Entry, Flow, Trial};
+use measure::{Entry, Flow, MetricNames, Role, Trial};
 
 use super::*;
 
@@ -37,6 +37,9 @@ fn a_server_that_never_let_a_client_in_does_not_fail_and_one_that_did_does() {
     (scene.load_unit, scene.hold_s) = (LoadUnit::Clients, 10);
     let nobody_let_in = Scene::chat(20).not_admitted(20, 10).build();
     let some_let_in = Scene::chat(20).not_admitted(19, 10).build();
+    let mut of_script = lost(&scene);
+    let names = MetricNames::new(&[], &[], &["script_ms"], &[]);
+    of_script.head.metric_names = names.with_counter_roles(&[("script_ms", Role::ScriptTime)]);
     for (trial, is_first_contact, verdict, words) in [
         (refused(&scene), true, Verdict::Inconclusive, "no client was let in"),
         (refused(&scene), true, Verdict::Inconclusive, "20 refused"),
@@ -51,6 +54,7 @@ fn a_server_that_never_let_a_client_in_does_not_fail_and_one_that_did_does() {
         (some_let_in, true, Verdict::Fail, "had not let in 19 of 20 clients"),
         (lost(&scene), true, Verdict::Fail, "only 0 of 20 connections open"),
         (lost(&scene), false, Verdict::Fail, "only 0 of 20 connections open"),
+        (of_script, true, Verdict::Fail, "or its function had returned; let it last as long as the load"),
     ] {
         let judgement = judge(&trial, None, &Terms { is_first_contact, ..asking_terms() });
         let reason = judgement.reason.unwrap_or_default();

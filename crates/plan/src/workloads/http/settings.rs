@@ -69,11 +69,11 @@ static THINK: Setting = TRANSPORT
     .flag("--think", "TIME")
     .help("With requesters: between an answer and the next request")
     .default("0s");
-static VERSION: Setting = OF_VERSION
+pub(crate) static VERSION: Setting = Setting::of("HTTP", &["http", "leaderboard", "script"])
     .key("bots.http", Shape::NumberOrText, "2")
-    .about("http: the version of the protocol, 1.1 or 2.")
+    .about("http: the version of the protocol, 1.1 or 2; script: where it says none, that of its server behind TLS, else 1.1.")
     .flag("--http", "VERSION")
-    .help("The version of HTTP: 1.1 or 2")
+    .help("The version of HTTP: 1.1 or 2. Scripts, unless said: what the server chooses behind TLS, else 1.1")
     .default("1.1");
 static STREAMS: Setting = OF_VERSION
     .key("bots.streams", Shape::Whole("uint32"), "100")

@@ -1,19 +1,22 @@
 //! Bots that a script plays: which script, what it may know, and the options that it exports.
 
+use std::sync::Arc;
+
 use script::{ENDINGS, Loaded, ScriptMistake};
 use serde_json::Value;
 
 use crate::flags::Flags;
 use crate::known;
-use crate::layers::SUBJECT;
 use crate::layers::bots::BotsKind;
 use crate::layers::reader::{ReadFile, Reader};
+use crate::layers::{self, SUBJECT};
 use crate::mistakes::{ConfigError, Place};
-use crate::scenario::{Content, Entry, Node};
+use crate::scenario::{self, Content, Entry, Node};
 use crate::scheme::Transport;
 use crate::settings::{Kind, Setting, Shape};
 use crate::units;
-use crate::workloads::ScriptBots;
+use crate::workloads::http::settings::VERSION;
+use crate::workloads::{HttpVersion, SESSION, ScriptBots, ScriptLoad};
 
 /// How a plan comes to these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
@@ -27,7 +30,8 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, _, _| read(reader).into(),
 };
 
-const SETTINGS: &[&Setting] = &[&FILE, &ENV];
+/// Besides `VERSION`, which requests over HTTP list.
+const SETTINGS: &[&Setting] = &[&FILE, &ENV, &LOAD, &SESSIONS_MAX, &REPEAT];
 const SCRIPT: Setting = Setting::of("Scripts", &["script"]);
 
 /// The script.
@@ -42,16 +46,45 @@ static ENV: Setting = SCRIPT
     .kind(Kind::Repeated)
     .flag_example("TOKEN");
 
+static LOAD: Setting = SCRIPT
+    .key("bots.load", Shape::Text, "sessions/s")
+    .about(
+        "script: what a load counts: bots, or sessions/s, where a new bot begins at each planned instant and ends with its \
+         function.",
+    )
+    .flag("--load", "UNIT")
+    .help(
+        "What a load of scripts counts: bots, or sessions/s, where a new bot begins at each planned instant and ends with its \
+         function (open loop)",
+    )
+    .default("bots");
+static SESSIONS_MAX: Setting = SCRIPT
+    .key("bots.sessions_max", Shape::Whole("uint32"), "20000")
+    .about("script, sessions/s: so many sessions at once at most; what is planned beyond them is not begun.")
+    .flag("--sessions-max", "N")
+    .help("With sessions/s: so many at once at most; what is planned beyond them is not begun, and such a rung does not pass")
+    .default("10000");
+static REPEAT: Setting = SCRIPT.key("bots.repeat", Shape::Switch, "true").about(
+    "script: a bot whose function ends begins again, until the hold ends; each time is measured as session.",
+);
+
 /// What a script may say about its climb, and the key of a scenario that means the same; ticks are two.
-const OPTIONS: [(&str, &str); 7] = [
+const OPTIONS: [(&str, &str); 11] = [
     ("rungs", "ladder.rungs"),
     ("hold", "ladder.hold"),
     ("ramp", "ladder.ramp"),
     ("objectives", "objectives"),
     ("seed", "seed"),
     ("patience", "patience"),
+    ("load", "bots.load"),
+    ("arrivals", "arrivals"),
+    ("sessions_max", "bots.sessions_max"),
+    ("repeat", "bots.repeat"),
     ("ticks", "subject.tick_rate"),
 ];
+
+/// More bots would not fit a machine's memory.
+const SESSIONS_AT_ONCE_MOST: u64 = 1_000_000;
 
 /// Whether a word names a script.
 pub fn is_script_file(word: &str) -> bool {
@@ -83,33 +116,50 @@ pub(crate) fn load(name: &str, read: ReadFile<'_>, file: &mut Node) -> Result<Lo
         Box::new((Place::Line { path: name.to_owned(), line: 0, key: key.to_owned() }, wrong))
     };
     let loaded = script::bundle(name.as_ref(), read).and_then(script::load).map_err(in_script)?;
-    if let Some(call) = &loaded.bundle.names.unbuilt {
-        let what = format!("bot.{call} is not built yet; count with bot.count");
+    if let Some(recorded) = loaded.bundle.names.ambiguous() {
+        let what = format!(
+            "bot.record(\"{recorded}\", …) has the name of an operation, so objectives could not tell them apart; choose another"
+        );
         return Err(in_script(ScriptMistake { file: name.to_owned(), at: None, what, line: String::new() }));
     }
     for (option, value) in &loaded.options {
-        let Some((_, key)) = OPTIONS.iter().find(|(known, _)| known == option) else {
+        if option == "proto" {
+            return Err(refused("options.proto", ConfigError::ProtoOption));
+        }
+        let Some((option, key)) = OPTIONS.iter().find(|(known, _)| known == option) else {
             let all: Vec<&str> = OPTIONS.iter().map(|(name, _)| *name).collect();
             let nearest = known::nearest(option, all.iter().copied()).map(str::to_owned);
             let (option, known) = (option.clone(), known::listed(&all));
             return Err(refused("options", ConfigError::UnknownOption { option, nearest, known }));
         };
-        if option == "ticks" {
+        if *option == "ticks" {
             let text = value.as_str().map(str::to_owned).unwrap_or_else(|| format!("{value}ms"));
             let ns = units::duration_ns(&text).map_err(|wrong| refused("options.ticks", wrong.into()))?;
-            fill_in(file, key, &Value::from(1e9 / ns.max(1) as f64));
-            fill_in(file, "subject.ticks", &Value::from("client"));
-        } else {
-            fill_in(file, key, value);
+            fill_in(file, key, node_of(option, &Value::from(1e9 / ns.max(1) as f64)));
+            fill_in(file, "subject.ticks", node_of(option, &Value::from("client")));
+            continue;
         }
+        // As in the script itself a number is so many milliseconds.
+        let is_time = matches!(*option, "hold" | "ramp" | "patience") && value.is_number();
+        let node = node_of(option, &if is_time { Value::from(format!("{value}ms")) } else { value.clone() });
+        let setting = layers::settings().find(|setting| setting.key == *key);
+        if let Some((setting, wrong)) = setting.and_then(|one| Some((one, scenario::misplaced(one, &node)?)))
+        {
+            let example = setting.line_in_options(option);
+            return Err(refused(
+                &format!("options.{option}"),
+                ConfigError::OptionShape { wrong: Box::new(wrong), example },
+            ));
+        }
+        fill_in(file, key, node);
     }
-    fill_in(file, "bots.kind", &Value::from("script"));
-    fill_in(file, FILE.key, &Value::from(name));
+    fill_in(file, "bots.kind", node_of("", &Value::from("script")));
+    fill_in(file, FILE.key, node_of("", &Value::from(name)));
     Ok(loaded)
 }
 
 /// Writes a value where the file has none.
-fn fill_in(file: &mut Node, key: &str, value: &Value) {
+fn fill_in(file: &mut Node, key: &str, value: Node) {
     let mut node = file;
     for name in key.split('.') {
         if node.is_nothing() {
@@ -123,26 +173,45 @@ fn fill_in(file: &mut Node, key: &str, value: &Value) {
         node = &mut entries[at].node;
     }
     if node.is_nothing() {
-        *node = node_of(value);
+        *node = value;
     }
 }
 
-fn node_of(value: &Value) -> Node {
+/// A value, as one of that option of a script; empty: of none.
+fn node_of(option: &'static str, value: &Value) -> Node {
     let content = match value {
         Value::Null => Content::Nothing,
         Value::String(text) => Content::One(text.clone(), value.clone()),
         Value::Bool(_) | Value::Number(_) => Content::One(value.to_string(), value.clone()),
-        Value::Array(items) => Content::List(items.iter().map(node_of).collect()),
+        Value::Array(items) => Content::List(items.iter().map(|item| node_of(option, item)).collect()),
         Value::Object(entries) => {
             let entry = |(name, value): (&String, &Value)| Entry {
                 name: name.clone(),
                 line: 0,
-                node: node_of(value),
+                node: node_of(option, value),
             };
             Content::Map(entries.iter().map(entry).collect())
         }
     };
-    Node { line: 0, content }
+    Node { line: 0, content, option }
+}
+
+/// What a load counts.
+fn read_load(reader: &mut Reader) -> ScriptLoad {
+    let repeat = reader.value(&REPEAT, units::boolean).unwrap_or(false);
+    let is_open = reader.value_or_default(&LOAD, units::load_of_scripts);
+    let most =
+        reader.value_or_default(&SESSIONS_MAX, |text| units::count_within(text, 1, SESSIONS_AT_ONCE_MOST));
+    if !is_open {
+        if let Some(said) = reader.said(&SESSIONS_MAX) {
+            reader.refuse_plainly(said.place, ConfigError::NoSessions { what: "a bound on sessions" });
+        }
+        return ScriptLoad::Bots { repeat };
+    }
+    if let (Some(said), true) = (reader.said(&REPEAT), repeat) {
+        reader.refuse_plainly(said.place, ConfigError::SessionsRepeat);
+    }
+    ScriptLoad::Sessions { most }
 }
 
 fn read(reader: &mut Reader) -> ScriptBots {
@@ -158,7 +227,21 @@ fn read(reader: &mut Reader) -> ScriptBots {
         other => Err(ConfigError::NotAVariable(other.to_owned())),
     };
     let env = reader.read_all(&said, name_of_variable);
-    let bundle = loaded.map(|loaded| loaded.bundle).unwrap_or_default();
+    let http = reader.value(&VERSION, str::parse::<HttpVersion>);
+    let mut bundle = loaded.map(|loaded| loaded.bundle).unwrap_or_default();
+    let load = read_load(reader);
+    if load.has_sessions() {
+        let operations = &mut Arc::make_mut(&mut bundle).names.operations;
+        if operations.iter().any(|op| op == SESSION) {
+            let said = reader.in_whole_file(&REPEAT);
+            reader.refuse_plainly(said.place, ConfigError::OwnSession);
+        }
+        operations.push(SESSION.to_owned());
+        if bundle.names.calls_room {
+            let said = reader.in_whole_file(&REPEAT);
+            reader.refuse_plainly(said.place, ConfigError::RoomsOfSessions);
+        }
+    }
     let has_ticks = bundle.names.calls_tick && reader.file.at("subject.tick_rate").is_some();
     ScriptBots {
         file: file.map(|said| said.text).unwrap_or_default(),
@@ -166,6 +249,8 @@ fn read(reader: &mut Reader) -> ScriptBots {
         env,
         env_values: Default::default(),
         row_values: Default::default(),
+        http,
         has_ticks,
+        load,
     }
 }

@@ -1,6 +1,6 @@
 // Groups: the bots of a worker that play together.
 //
-// A group is the bots i·size to i·size + size − 1 by their number within the worker, so that its members share this realm.
+// A group is the bots i·size to i·size + size − 1 by their place within the worker, so that its members share this realm.
 // A promise of another bot is settled in a turn of that bot, which the host is asked for: otherwise what follows would run
 // as the bot whose turn it is.
 (host, own) => {
@@ -14,9 +14,9 @@
       this.#state = state;
       this.#size = size;
       this.#shared = shared;
-      shared.members.set(state.index, this);
+      shared.members.set(state.place, this);
     }
-    get index() { return this.#state.index % this.#size; }
+    get index() { return this.#state.place % this.#size; }
     get size() { return this.#size; }
     #queue = []; #receivers = []; #arrived = null;
     /** Waits until every member has called it as often as this one. */
@@ -73,7 +73,7 @@
   }
   const goneError = (id) => new Error(`bot ${id} of this group has ended`);
 
-  const keyOf = (state, size) => `${size}:${Math.floor(state.index / size)}`;
+  const keyOf = (state, size) => `${size}:${Math.floor(state.place / size)}`;
 
   const wake = (state, call) => {
     const id = state.nextId++;

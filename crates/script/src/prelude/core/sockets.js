@@ -30,9 +30,10 @@
         if (this.#hasLeft) return;
       }
       // A module that all bots share may send for another bot than the one whose turn it is.
-      const bot = this.#bot.index;
-      if (typeof data === "string") host.send(bot, this.#id, data.toWellFormed());
-      else host.send(bot, this.#id, own.bytesOf(data) ?? own.blobBytes(data) ?? own.text(data));
+      const bot = this.#bot;
+      if (typeof data === "string") host.send(bot.index, this.#id, data.toWellFormed());
+      else host.send(bot.index, this.#id, own.bytesOf(data) ?? own.blobBytes(data) ?? own.text(data));
+      if (bot === own.turn) own.asks = false;
     }
     close(code, reason) {
       if (code !== undefined) {
@@ -65,7 +66,7 @@
       own.closed = (socket, code, reason, clean) => {
         if (!(#state in socket)) return;
         socket.#state = CLOSED;
-        socket[ENDED]?.(code, reason);
+        socket[ENDED]?.(code, reason, socket.#hasLeft);
         if (!clean) own.fire(socket, new Event("error"));
         own.fire(socket, new CloseEvent("close", { code, reason, wasClean: clean }));
       };
@@ -170,12 +171,12 @@
       const rest = (this.#waiting ?? []).filter((one) => one !== waiting);
       this.#waiting = rest.length === 0 ? null : rest;
     }
-    [ENDED](code, reason) {
+    [ENDED](code, reason, hasLeft) {
       this.#why = ` (code ${code}${reason === "" ? "" : `, ${JSON.stringify(reason)}`})`;
       const waiting = this.#waiting ?? [];
       this.#waiting = null;
       own.stopTimer(botOf(this), this.#alarm);
-      for (const one of waiting) one.reject(new Error(`the server closed the connection${this.#why} before a message that matches`));
+      for (const one of waiting) one.reject(new Error(`${hasLeft ? "this bot" : "the server"} closed the connection${this.#why} before a message that matches`));
     }
   };
   const WebConnection = withNext(WebSocket);

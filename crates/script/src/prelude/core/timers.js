@@ -36,7 +36,7 @@
     }
     return soon.length > 0;
   };
-  own.forgetSoon = () => { soon.length = level = 0; };
+  own.forgetSoon = () => { if (soon.length > 0) soon.length = 0; level = 0; };
 
   own.stopTimer = (bot, id) => { bot.held.delete(id); };
 

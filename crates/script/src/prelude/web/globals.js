@@ -50,5 +50,20 @@
   }
   Object.setPrototypeOf(globalThis, WorkerGlobalScope.prototype);
 
-  own.expose({ WorkerGlobalScope, console, navigator, process, self: globalThis, global: globalThis, reportError: (error) => own.thrown(error) });
+  /** What a module calls whose decorators are those of `experimentalDecorators`. Source: TypeScript, its helpers of these names. */
+  const babelHelpers = {
+    decorate(decorators, target, key, described) {
+      const isOfClass = key === undefined, isOfMember = described !== undefined;
+      let result = isOfClass ? target : described === null ? Object.getOwnPropertyDescriptor(target, key) : described;
+      for (const decorator of decorators.toReversed()) {
+        result = (isOfClass ? decorator(result) : isOfMember ? decorator(target, key, result) : decorator(target, key)) || result;
+      }
+      if (isOfMember && result) Object.defineProperty(target, key, result);
+      return result;
+    },
+    decorateParam: (index, decorator) => (target, key) => decorator(target, key, index),
+    decorateMetadata: (name, value) => Reflect.metadata?.(name, value) ?? (() => {}),
+  };
+
+  own.expose({ babelHelpers, WorkerGlobalScope, console, navigator, process, self: globalThis, global: globalThis, reportError: (error) => own.thrown(error) });
 }

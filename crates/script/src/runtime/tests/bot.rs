@@ -62,11 +62,18 @@ fn what_is_called_wrongly_says_what_is_right() {
         ("bot.sleep('soon')", "\"soon\" is no duration"),
         ("bot.ask('a', 1)", "its third argument is a function"),
         ("bot.measure('nowhere' + 1, () => {})", "\"nowhere1\" is no operation of this script"),
-        ("bot.record('r', NaN)", "the value is a finite number"),
+        ("bot.record('r', NaN)", "the value is a number from 0 to 3600000000, not NaN"),
+        ("bot.record('r', -0.1)", "not -0.1"),
+        ("bot.record('r', 4e9)", "not 4000000000"),
+        ("bot.record('r', '5')", "not 5"),
+        ("bot.record('nowhere' + 1, 5)", "\"nowhere1\" is no distribution of this script"),
         ("bot.count('c', -1)", "it adds a number from 0, not -1"),
         ("bot.group(0)", "the size is a whole number from 1"),
         ("bot.room('r').sent(1.5)", "room.sent: seq is a whole number from 0, not 1.5"),
-        ("bot.room('r').received('x', 1)", "room.received: from is a whole number"),
+        ("bot.room('r').sent(20000)", "room.sent: number 20000 is far beyond 0, which is the next"),
+        ("[4, 4].forEach((n) => bot.room('r').sent(n))", "room.sent: number 4 comes after 4"),
+        ("bot.room('r').received(1, 1)", "this bot has not joined \"r\"; call join() first"),
+        ("(bot.room('r').join(), bot.room('r').received('x', 1))", "room.received: from is a whole number"),
         ("bot.row('none.csv')", "none.csv was not read before the run"),
         ("bot.row('none.csv', 'mine')", "\"mine\" is none of \"unique\", \"shared\" and \"wrap\""),
         ("new WebSocket('ftp://h/')", "is no address of a WebSocket"),
@@ -205,7 +212,7 @@ fn rooms_records_and_ticks_become_commands() {
             Command::Sent { room: room(), seq: 7, planned_ns: 0 },
             Command::Received { room: room(), from: 3, seq: 8 },
             Command::Leave { room: room() },
-            Command::Record { name: "hp".to_owned(), value: 1.5 },
+            Command::Record { name: 0, value: 1.5, planned_ns: 0 },
             Command::Tick { time_ms: None },
             Command::Tick { time_ms: Some(12.5) },
             Command::Ended,
@@ -226,7 +233,7 @@ fn settled(script: &mut Script) -> Vec<(u32, String)> {
             match command {
                 Command::Failed(words) | Command::Threw(words) => said.push((bot, words)),
                 Command::Timer { id, at_ns } => script.timer(bot, id, at_ns, at_ns),
-                Command::Ended => script.forget(bot, 0),
+                Command::Ended | Command::Broke => script.forget(bot, 0),
                 _ => {}
             }
         }

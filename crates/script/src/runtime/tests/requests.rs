@@ -38,7 +38,7 @@ impl Played {
                 Command::Cancel { request } => all.push(format!("cancel {request}")),
                 Command::Timer { id, at_ns } => all.push(format!("timer {id} at {} ms", at_ns / 1_000_000)),
                 Command::Open { headers, .. } => all.push(format!("open {headers:?}")),
-                Command::Ended => {}
+                Command::Ended | Command::Broke => {}
                 other => all.push(format!("{other:?}")),
             }
         }

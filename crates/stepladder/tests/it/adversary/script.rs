@@ -240,8 +240,49 @@ fn framed() -> Vec<Row> {
     ]
 }
 
+const MEMBER: &str = r#"
+export default async function member(bot: { [name: string]: any }) {
+  const ws = await bot.websocket("/");
+  const room = bot.room("all");
+  ws.onmessage = ({ data }: { data: string }) => { const [from, seq] = data.split(" ").map(Number); room.received(from, seq); };
+  room.join();
+  bot.ready();
+  await bot.at("100ms");
+  for await (const n of bot.every("100ms")) { ws.send(`${bot.id} ${n}`); room.sent(n); }
+}"#;
+
+const ROOM: Load = Load {
+    protocol: "script with rooms",
+    words: |port| words(format!("bot.ts --target ws://127.0.0.1:{port} --rungs 4")),
+    files: |_| vec![("bot.ts", MEMBER.to_owned())],
+};
+
+fn rooms() -> Vec<Row> {
+    let says = |text: fn(&[u8]) -> Vec<u8>| {
+        move |peer: &mut Peer| {
+            open(peer)?;
+            loop {
+                let said = text(&message(peer)?);
+                if !said.is_empty() {
+                    peer.say(frame(TEXT, &said))?;
+                }
+            }
+        }
+    };
+    vec![
+        row("relay that delivers nothing", Fails, "deliveries.lost|stopped delivering", says(|_| Vec::new())),
+        row(
+            "relay that gives back to each what it said, and nothing to the others",
+            Fails,
+            "deliveries.lost|stopped delivering",
+            says(<[u8]>::to_vec),
+        ),
+    ]
+}
+
 #[test]
 fn hostile_servers_of_scripts_do_not_pass() {
+    check(&ROOM, &rooms());
     check(&WEBSOCKET, &players());
     check(&HTTP, &shops());
     check(&TCP, &framed());
