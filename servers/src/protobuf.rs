@@ -1,7 +1,7 @@
 //! Protocol Buffers on the wire: fields read one by one in place, and written.
 //!
 //! No schema and no allocation; what the numbers mean is up to the caller. Every length is compared with what is left
-//! before anything is taken. Groups, long deprecated, are skipped like any unknown field, to a bounded depth.
+//! before anything is taken. Groups, long deprecated, are skipped to a bounded depth; no field of ours is one.
 //! Source: protobuf.dev, "Encoding".
 
 /// Unknown groups within each other; what the official parsers allow.
@@ -15,6 +15,8 @@ pub(crate) enum Value<'a> {
     Varint(u64),
     Fixed64,
     Bytes(&'a [u8]),
+    /// Skipped to its end.
+    Group,
     Fixed32,
 }
 
@@ -57,23 +59,20 @@ pub(crate) struct Field<'a> {
 impl<'a> Fields<'a> {
     /// The next field; None behind the last.
     pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>, Malformed> {
-        while !self.0.is_empty() {
-            let (number, wire_type) = self.key()?;
-            let value = match wire_type {
-                0 => Value::Varint(self.varint()?),
-                1 => self.take(8).map(|_| Value::Fixed64)?,
-                2 => Value::Bytes(self.sized()?),
-                3 => {
-                    self.skip_group(number)?;
-                    continue;
-                }
-                5 => self.take(4).map(|_| Value::Fixed32)?,
-                4 => return Err(Malformed::Group),
-                other => return Err(Malformed::WireType(other)),
-            };
-            return Ok(Some(Field { number, value }));
+        if self.0.is_empty() {
+            return Ok(None);
         }
-        Ok(None)
+        let (number, wire_type) = self.key()?;
+        let value = match wire_type {
+            0 => Value::Varint(self.varint()?),
+            1 => self.take(8).map(|_| Value::Fixed64)?,
+            2 => Value::Bytes(self.sized()?),
+            3 => self.skip_group(number).map(|()| Value::Group)?,
+            5 => self.take(4).map(|_| Value::Fixed32)?,
+            4 => return Err(Malformed::Group),
+            other => return Err(Malformed::WireType(other)),
+        };
+        Ok(Some(Field { number, value }))
     }
 
     fn key(&mut self) -> Result<(u32, u8), Malformed> {
@@ -266,12 +265,13 @@ mod tests {
     #[test]
     fn groups_are_skipped_to_the_depth_that_official_parsers_allow() {
         let nested = |depth: usize| [vec![0x0b; depth], vec![0x0c; depth], vec![0x10, 7]].concat();
+        let group = Field { number: 1, value: Value::Group };
         let seven = Field { number: 2, value: Value::Varint(7) };
-        assert_eq!(read(&nested(GROUP_DEPTH_MAX)), Ok(vec![seven]));
+        assert_eq!(read(&nested(GROUP_DEPTH_MAX)), Ok(vec![group, seven]));
         assert_eq!(read(&nested(GROUP_DEPTH_MAX + 1)), Err(Malformed::Group));
         // A group with a field of each wire type.
-        let group = [0x0b, 0x08, 0x80, 1, 0x11, 1, 2, 3, 4, 5, 6, 7, 8, 0x1a, 1, 9, 0x25, 1, 2, 3, 4, 0x0c];
-        assert_eq!(read(&group), Ok(vec![]));
+        let bytes = [0x0b, 0x08, 0x80, 1, 0x11, 1, 2, 3, 4, 5, 6, 7, 8, 0x1a, 1, 9, 0x25, 1, 2, 3, 4, 0x0c];
+        assert_eq!(read(&bytes), Ok(vec![group]));
     }
 
     #[test]

@@ -131,6 +131,8 @@ fn a_malformed_request_is_told_with_its_id_where_that_was_read() {
     check(&[0x12, 2, 0x08, 1], Malformed::WrongType { field: 1 });
     check(&[0x12, 3, 0x0a, 1, 0xff], Malformed::NotUtf8 { field: 1 });
     check(&[0x12, 2, 0x22, 0], Malformed::WrongType { field: 4 });
+    // A group with the number of the range.
+    check(&[0x33, 0x34], Malformed::WrongType { field: 6 });
 }
 
 #[test]
