@@ -71,7 +71,11 @@ fn value(rest: &mut &[u8]) -> Option<Value> {
     };
     match rest.split_off_first() {
         Some(1) => eight(rest).map(|eight| Value::Integer(i64::from_be_bytes(eight))),
-        Some(2) => eight(rest).map(|eight| Value::Real(f64::from_be_bytes(eight))),
+        Some(2) => eight(rest).map(|eight| match f64::from_be_bytes(eight) {
+            // SQLite has none.
+            real if real.is_nan() => Value::Null,
+            real => Value::Real(real),
+        }),
         Some(3) => String::from_utf8(bytes(rest)?).ok().map(Value::Text),
         Some(4) => bytes(rest).map(Value::Blob),
         _ => Some(Value::Null),
