@@ -266,7 +266,7 @@ impl Kind {
         Some(match self {
             Kind::WebSocket(..) => return None,
             Kind::Tcp(socket) => {
-                let may_be_text = socket.frames() == Frames::Lines;
+                let may_be_text = matches!(socket.frames(), Frames::Lines | Frames::Until(_));
                 socket.next(buffer)?.map(|bytes| match bytes {
                     line if may_be_text && std::str::from_utf8(line).is_ok() => Received::Text(line),
                     bytes => Received::Binary(bytes),

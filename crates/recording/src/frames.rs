@@ -20,29 +20,32 @@ pub enum Frames {
     },
     /// text that ends with `\n` or `\r\n`
     Lines,
+    /// what ends with this byte
+    Until(u8),
     /// what came in one piece
     Raw,
 }
 
-const NAMES: [(&str, Frames); 7] = [
+/// As they are tried.
+const NAMES: [(&str, Frames); 9] = [
     ("u32be", Frames::Length { bytes: 4, is_big: true }),
     ("u32le", Frames::Length { bytes: 4, is_big: false }),
     ("u16be", Frames::Length { bytes: 2, is_big: true }),
     ("u16le", Frames::Length { bytes: 2, is_big: false }),
     ("lines", Frames::Lines),
+    ("until 0xff", Frames::Until(0xff)),
+    ("until 0x00", Frames::Until(0)),
     ("u8", Frames::Length { bytes: 1, is_big: true }),
     ("raw", Frames::Raw),
 ];
 
 impl Frames {
-    /// All names, for help.
-    pub fn names() -> impl Iterator<Item = &'static str> {
-        NAMES.iter().map(|(name, _)| *name)
-    }
-
     /// As `bot.tcp` takes it.
-    pub fn name(self) -> &'static str {
-        NAMES.iter().find(|(_, frames)| *frames == self).map_or("raw", |(name, _)| name)
+    pub fn name(self) -> String {
+        match self {
+            Frames::Until(end) => format!("until 0x{end:02x}"),
+            _ => NAMES.iter().find(|(_, frames)| *frames == self).map_or("raw", |(name, _)| name).to_owned(),
+        }
     }
 
     /// The end of the first frame and where its payload stands; `None`: it is not whole.
@@ -60,6 +63,7 @@ impl Frames {
                 let end = if at > 0 && bytes[at - 1] == b'\r' { at - 1 } else { at };
                 Some((at + 1, 0..end))
             }
+            Frames::Until(end) => bytes.iter().position(|byte| *byte == end).map(|at| (at + 1, 0..at)),
             Frames::Raw => (!bytes.is_empty()).then_some((bytes.len(), 0..bytes.len())),
         }
     }
@@ -67,6 +71,10 @@ impl Frames {
     /// Whether a whole stream reads as frames. `None` where it proves nothing.
     fn fits(self, stream: &[u8]) -> bool {
         if self == Frames::Lines && std::str::from_utf8(stream).is_err() {
+            return false;
+        }
+        // Any byte may stand somewhere by chance.
+        if matches!(self, Frames::Until(end) if stream.last() != Some(&end)) {
             return false;
         }
         let (mut rest, mut framed_bytes) = (stream, 0);
@@ -87,11 +95,14 @@ impl FromStr for Frames {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Frames, String> {
-        NAMES
-            .iter()
-            .find(|(name, _)| *name == text)
-            .map(|(_, frames)| *frames)
-            .ok_or_else(|| format!("frames are one of {}", Frames::names().collect::<Vec<_>>().join(", ")))
+        let named = NAMES.iter().find(|(name, _)| *name == text).map(|(_, frames)| *frames);
+        let until = || {
+            let byte =
+                text.strip_prefix("until 0x").filter(|byte| byte.len() == 2 && !byte.starts_with('+'))?;
+            u8::from_str_radix(byte, 16).ok().map(Frames::Until)
+        };
+        let known = "frames are one of lines, u8, u16be, u16le, u32be, u32le, until 0xNN, raw";
+        named.or_else(until).ok_or_else(|| known.to_owned())
     }
 }
 
@@ -123,7 +134,8 @@ pub fn framed(session: &Session, said: Option<Frames>) -> (Session, Frames) {
         let mut from = 0;
         while let Some((end, payload)) = frames.front(&bytes[from..]) {
             let payload = bytes[from + payload.start..from + payload.end].to_vec();
-            let is_text = frames == Frames::Lines && std::str::from_utf8(&payload).is_ok();
+            let is_text =
+                matches!(frames, Frames::Lines | Frames::Until(_)) && std::str::from_utf8(&payload).is_ok();
             let content = Content { bytes: payload, is_text };
             events.push(Event { what: What::Message(*side, content), ..*event });
             from += end;
@@ -151,7 +163,7 @@ mod tests {
     fn the_framing_that_fits_both_directions_is_found_and_pieces_become_messages() {
         let check = |pieces: &[(Side, &[u8])], expected: &str, messages: usize| {
             let (framed, frames) = framed(&session(pieces), None);
-            assert_eq!((frames.name(), framed.events.len()), (expected, messages), "{pieces:?}");
+            assert_eq!((&*frames.name(), framed.events.len()), (expected, messages), "{pieces:?}");
         };
         use Side::{Client, Server};
         check(&[(Client, b"\0\0\0\x02hi"), (Server, b"\0\0\0\x01a\0\0"), (Server, b"\0\x01b")], "u32be", 3);
@@ -161,9 +173,13 @@ mod tests {
         check(&[(Client, b"\x02hi"), (Server, b"\x01a\x01b")], "u8", 3);
         check(&[(Client, b"NICK a\r\nUS"), (Client, b"ER b\r\n"), (Server, b"PING\n")], "lines", 3);
         check(&[(Client, b"\xff\xfe\0"), (Server, b"\x80")], "raw", 2);
+        check(&[(Client, b"tetrisstart \xe9\xffteam\xff"), (Server, b"playernum 1\xff")], "until 0xff", 3);
+        check(&[(Client, b"<a/>\0"), (Server, b"<b/>\0<c"), (Server, b"/>\0")], "until 0x00", 3);
         // Cut inside the last message.
         check(&[(Client, b"\0\0\0\x0chi you there\0\0\0\x05"), (Server, b"\0\0\0\x02yo")], "u32be", 2);
         check(&[], "raw", 0);
         assert_eq!(super::framed(&session(&[(Client, b"\x02hi")]), Some(Frames::Raw)).1, Frames::Raw);
+        assert_eq!("until 0x0a".parse().map(Frames::name), Ok("until 0x0a".to_owned()));
+        assert!(["until 0x0", "until 0x+1", "until 10"].iter().all(|text| text.parse::<Frames>().is_err()));
     }
 }

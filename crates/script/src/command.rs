@@ -199,13 +199,18 @@ pub enum Frames {
     U32Be,
     /// four bytes, the low one first
     U32Le,
+    /// this byte behind each: it is added to what is sent and taken off what comes
+    Until(u8),
     /// what comes in one piece; the server's pieces need not be kept
     Raw,
 }
 
 impl Frames {
+    /// What a script may write, for its author.
+    pub const HELP: &str = "lines, u8, u16be, u16le, u32be, u32le, until 0xNN, raw";
+
     /// Names as a script writes them.
-    pub const NAMES: [(&str, Frames); 7] = [
+    const NAMES: [(&str, Frames); 7] = [
         ("lines", Frames::Lines),
         ("u8", Frames::U8),
         ("u16be", Frames::U16Be),
@@ -217,6 +222,10 @@ impl Frames {
 
     /// By its name; `None`: there is no such.
     pub fn named(name: &str) -> Option<Frames> {
+        if let Some(byte) = name.strip_prefix("until 0x") {
+            let is_byte = byte.len() == 2 && byte.bytes().all(|digit| digit.is_ascii_hexdigit());
+            return u8::from_str_radix(byte, 16).ok().filter(|_| is_byte).map(Frames::Until);
+        }
         Frames::NAMES.iter().find(|(known, _)| *known == name).map(|(_, frames)| *frames)
     }
 }

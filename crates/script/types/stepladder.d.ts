@@ -159,10 +159,11 @@ declare module "stepladder" {
     port?: number;
     /**
      * Where a message ends. `lines`: text; the line end is added and taken off. `u8` to `u32le`: a length in so many bits
-     * before each, high or low byte first, which counts the message without itself. `raw`: what comes in one piece. A message
-     * that comes has up to 4 MiB; a longer one ends the connection.
+     * before each, high or low byte first, which counts the message without itself. `until 0xff`: the message ends in this
+     * byte, or another one of two hex digits, which is added and taken off. `raw`: what comes in one piece. A message that
+     * comes has up to 4 MiB; a longer one ends the connection.
      */
-    frames: "lines" | "u8" | "u16be" | "u16le" | "u32be" | "u32le" | "raw";
+    frames: "lines" | "u8" | "u16be" | "u16le" | "u32be" | "u32le" | `until 0x${string}` | "raw";
   }
 
   export interface Waiting {

@@ -42,6 +42,7 @@ fn frames_of(frames: script::Frames) -> Frames {
         script::Frames::U16Le => Frames::U16Le,
         script::Frames::U32Be => Frames::U32Be,
         script::Frames::U32Le => Frames::U32Le,
+        script::Frames::Until(end) => Frames::Until(end),
         script::Frames::Raw => Frames::Raw,
     }
 }

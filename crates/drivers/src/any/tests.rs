@@ -184,7 +184,7 @@ fn a_websocket_says_what_the_bare_driver_says() {
 fn frames_go_over_tcp_and_tls_as_the_address_says() {
     block_on(async {
         let binary = |bytes: &[u8]| Told::Binary(bytes.to_vec());
-        let rows: [(&str, &[u8], &[u8], Told); 9] = [
+        let rows: [(&str, &[u8], &[u8], Told); 11] = [
             ("lines", b"hi", b"hi\n", Told::Text("hi".to_owned())),
             ("lines", b"hi\r\n", b"hi\r\n", Told::Text("hi".to_owned())),
             ("lines", b"\xff", b"\xff\n", binary(b"\xff")),
@@ -193,6 +193,8 @@ fn frames_go_over_tcp_and_tls_as_the_address_says() {
             ("u16le", b"hi", b"\x02\0hi", binary(b"hi")),
             ("u32be", b"hi", b"\0\0\0\x02hi", binary(b"hi")),
             ("u32le", b"", b"\0\0\0\0", binary(b"")),
+            ("until 0xff", b"hi\r", b"hi\r\xff", Told::Text("hi\r".to_owned())),
+            ("until 0x00", b"\xfe\0", b"\xfe\0", binary(b"\xfe")),
             ("raw", b"hi", b"hi", binary(b"hi")),
         ];
         for tls in [None, Some(trusting())] {
@@ -233,7 +235,7 @@ fn frames_go_over_tcp_and_tls_as_the_address_says() {
 /// As long as one read brings, a byte more, and as long as may be: each whole, and what follows it too.
 #[test]
 fn a_message_of_many_reads_comes_whole_over_tcp() {
-    for (name, end_bytes) in [("u32be", 0), ("u32le", 0), ("lines", 1)] {
+    for (name, end_bytes) in [("u32be", 0), ("u32le", 0), ("lines", 1), ("until 0xff", 1)] {
         block_on(async {
             let (mut far, mut client) = pair(Protocol::Tcp(Frames::named(name).unwrap())).await;
             let text = |bytes: usize| -> Vec<u8> { (0..bytes).map(|at| b'a' + (at % 26) as u8).collect() };

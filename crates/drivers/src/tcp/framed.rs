@@ -41,22 +41,30 @@ pub struct Framed {
 struct Gathered {
     bytes: Vec<u8>,
     reserved: Reservation,
-    /// still to come; `None`: until the line ends
-    missing_bytes: Option<usize>,
+    missing: Missing,
+}
+
+/// What is still to come of a message.
+enum Missing {
+    Bytes(usize),
+    /// all up to this byte
+    Until(u8),
 }
 
 impl Gathered {
     /// Takes what has come of it. Whether it is whole now.
     fn take(&mut self, buffer: &mut ReadBuffer, bytes_max: usize) -> Result<bool, Broken> {
         let rest = buffer.rest();
-        let (count, is_whole) = match self.missing_bytes {
-            Some(missing) => (missing.min(rest.len()), missing <= rest.len()),
-            None => memchr::memchr(b'\n', rest).map_or((rest.len(), false), |at| (at + 1, true)),
+        let (count, is_whole) = match self.missing {
+            Missing::Bytes(missing) => (missing.min(rest.len()), missing <= rest.len()),
+            Missing::Until(end) => memchr::memchr(end, rest).map_or((rest.len(), false), |at| (at + 1, true)),
         };
         if self.bytes.len() + count > bytes_max {
             return Err(Broken::TooLarge(bytes_max));
         }
-        self.missing_bytes = self.missing_bytes.map(|missing| missing - count);
+        if let Missing::Bytes(missing) = &mut self.missing {
+            *missing -= count;
+        }
         self.bytes.extend_from_slice(buffer.take(count));
         self.reserved.grow_to(self.bytes.capacity(), FREE_BYTES)?;
         Ok(is_whole)
@@ -138,18 +146,16 @@ impl Driver for Framed {
                 self.carried.keep(buffer.take(rest_bytes)).err().map(|exhausted| Err(exhausted.into()))
             }
             Front::TooLarge => {
-                let missing_bytes = match self.frames.header(buffer.rest()) {
-                    Some((_, payload_bytes)) if payload_bytes > self.bytes_max => {
-                        return Some(Err(Broken::TooLarge(self.bytes_max)));
-                    }
-                    Some((header_bytes, payload_bytes)) => {
+                let missing = match (self.frames.header(buffer.rest()), self.frames.end()) {
+                    (Some((header_bytes, payload_bytes)), _) if payload_bytes <= self.bytes_max => {
                         buffer.take(header_bytes);
-                        Some(payload_bytes)
+                        Missing::Bytes(payload_bytes)
                     }
-                    None => None,
+                    (None, Some(end)) => Missing::Until(end),
+                    _ => return Some(Err(Broken::TooLarge(self.bytes_max))),
                 };
                 let (bytes, reserved) = (Vec::new(), Reservation::default());
-                self.gathered = Some(Box::new(Gathered { bytes, reserved, missing_bytes }));
+                self.gathered = Some(Box::new(Gathered { bytes, reserved, missing }));
                 self.gather(buffer).transpose()
             }
         }

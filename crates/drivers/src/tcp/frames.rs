@@ -21,6 +21,8 @@ pub enum Frames {
     U32Be,
     /// in four bytes, the low one first
     U32Le,
+    /// this byte behind each message, heard without it; it is added to what is sent without
+    Until(u8),
     /// none: what a read brought is heard, and what is sent goes out as it is
     Raw,
 }
@@ -28,13 +30,15 @@ pub enum Frames {
 impl Frames {
     /// All of them, with their names in the rows of tests. What a script calls them stands with its interfaces.
     #[cfg(test)]
-    pub(crate) const NAMED: [(&'static str, Frames); 7] = [
+    pub(crate) const NAMED: [(&'static str, Frames); 9] = [
         ("lines", Frames::Lines),
         ("u8", Frames::U8),
         ("u16be", Frames::U16Be),
         ("u16le", Frames::U16Le),
         ("u32be", Frames::U32Be),
         ("u32le", Frames::U32Le),
+        ("until 0xff", Frames::Until(0xff)),
+        ("until 0x00", Frames::Until(0)),
         ("raw", Frames::Raw),
     ];
 
@@ -49,7 +53,16 @@ impl Frames {
             Frames::U8 => u8::MAX.into(),
             Frames::U16Be | Frames::U16Le => u16::MAX.into(),
             Frames::U32Be | Frames::U32Le => u32::MAX as usize,
-            Frames::Lines | Frames::Raw => usize::MAX,
+            Frames::Lines | Frames::Until(_) | Frames::Raw => usize::MAX,
+        }
+    }
+
+    /// The byte that ends each message.
+    pub(super) fn end(self) -> Option<u8> {
+        match self {
+            Frames::Lines => Some(b'\n'),
+            Frames::Until(byte) => Some(byte),
+            _ => None,
         }
     }
 
@@ -61,7 +74,7 @@ impl Frames {
             Frames::U16Le => Some((2, true)),
             Frames::U32Be => Some((4, false)),
             Frames::U32Le => Some((4, true)),
-            Frames::Lines | Frames::Raw => None,
+            Frames::Lines | Frames::Until(_) | Frames::Raw => None,
         }
     }
 
@@ -74,13 +87,15 @@ impl Frames {
         Some((width, payload_bytes))
     }
 
-    /// What the front of the received bytes is. Nothing is `Incomplete`. The payload of a line has its end; see `heard`.
+    /// What the front of the received bytes is. Nothing is `Incomplete`. A payload has its end byte; see `heard`.
     pub fn front(self, bytes: &[u8]) -> Front {
-        if self.length().is_none() {
-            return match self {
-                Frames::Raw if bytes.is_empty() => Front::Incomplete,
-                Frames::Raw => Front::Whole { header_bytes: 0, payload_bytes: bytes.len() },
-                _ => line(bytes),
+        if let Some(end) = self.end() {
+            return ended(bytes, end);
+        }
+        if self == Frames::Raw {
+            return match bytes.len() {
+                0 => Front::Incomplete,
+                payload_bytes => Front::Whole { header_bytes: 0, payload_bytes },
             };
         }
         let Some((width, payload_bytes)) = self.header(bytes) else { return Front::Incomplete };
@@ -93,13 +108,14 @@ impl Frames {
         }
     }
 
-    /// What is heard of a payload: a line without its end.
+    /// What is heard of a payload: it without its end.
     pub fn heard(self, payload: &[u8]) -> &[u8] {
-        if self != Frames::Lines {
-            return payload;
+        let Some(end) = self.end() else { return payload };
+        let message = payload.strip_suffix(&[end]).unwrap_or(payload);
+        match self {
+            Frames::Lines => message.strip_suffix(b"\r").unwrap_or(message),
+            _ => message,
         }
-        let line = payload.strip_suffix(b"\n").unwrap_or(payload);
-        line.strip_suffix(b"\r").unwrap_or(line)
     }
 
     /// Appends a message as it goes over the wire. False: it is longer than its length can say, and nothing was written.
@@ -114,17 +130,17 @@ impl Frames {
             out.extend_from_slice(if is_little { &little[..width] } else { &big[big.len() - width..] });
         }
         out.extend_from_slice(message);
-        if self == Frames::Lines && !message.ends_with(b"\n") {
-            out.push(b'\n');
+        if let Some(end) = self.end().filter(|end| message.last() != Some(end)) {
+            out.push(end);
         }
         true
     }
 }
 
-/// One line with its end.
-fn line(bytes: &[u8]) -> Front {
+/// One message with the byte that ends it.
+fn ended(bytes: &[u8], end: u8) -> Front {
     let reach = &bytes[..bytes.len().min(MESSAGE_BYTES_MAX)];
-    match memchr::memchr(b'\n', reach) {
+    match memchr::memchr(end, reach) {
         Some(at) => Front::Whole { header_bytes: 0, payload_bytes: at + 1 },
         None if bytes.len() >= MESSAGE_BYTES_MAX => Front::TooLarge,
         None => Front::Incomplete,
@@ -166,6 +182,7 @@ mod tests {
                         Frames::Lines => {
                             message.iter().copied().filter(|byte| !matches!(byte, b'\r' | b'\n')).collect()
                         }
+                        Frames::Until(end) => message.iter().copied().filter(|byte| *byte != end).collect(),
                         _ => message[..message.len().min(frames.message_bytes_max())].to_vec(),
                     })
                     .collect();
@@ -187,7 +204,7 @@ mod tests {
     fn a_frame_says_how_long_it_is_and_no_more_than_it_may() {
         let long = vec![b'x'; MESSAGE_BYTES_MAX];
         let whole = |header_bytes, payload_bytes| Front::Whole { header_bytes, payload_bytes };
-        let rows: [(&str, &[u8], Front); 16] = [
+        let rows: [(&str, &[u8], Front); 18] = [
             ("u8", b"", Front::Incomplete),
             ("u8", b"\0", whole(1, 0)),
             ("u8", b"\x02a", Front::Incomplete),
@@ -202,6 +219,8 @@ mod tests {
             ("raw", b"abc", whole(0, 3)),
             ("lines", b"a", Front::Incomplete),
             ("lines", b"a\r\nb\n", whole(0, 3)),
+            ("until 0xff", b"a\n\0", Front::Incomplete),
+            ("until 0xff", b"a\n\xffb\xff", whole(0, 3)),
             ("lines", &long, Front::TooLarge),
             ("lines", &long[1..], Front::Incomplete),
         ];

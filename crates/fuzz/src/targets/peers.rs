@@ -40,8 +40,16 @@ fn messages<F: Framing>(pieces: &[&[u8]]) -> (Vec<u8>, bool) {
 }
 
 /// Those of scripts.
-const FRAMES: [Frames; 7] =
-    [Frames::Lines, Frames::U8, Frames::U16Be, Frames::U16Le, Frames::U32Be, Frames::U32Le, Frames::Raw];
+const FRAMES: [Frames; 8] = [
+    Frames::Lines,
+    Frames::U8,
+    Frames::U16Be,
+    Frames::U16Le,
+    Frames::U32Be,
+    Frames::U32Le,
+    Frames::Until(0xff),
+    Frames::Raw,
+];
 
 /// The messages of a script's connection, whether the stream broke, and what is left. What is heard is written as it came.
 fn frames_heard(frames: Frames, pieces: &[&[u8]]) -> (Vec<Vec<u8>>, bool, Vec<u8>) {

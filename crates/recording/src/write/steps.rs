@@ -190,7 +190,7 @@ impl Writer<'_> {
     fn open(&mut self, at: usize, opening: &Opening) {
         let connection = self.scene.items[at].connection;
         let (wanted, call) = match opening {
-            Opening::Tcp => ("tcp", format!("bot.tcp({{ frames: {} }})", string(self.frames.name()))),
+            Opening::Tcp => ("tcp", format!("bot.tcp({{ frames: {} }})", string(&self.frames.name()))),
             Opening::WebSocket { elsewhere, path, headers } => {
                 let url = self.url(at, elsewhere.as_deref(), path, "ws", &BTreeMap::new());
                 let protocols =

@@ -392,7 +392,7 @@ pub(super) fn functions<'js>(ctx: &Ctx<'js>, host: &Rc<Host>) -> rquickjs::Resul
         host.push(Command::OpenUdp { socket, host: name, port });
     });
     function!("isFrames", |_host, name: String| Frames::named(&name).is_some());
-    function!("framesList", |_host| Frames::NAMES.map(|(name, _)| name).join(", "));
+    function!("framesList", |_host| Frames::HELP);
     function!("soon", |host| host.soon.set(true));
     function!("send", |host,
                        ctx: Ctx<'js>,

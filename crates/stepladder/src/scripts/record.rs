@@ -42,7 +42,7 @@ pub struct RecordArgs {
     /// How long the client is watched [default: until it leaves, or Ctrl-C]
     #[arg(long = "for", value_name = "TIME")]
     time: Option<String>,
-    /// Of tcp://: where a message ends (lines, u8, u16be, u16le, u32be, u32le, raw) [default: what fits]
+    /// Of tcp://: where a message ends (lines, u8, u16be, u16le, u32be, u32le, until 0xNN, raw) [default: what fits]
     #[arg(long, value_name = "FRAMES")]
     frames: Option<Frames>,
     /// Trust the certificates of this authority too (PEM)

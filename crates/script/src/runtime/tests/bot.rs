@@ -53,8 +53,10 @@ fn what_is_called_wrongly_says_what_is_right() {
     for (call, expected) in [
         (
             "bot.tcp({ frames: 'u24' })",
-            "frames is one of lines, u8, u16be, u16le, u32be, u32le, raw, not u24",
+            "frames is one of lines, u8, u16be, u16le, u32be, u32le, until 0xNN, raw, not u24",
         ),
+        ("bot.tcp({ frames: 'until 0xfff' })", "not until 0xfff"),
+        ("bot.tcp({ frames: 'until 0x+1' })", "not until 0x+1"),
         ("bot.tcp()", "frames is one of"),
         ("bot.tcp({ frames: 'raw', port: 70000 })", "port is a number from 1 to 65535, not 70000"),
         ("bot.udp({ host: 5 })", "host is a name"),
