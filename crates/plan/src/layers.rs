@@ -36,6 +36,7 @@ use reader::Reader;
 use subject::ResolvedTarget;
 
 pub use crate::workloads::http::settings::requests::BODY;
+pub use bots::bots_meant;
 pub(crate) use credentials::{PASSWORD_FILE, TOKEN_FILE};
 pub use search::search_sentence;
 pub(crate) use subject::TICKS;

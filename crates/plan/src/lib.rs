@@ -30,7 +30,7 @@ pub use decidable::decidable_sentence;
 pub use flags::Flags;
 pub use known::nearest;
 pub use ladder::Allowed;
-pub use layers::{is_scenario_file, resolve, resolve_with, search_sentence};
+pub use layers::{bots_meant, is_scenario_file, resolve, resolve_with, search_sentence};
 pub use mistakes::{
     ConfigError, CredentialsError, Mistake, Mistakes, Place, RequestConfigError, Seen, StopError,
 };

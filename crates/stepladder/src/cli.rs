@@ -96,7 +96,7 @@ pub enum Command {
 #[command(
     override_usage = "stepladder climb SUBJECT|scenario.yaml|URL [OPTIONS] [-- OPTIONS OF THE BUILT-IN SERVER]"
 )]
-#[command(after_long_help = objectives_help())]
+#[command(after_help = crate::help::EXAMPLES, after_long_help = objectives_help())]
 pub struct ClimbArgs {
     #[arg(help = subject_help())]
     subject: Option<String>,
@@ -401,12 +401,26 @@ pub fn unknown_option(error: &clap::Error) -> Option<anyhow::Error> {
 }
 
 fn objectives_help() -> String {
-    let mut text = String::from(
-        "Objectives: NAME OP VALUE [unit] over the figures of a rung, for example\n  \
+    let mut text = format!(
+        "{}\n\nObjectives: NAME OP VALUE [unit] over the figures of a rung, for example\n  \
          ticks.late_share < 25%   response.p99 < 50ms   errors == 0   subject.cpu_share < 90%\n\nNames:\n",
+        crate::help::EXAMPLES
     );
+    // Of a distribution one line: `response.p50: …: p50`, `response.p90: …: p90` and so on follow each other.
+    let mut base = "";
     for figure in ladder::FIGURES {
-        text.push_str(&format!("  {:<28} {}\n", figure.name, figure.meaning));
+        let (name, meaning) = match figure.name.rsplit_once('.') {
+            Some((distribution, quantile)) if figure.meaning.ends_with(&format!(": {quantile}")) => {
+                if distribution == base {
+                    continue;
+                }
+                base = distribution;
+                (format!("{distribution}.QUANTILE"), figure.meaning.rsplit_once(':').map_or("", |it| it.0))
+            }
+            _ => (figure.name.to_owned(), figure.meaning),
+        };
+        text.push_str(&format!("  {name:<28} {meaning}\n"));
     }
+    text.push_str("\nQUANTILE is p50, p90, p95, p99, p999, max or mean.\n");
     text
 }

@@ -16,6 +16,7 @@ pub mod consent;
 mod doctor;
 pub mod duel;
 pub mod exit;
+pub mod help;
 mod judging;
 mod lookup;
 mod other_runs;

@@ -2,11 +2,10 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
 use servers::leaderboard::bench::CountingAllocator;
-use stepladder::cli::{Cli, Command, unknown_option};
+use stepladder::cli::{Command, unknown_option};
 use stepladder::exit::{Exit, Failure, not_measured};
-use stepladder::{bench, bisect, commands, duel, report, say, scripts, serve, signals, view};
+use stepladder::{bench, bisect, commands, duel, help, report, say, scripts, serve, signals, view};
 
 /// Counts only while `stepladder bench` runs.
 #[global_allocator]
@@ -17,7 +16,7 @@ fn main() -> ExitCode {
     // A file that reaches the limit of its size (ulimit -f) is then an error like a full disk, and not this process's end.
     // SAFETY: no handler is installed, and no other thread exists yet.
     unsafe { libc::signal(libc::SIGXFSZ, libc::SIG_IGN) };
-    let cli = match Cli::try_parse() {
+    let cli = match help::parsed() {
         Ok(cli) => cli,
         Err(error) => {
             // Help and version are answers, not mistakes.

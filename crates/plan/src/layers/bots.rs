@@ -92,6 +92,15 @@ pub(super) fn forget_other_bots(reader: &mut Reader) {
     }
 }
 
+/// The bots that a word of the command line means: their own name, that of a built-in server, a script's file or a URL.
+pub fn bots_meant(word: &str) -> Option<&'static str> {
+    let scheme = word.split_once("://").and_then(|(scheme, _)| Scheme::named(scheme));
+    let of_scheme = || KINDS.iter().find(|kind| scheme.is_some_and(kind.speaks)).map(|kind| kind.name);
+    let of_script = || is_script_file(word).then_some(SCRIPT);
+    let named = NAMES.iter().find(|name| **name == word).copied();
+    named.or_else(|| BuiltIn::named(word).map(|server| server.bots)).or_else(of_script).or_else(of_scheme)
+}
+
 /// The settings below `bots` that were said although not all bots take them.
 fn owned(reader: &Reader) -> Vec<(&'static Setting, Place)> {
     settings()
