@@ -10,7 +10,7 @@ use plan::layers::settings;
 use crate::cli::Cli;
 
 /// The options of `climb -h`, by their names in clap.
-const USUAL: [&str; 12] = [
+const USUAL: [&str; 11] = [
     "--rungs",
     "--rate",
     "--search",
@@ -20,7 +20,6 @@ const USUAL: [&str; 12] = [
     "--ticks",
     "--objective",
     "--gate",
-    "--name",
     "json",
     "view",
 ];
@@ -33,7 +32,6 @@ Examples:
   stepladder climb http://127.0.0.1:8080/items --rate 1000,2000 --objective 'response.p99 < 50ms'
   stepladder climb arena --search standard --gate 'capacity >= 1000'
   stepladder climb redis://127.0.0.1:6379 --rungs 1,10,100 --view
-
 All options: climb --help; those of one subject: climb arena --help, climb chat --help …";
 
 /// Reads the command line. Errors: clap's, help and version among them.
