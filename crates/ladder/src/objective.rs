@@ -156,16 +156,18 @@ impl Objective {
             FigureValue::Infinite => Outcome::NotMet { value: f64::INFINITY, shown: "never".to_owned() },
             FigureValue::Absent(why) => Outcome::CannotTell { why: why.to_owned(), more: None },
             FigureValue::TooFew { count, needed } => match self.beyond(trial, self.bound) {
-                Some(beyond) => self.by_count(&beyond),
-                None => Outcome::CannotTell {
-                    why: format!(
-                        "{} needs {} samples and has {}; hold longer",
+                Some(beyond) => self.by_count(&beyond, trial),
+                None => {
+                    let more = (count > 0).then(|| needed as f64 / count as f64);
+                    let why = format!(
+                        "{} needs {} samples and has {}; {}",
                         self.figure.name,
                         show_number(needed as f64),
-                        show_number(count as f64)
-                    ),
-                    more: (count > 0).then(|| needed as f64 / count as f64),
-                },
+                        show_number(count as f64),
+                        longer(trial, more)
+                    );
+                    Outcome::CannotTell { why, more }
+                }
             },
         }
     }
@@ -173,7 +175,7 @@ impl Objective {
     /// A percentile that too few samples state, by how many of them lie beyond the bound.
     ///
     /// So a server that answers nobody fails even in a short hold, and one that is seldom late passes in it.
-    fn by_count(&self, beyond: &Beyond) -> Outcome {
+    fn by_count(&self, beyond: &Beyond, trial: &Trial) -> Outcome {
         let (bound, allowed) = (&self.bound_text, show_share(beyond.allowed()));
         let [late, all] = [beyond.late(), beyond.all].map(|count| show_number(count as f64));
         let were = if beyond.late() == 1 { "was" } else { "were" };
@@ -188,12 +190,12 @@ impl Objective {
         }
         let needed = beyond.samples_to_decide();
         let more = (beyond.all > 0).then(|| needed as f64 / beyond.all as f64);
-        let (name, needed) = (self.figure.name, show_number(needed as f64));
+        let (name, needed, longer) = (self.figure.name, show_number(needed as f64), longer(trial, more));
         let why = match beyond.late() {
-            0 => format!("{name} needs {needed} samples to be met and has {all}; hold longer"),
+            0 => format!("{name} needs {needed} samples to be met and has {all}; {longer}"),
             _ => format!(
                 "{late} of {all} samples {were} beyond {bound}, where {name} leaves {allowed}; about {needed} samples are likely \
-                 to decide, so hold longer"
+                 to decide, so {longer}"
             ),
         };
         Outcome::CannotTell { why, more }
@@ -323,6 +325,15 @@ impl Objective {
     pub(crate) fn stored(text: &str) -> Result<Objective, ObjectiveError> {
         Objective::read(text, &|_| Some(Own::Operation))
             .or_else(|wrong| Objective::read(text, &|_| Some(Own::Value)).map_err(|_| wrong))
+    }
+}
+
+/// What to do about too few samples, where `more` times as many are likely to be enough; a tenth more, since rates vary.
+fn longer(trial: &Trial, more: Option<f64>) -> String {
+    let hold_s = trial.hold.as_ref().zip(more).map(|(hold, more)| (hold.seconds() * more * 1.1).ceil());
+    match hold_s {
+        Some(hold_s) if (1.0..=86_400.0).contains(&hold_s) => format!("hold longer (--hold {hold_s}s)"),
+        _ => "hold longer".to_owned(),
     }
 }
 

@@ -76,10 +76,10 @@ fn a_server_that_answers_nobody_fails_even_in_a_short_hold() {
 fn too_few_samples_are_inconclusive() {
     let mut scene = Scene::asking(20.0);
     scene.hold_s = 10;
-    let says = ["response.p99 needs 299 samples to be met and has 200", "hold longer"];
+    let says = ["response.p99 needs 299 samples to be met and has 200", "hold longer (--hold 17s)"];
     check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Inconclusive, "response.p99", &says);
     // A percentile that must lie above something is known by its value alone.
-    let says = ["needs 10000 samples and has 200", "hold longer"];
+    let says = ["needs 10000 samples and has 200", "hold longer (--hold 550s)"];
     check(&scene, &terms(&["response.p99 > 1ms"]), Verdict::Inconclusive, "response.p99", &says);
 }
 

