@@ -15,7 +15,8 @@ export default async function player(bot: Bot) {
     const number = view.getUint32(1);
     if (kind === WELCOME) welcomed = true;
     else if (kind === ACK) bot.answered("move", number);
-    else if (kind === SNAPSHOT) {
+    // Before the welcome: those of a player who had this port before.
+    else if (kind === SNAPSHOT && welcomed) {
       // Datagrams may be lost, doubled or overtaken: a tick counts once, and only if it is newer.
       if (number <= tick) return bot.count("snapshots out of order");
       if (tick > 0) bot.count("snapshots lost", number - tick - 1);

@@ -38,9 +38,15 @@ socket.on("message", (datagram, { address, port }) => {
   let player = players.get(key);
   const kind = datagram[0];
   if (kind === HELLO && datagram.length === 5) {
+    const id = datagram.readUInt32BE(1);
+    // The port may have been that of a player who left without a word.
+    if (player && player.id !== id) {
+      leave(key, player);
+      player = undefined;
+    }
     // A hello may come twice, because the client repeats it until it has the welcome.
     if (!player) {
-      player = { id: datagram.readUInt32BE(1), x: 0, y: 0, address, port };
+      player = { id, x: 0, y: 0, address, port };
       player.room = seat(player);
       players.set(key, player);
     }
