@@ -44,11 +44,12 @@ pub fn parsed() -> Result<Cli, clap::Error> {
 
 /// Without the options that the help has no need of. All of them are still understood.
 fn shaped(command: Command, words: &[OsString]) -> Command {
-    if words.get(1).is_none_or(|word| word != "climb") {
-        return command;
-    }
     // Headings take a third of a short help.
     let is_short = words.iter().any(|word| word == "-h");
+    let is_asked = is_short || words.iter().any(|word| word == "--help");
+    if !is_asked || words.get(1).is_none_or(|word| word != "climb") {
+        return command;
+    }
     let bots = words.iter().skip(2).filter_map(|word| word.to_str()).find_map(plan::bots_meant);
     command.mut_subcommand("climb", |climb| {
         climb.mut_args(|arg| {

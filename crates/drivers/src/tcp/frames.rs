@@ -108,7 +108,7 @@ impl Frames {
         }
     }
 
-    /// What is heard of a payload: it without its end.
+    /// What is heard of a payload: all but its end.
     pub fn heard(self, payload: &[u8]) -> &[u8] {
         let Some(end) = self.end() else { return payload };
         let message = payload.strip_suffix(&[end]).unwrap_or(payload);

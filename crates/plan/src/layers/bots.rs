@@ -92,10 +92,14 @@ pub(super) fn forget_other_bots(reader: &mut Reader) {
     }
 }
 
+/// The first that speak over a scheme.
+fn bots_over(scheme: Scheme) -> Option<&'static str> {
+    KINDS.iter().find(|kind| (kind.speaks)(scheme)).map(|kind| kind.name)
+}
+
 /// The bots that a word of the command line means: their own name, that of a built-in server, a script's file or a URL.
 pub fn bots_meant(word: &str) -> Option<&'static str> {
-    let scheme = word.split_once("://").and_then(|(scheme, _)| Scheme::named(scheme));
-    let of_scheme = || KINDS.iter().find(|kind| scheme.is_some_and(kind.speaks)).map(|kind| kind.name);
+    let of_scheme = || bots_over(Scheme::named(word.split_once("://")?.0)?);
     let of_script = || is_script_file(word).then_some(SCRIPT);
     let named = NAMES.iter().find(|name| **name == word).copied();
     named.or_else(|| BuiltIn::named(word).map(|server| server.bots)).or_else(of_script).or_else(of_scheme)
@@ -128,11 +132,7 @@ pub(super) fn refuse_if_strange(
 /// The bots that a server is loaded with when none are named.
 fn own_bots(reader: &Reader, server: &Server<'_>, loads: Option<&Loads>) -> &'static str {
     let of_built_in = server.built_in.and_then(BuiltIn::named).map(|server| server.bots);
-    let of_scheme = || {
-        let scheme = server.scheme?;
-        KINDS.iter().find(|kind| (kind.speaks)(scheme)).map(|kind| kind.name)
-    };
-    of_built_in.or_else(of_scheme).unwrap_or_else(|| {
+    of_built_in.or_else(|| bots_over(server.scheme?)).unwrap_or_else(|| {
         // The server was refused; the settings that are there tell which bots were meant.
         let settings = owned(reader).into_iter().map(|(setting, _)| setting);
         let settings = settings.chain(loads.map(|loads| loads.setting));
