@@ -271,7 +271,7 @@ impl<B: Bots> Shell<B> {
         let (slept_ns, woke_ns) = SLEEP.with(|sleep| (sleep.slept_ns.take(), sleep.until_ns.get()));
         let now_ns = crate::clock::monotonic_ns();
         let awake_ns = now_ns.saturating_sub(self.awake_since_ns.replace(now_ns)).saturating_sub(slept_ns);
-        worker.add_busy(awake_ns);
+        worker.add_busy(awake_ns, now_ns.saturating_sub(self.clock.origin_ns()));
         worker.readable_since(woke_ns.saturating_sub(self.clock.origin_ns()));
         let outcome = call(&mut worker, &self.clock);
         for opening in worker.take_openings() {

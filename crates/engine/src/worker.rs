@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};
 
 use drivers::{Address, Closed, Driver, OpenError, ReadBuffer};
+use measure::trial::kind;
 use measure::{Interval, LedgerPart};
 use plan::{Ramp, WorkerPlan};
 
@@ -22,6 +23,8 @@ pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 const LOOK_NS: u64 = 10_000_000;
 /// After the hold, a worker that is late may take this long to send what was planned within it.
 const BACKLOG_GRACE_NS: u64 = 1_000_000_000;
+/// At the stop, a worker that is late may take this long to tell what it never sent.
+const TELL_UNSENT_NS: u64 = 1_000_000_000;
 /// Before the stop, for closing connections.
 const CLOSE_NS: u64 = 3_000_000_000;
 /// So many due items are served when the timer has fired.
@@ -29,6 +32,8 @@ const DUE_BATCH: usize = 64;
 /// So many are served before a connection's turn. A worker that cannot keep up always has something due; if each
 /// connection waited for 64 sends, 40,000 handshakes would wait for half a minute and time out, as they did.
 const DUE_BEFORE_CONNECTION: usize = 2;
+/// So many messages or instants are served before the clock is looked at: a script may take long for each.
+const SERVED_BEFORE_LOOK: u32 = 16;
 
 /// Where a worker's full seconds go and empty ones come from.
 pub trait Handover {
@@ -61,6 +66,10 @@ pub struct Worker<B: Bots> {
     has_drained: bool,
     /// time not asleep within this interval, as the thread reports it
     busy_ns: u64,
+    /// the thread is awake since then, and what was before is reported; `u64::MAX`: nobody reports
+    awake_from_ns: u64,
+    /// what was counted of a turn that began in an earlier interval, and will be reported with it
+    counted_ahead_ns: u64,
     /// due items served since the trial began
     served: u64,
     /// when the thread last learnt which connections have something to read; `u64::MAX`: not known
@@ -98,6 +107,8 @@ impl<B: Bots> Worker<B> {
             drain_ns_max: plan.drain_ns,
             has_drained: false,
             busy_ns: 0,
+            awake_from_ns: u64::MAX,
+            counted_ahead_ns: 0,
             served: 0,
             readable_since_ns: u64::MAX,
         }
@@ -166,6 +177,10 @@ impl<B: Bots> Worker<B> {
         loop {
             self.serve_due(DUE_BEFORE_CONNECTION, clock);
             let now_ns = self.state.now_ns;
+            // A worker that is buried in messages ends in the middle of them.
+            if self.is_time_up(now_ns) {
+                return Poll::Pending;
+            }
             let Some(connection) = self.state.connections.get_mut(id) else { return Poll::Ready(()) };
             if connection.waker.as_ref().is_none_or(|waker| !waker.will_wake(cx.waker())) {
                 connection.waker = Some(cx.waker().clone());
@@ -222,6 +237,7 @@ impl<B: Bots> Worker<B> {
             let phase = self.state.phase(at_ns);
             self.state.recorder.receive_lag(phase, self.state.read_lag_ns);
         }
+        let (mut heard, stop_ns) = (0, self.state.shared.timeline.stop_ns());
         while let Some(connection) = self.state.connections.get_mut(id) {
             let (bot, driver, is_open) = match &mut connection.state {
                 ConnectionState::Open(driver) => (connection.bot, driver, true),
@@ -239,6 +255,10 @@ impl<B: Bots> Worker<B> {
                         if is_open {
                             let ctx = &mut BotContext { state: &mut self.state };
                             self.bots.received(id, bot, received, at_ns, ctx);
+                        }
+                        heard += 1;
+                        if heard % SERVED_BEFORE_LOOK == 0 && clock.now_ns() >= stop_ns {
+                            break;
                         }
                         continue;
                     }
@@ -279,9 +299,10 @@ impl<B: Bots> Worker<B> {
         self.served
     }
 
-    /// Time the thread was not asleep since the last call.
-    pub fn add_busy(&mut self, busy_ns: u64) {
-        self.busy_ns += busy_ns;
+    /// Time the thread was not asleep since the last call, and when this is, ns since the start of the trial.
+    pub fn add_busy(&mut self, busy_ns: u64, now_ns: u64) {
+        self.busy_ns += busy_ns.saturating_sub(std::mem::take(&mut self.counted_ahead_ns));
+        self.awake_from_ns = now_ns;
     }
 
     /// At this instant, ns since the start of the trial, the thread learnt which connections have something to read.
@@ -291,8 +312,11 @@ impl<B: Bots> Worker<B> {
 
     /// True when the trial is over for this worker: it drained and nothing is open, or its time is up.
     pub fn is_done(&self) -> bool {
-        let is_time_up = self.state.now_ns >= self.state.shared.timeline.stop_ns();
-        self.has_drained && (is_time_up || self.state.connections.is_empty())
+        self.has_drained && (self.is_time_up(self.state.now_ns) || self.state.connections.is_empty())
+    }
+
+    fn is_time_up(&self, now_ns: u64) -> bool {
+        now_ns >= self.state.shared.timeline.stop_ns()
     }
 
     /// Hands over the last, incomplete second.
@@ -345,9 +369,20 @@ impl<B: Bots> Worker<B> {
         self.bots.leave(&mut BotContext { state: &mut self.state });
         self.state.close_all();
         // What a worker that could not keep up still has to send was planned, and now never leaves: each message of it
-        // finds its connection closed and is recorded as not sent.
+        // finds its connection closed and is recorded as not sent. Scripts may take too long for that.
+        let tell_until_ns = (self.state.now_ns + TELL_UNSENT_NS).max(self.state.shared.timeline.stop_ns());
+        let (mut served, mut left, mut is_over) = (0, 0_u64, false);
         while let Some((planned_ns, item)) = self.state.pacer.pop_due(drain_ns.saturating_sub(1)) {
-            self.serve(planned_ns, item);
+            is_over = is_over || served % SERVED_BEFORE_LOOK == 0 && clock.now_ns() >= tell_until_ns;
+            if is_over {
+                left += u64::from(matches!(item, Item::Bot { .. }));
+            } else {
+                self.serve(planned_ns, item);
+                served += 1;
+            }
+        }
+        if left > 0 {
+            self.state.recorder.mark(kind::GENERATOR_BEHIND, left.to_string());
         }
         self.state.end_kept();
         self.has_drained = true;
@@ -356,7 +391,11 @@ impl<B: Bots> Worker<B> {
 
     fn hand_over_interval(&mut self) {
         let end_ns = self.interval_ends_ns.min(self.state.now_ns);
-        let busy_ns = std::mem::take(&mut self.busy_ns);
+        // A turn may last longer than an interval.
+        let ahead_ns = end_ns.saturating_sub(self.awake_from_ns);
+        self.awake_from_ns = self.awake_from_ns.max(end_ns);
+        self.counted_ahead_ns += ahead_ns;
+        let busy_ns = std::mem::take(&mut self.busy_ns) + ahead_ns;
         let open = self.state.requests.open();
         self.handover.swap(self.state.recorder.end_interval(end_ns, busy_ns, open));
         self.interval_index += 1;

@@ -349,6 +349,7 @@ const IN_ORDER: &[Rule] = &[
     rules::broken_connections,
     rules::not_admitted,
     sessions::failed,
+    generator::left_behind,
     generator::sent_nothing,
     silence::no_ticks,
     silence::clients_hear_nothing,

@@ -432,13 +432,14 @@ pub fn names() -> Arc<MetricNames> {
             "refused by the server",
         ],
         &counters,
-        &["refused", "no descriptors", "no ports"],
+        &["refused", "no descriptors", "no ports", "timeout"],
     )
     .with_kinds(&[
         ("connection lost", ErrorKind::BrokenConnection),
         ("wrong winner", ErrorKind::WrongReply),
         ("wrong hit", ErrorKind::WrongReply),
         ("no answer in time", ErrorKind::Timeout),
+        ("timeout", ErrorKind::Timeout),
         ("not let in", ErrorKind::NotAdmitted),
         ("refused by the server", ErrorKind::Refused),
         ("no descriptors", ErrorKind::Generator),

@@ -69,6 +69,8 @@ pub mod kind {
     pub const ERROR: &str = "error";
     /// a function of a script that took much of a worker's time in the hold; the text is a `ScriptFunction`
     pub const SCRIPT_FUNCTION: &str = "script function";
+    /// a worker had no time for what was planned before the end of the hold; the text says how many instants it left
+    pub const GENERATOR_BEHIND: &str = "generator behind";
     /// the books of a worker did not add up, or another invariant of ours broke
     pub const BUG: &str = "bug";
 }

@@ -26,6 +26,8 @@ const CLOSING: usize = REOPENED + 2;
 const PUT_OFF_MOST: u32 = 100;
 /// No server's idle timeout is shorter.
 const IDLE_LEAST_NS: u64 = 50_000_000;
+/// A server that is alive does not take longer between its decision to close and the close.
+const CROSSING_MOST_NS: u64 = 500_000_000;
 
 /// The names of its counters; a role says that connections may be closed at all.
 pub(super) fn counter_roles(reopens: bool) -> impl Iterator<Item = (&'static str, Option<Role>)> {
@@ -240,11 +242,11 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
 }
 
 impl<P> OpenRequest<P> {
-    /// It and the close may have passed each other. A server that kept it for longer than the connection had idled has
-    /// dropped it.
+    /// It and the close may have passed each other. A server that kept it for longer than the connection had idled, or for
+    /// long, has dropped it.
     fn may_have_crossed(&self, now_ns: u64) -> bool {
         let waited_ns = now_ns.saturating_sub(self.sent_ns);
-        !self.has_begun && self.hops == 0 && waited_ns <= self.gap_ns.max(IDLE_LEAST_NS)
+        !self.has_begun && self.hops == 0 && waited_ns <= self.gap_ns.clamp(IDLE_LEAST_NS, CROSSING_MOST_NS)
     }
 }
 

@@ -1,5 +1,6 @@
 //! What the load generator could not do: connections it had no room for, messages it did not offer, sends that left too late.
 
+use measure::trial::kind;
 use measure::{ErrorKind, LoadUnit, Measure, Quantile, Role, ScriptFunction, Trial};
 
 use super::own_lag::{self, AllTheSame};
@@ -15,10 +16,14 @@ pub const SEND_LAG_SHARE: f64 = 0.05;
 pub const OWN_LATENCY_SHARE: f64 = 0.10;
 /// A worker that is busier than this while it lags lags because of it: not asleep, where nothing tells its time on a core.
 pub const BUSY_SHARE_MOST: f64 = 0.8;
+/// A worker that is busier than this has no time left, and is late to hear what comes.
+const BURIED_SHARE: f64 = 0.95;
 /// A worker that waits for a core for more than this share of a second while it lags lags because of it.
 pub const WAITS_SHARE_MOST: f64 = 0.1;
 /// A link may be filled to this share.
 pub const LINK_SHARE_MOST: f64 = 0.8;
+/// Less than this share of the bots' CPU explains nothing.
+const SCRIPT_SHARE_TOLD: f64 = 0.1;
 /// Functions of a script that the JSON shows.
 const SCRIPT_FUNCTIONS_SHOWN: usize = 3;
 
@@ -251,6 +256,46 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
     is_limited(signal, format!("{shown}; {MACHINE_NOT_SERVER}; {remedy}"))
 }
 
+/// Bots that waited in vain (`what`) while a worker had no time left, be it late to hear answers that came: nothing tells
+/// whose doing that was.
+pub(super) fn buried(case: &Case<'_>, what: &str) -> Option<Ruling> {
+    let trial = case.trial;
+    let hold_ends_ns = trial.hold.as_ref().map_or(u64::MAX, |hold| hold.to_ns);
+    let until_then =
+        trial.seconds.iter().filter(|second| u64::from(second.index) * 1_000_000_000 < hold_ends_ns);
+    let busy_share = until_then.map(|second| second.busy_share_max).max_by(f64::total_cmp)?;
+    let least = if lagging(case).is_some() { BUSY_SHARE_MOST } else { BURIED_SHARE };
+    if busy_share <= least {
+        return None;
+    }
+    let reason = format!(
+        "{what}, which says more about this machine than about the server: the busiest worker was {} busy{}; use more \
+         workers, cores or machines, or a slower --ramp",
+        show_share(busy_share.min(1.0)),
+        of_script(trial),
+    );
+    is_limited(BUSY, reason)
+}
+
+/// A worker did not come to all of what was planned, however long after the hold: the server was not asked what it should have
+/// been asked.
+pub(super) fn left_behind(case: &Case<'_>) -> Option<Ruling> {
+    let trial = case.trial;
+    let behind = trial.events.iter().filter(|event| event.kind == kind::GENERATOR_BEHIND);
+    let left: u64 = behind.filter_map(|event| event.text.parse::<u64>().ok()).sum();
+    if left == 0 {
+        return None;
+    }
+    let reason = format!(
+        "this machine had no time for {} timers of the bots that were due before the hold ended: the busiest worker was {} busy{}; \
+         use more workers, cores or machines",
+        show_number(left as f64),
+        show_share(trial.busy_share_max.unwrap_or(1.0)),
+        of_script(trial),
+    );
+    is_limited(BUSY, reason)
+}
+
 /// Nothing of what was planned in the hold left in it, over connections that stood, from a worker without time: the server was
 /// asked nothing.
 pub(super) fn sent_nothing(case: &Case<'_>) -> Option<Ruling> {
@@ -281,7 +326,11 @@ fn of_script(view: &Trial) -> String {
     if bots_s <= 0.0 {
         return String::new();
     }
-    let share = show_share((script_ms as f64 / 1e3 / bots_s).min(1.0));
+    let share = (script_ms as f64 / 1e3 / bots_s).min(1.0);
+    if share < SCRIPT_SHARE_TOLD {
+        return String::new();
+    }
+    let share = show_share(share);
     let functions = script_functions(view);
     let largest = functions.first().map_or(String::new(), |ScriptFunctionFigures { name, place, share }| {
         let name = if name.is_empty() { "a function without a name" } else { name };
@@ -350,7 +399,6 @@ fn link(case: &Case<'_>) -> Option<Ruling> {
 
 #[cfg(test)]
 mod tests {
-    use measure::trial::kind;
     use measure::{Event, Flow, MetricNames};
 
     use super::super::tests::terms;
@@ -374,6 +422,44 @@ mod tests {
         assert_eq!(judged(0.99, 100), Verdict::GeneratorLimited);
         assert_eq!(judged(0.2, 100), Verdict::Fail, "a server that takes nothing");
         assert_eq!(judged(0.99, 40), Verdict::Fail, "connections are gone");
+    }
+
+    #[test]
+    fn what_a_worker_never_came_to_was_not_asked_of_the_server() {
+        let scene = Scene::asking(100.0).event(70, kind::GENERATOR_BEHIND, "1200");
+        let (_, judgement) = scene.event(70, kind::GENERATOR_BEHIND, "34").judged(&terms(&["errors == 0"]));
+        assert_eq!(judgement.verdict, Verdict::GeneratorLimited);
+        let reason = judgement.reason.unwrap();
+        assert!(reason.contains("no time for 1234 timers"), "{reason}");
+    }
+
+    /// 100 connections are asked for; 60 stand, and the others have causes.
+    #[test]
+    fn bots_that_wait_in_vain_blame_nobody_while_a_worker_has_no_time() {
+        let judged = |busy_share: f64, causes: &[(&str, u64)]| {
+            let scene = Scene { busy_share, ..Scene::asking(100.0) };
+            let mut trial = scene.build();
+            (trial.connections.open_min, trial.connections.open, trial.connections.opened_in_ramp) =
+                (60, 60, 60);
+            trial.seconds.iter_mut().for_each(|second| second.open_min = 60);
+            let causes = causes.iter().map(|(cause, count)| ((*cause).to_owned(), *count));
+            trial.connections.failed = causes.collect();
+            let judgement = judge(&trial, None, &terms(&["errors == 0"]));
+            (judgement.verdict, judgement.reason.unwrap())
+        };
+        let (verdict, reason) = judged(0.99, &[("timeout", 40)]);
+        assert_eq!(verdict, Verdict::GeneratorLimited, "{reason}");
+        assert!(reason.contains("40 attempts failed (timeout)") && reason.contains("99 % busy"), "{reason}");
+        assert_eq!(judged(0.99, &[]).0, Verdict::GeneratorLimited, "the others had not opened yet");
+        for (busy_share, causes) in [
+            (0.9, &[("timeout", 40)][..]),
+            (0.5, &[("timeout", 40)]),
+            (0.99, &[("refused", 40)]),
+            (0.99, &[("timeout", 34), ("refused", 6)]),
+        ] {
+            let (verdict, reason) = judged(busy_share, causes);
+            assert_eq!(verdict, Verdict::Fail, "{busy_share} {causes:?}: {reason}");
+        }
     }
 
     #[test]

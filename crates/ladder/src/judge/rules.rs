@@ -26,6 +26,7 @@ pub const OFFERED_SHARE_LEAST: f64 = 0.995;
 /// Figures whose value the first error explains best.
 const COUNTS_OF_ERRORS: [&str; 6] = ["refused", "errors", "errors.share", "failed", "lost", "unanswered"];
 
+const ATTEMPTS_FAILED: &str = "attempts failed";
 const INTERRUPTED: &str = kind::INTERRUPTED;
 /// The signal of a rung during which the subject's process ended.
 pub(crate) const SERVER_EXITED: &str = "server exited";
@@ -166,7 +167,7 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
         return None;
     }
     let told = [
-        (&connections.failed, "attempts failed"),
+        (&connections.failed, ATTEMPTS_FAILED),
         (&trial.errors_before_hold, "ended before the hold"),
         (&trial.errors, "ended early"),
     ];
@@ -179,6 +180,16 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
         })
         .collect();
     causes.sort_by(|a, b| b.1.cmp(&a.1).then_with(|| a.0.cmp(b.0)));
+    let when =
+        if trial.head.counts_games() { format!("{COMES_BACK_WITHIN_S} s") } else { "second".to_owned() };
+    let what = format!("only {open} of {asked} connections open in the worst {when}");
+    if waited_in_vain(trial, &causes) {
+        let so_far =
+            if causes.is_empty() { "the others had not opened yet".to_owned() } else { told_causes(&causes) };
+        if let Some(ours) = generator::buried(case, &format!("{what}: {so_far}")) {
+            return Some(ours);
+        }
+    }
     let late_ns = generator::late_ns(case, 0.99).filter(|_| trial.head.counts_games());
     let because = match (causes.as_slice(), late_ns) {
         ([], _) if open_in_ramp(trial) < asked => {
@@ -193,19 +204,32 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
             "the script had closed the others, or its function had returned; let it last as long as the load is held".to_owned()
         }
         ([], None) => "the others ended without an error".to_owned(),
-        (causes, _) => {
-            let told: Vec<String> = causes
-                .iter()
-                .take(3)
-                .map(|(cause, count, what)| format!("{count} {what} ({cause})"))
-                .collect();
-            told.join(", ") + &first_words(trial, causes[0].0)
-        }
+        (causes, _) => told_causes(causes) + &first_words(trial, causes[0].0),
     };
-    let when =
-        if trial.head.counts_games() { format!("{COMES_BACK_WITHIN_S} s") } else { "second".to_owned() };
-    let reason = format!("only {open} of {asked} connections open in the worst {when}, because {because}");
-    Some(Ruling::new(Verdict::Fail, "connections.open_min", reason))
+    Some(Ruling::new(Verdict::Fail, "connections.open_min", format!("{what}, because {because}")))
+}
+
+/// The largest of the causes (name, count, what happened) of missing connections.
+fn told_causes(causes: &[(&str, u64, &str)]) -> String {
+    let told = causes.iter().take(3).map(|(cause, count, what)| format!("{count} {what} ({cause})"));
+    told.collect::<Vec<_>>().join(", ")
+}
+
+/// Whether connections are missing because bots waited in vain for the server, as they do too where a worker comes to hear
+/// its answers too late. What a script makes of it is no cause of its own.
+fn waited_in_vain(trial: &Trial, causes: &[(&str, u64, &str)]) -> bool {
+    let (mut in_vain, mut by_server, mut unknown) = (0, 0, 0);
+    for (cause, count, what) in causes {
+        match trial.head.metric_names.kind_of(cause) {
+            Some(ErrorKind::Timeout | ErrorKind::NotAdmitted) => in_vain += count,
+            Some(_) => by_server += count,
+            None if *what == ATTEMPTS_FAILED => by_server += count,
+            None => unknown += count,
+        }
+    }
+    let is_late = causes.is_empty() && open_in_ramp(trial) < trial.connections.asked;
+    (is_late || in_vain > unknown)
+        && by_server as f64 <= (1.0 - OPEN_SHARE_LEAST) * trial.connections.asked as f64
 }
 
 /// Players whose games ended normally and whose next connections a late generator opened late: nothing speaks against the
@@ -271,6 +295,9 @@ pub(super) fn not_admitted(case: &Case<'_>) -> Option<Ruling> {
         "the server had not let in {outside} of {asked} clients when the hold began{}",
         first_words(trial, cause)
     );
+    if let Some(ours) = generator::buried(case, &reason) {
+        return Some(ours);
+    }
     // A disturbance can delay some clients; it does not explain that nobody was let in.
     if case.disturbance.any() && outside < asked {
         let reason = format!("{reason}, and that may not be the server: {}", case.disturbance.culprit());

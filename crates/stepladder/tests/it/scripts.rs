@@ -81,6 +81,50 @@ fn a_climb_of_a_script_tells_the_function_that_takes_its_time() {
     assert!(function["share"].as_f64() > Some(0.5), "{rung:#}");
 }
 
+/// Bots whose messages and timers are worth minutes of work.
+#[test]
+fn bots_that_are_buried_in_their_work_end_in_time_and_say_nothing_of_the_server() {
+    let place = Place::new();
+    let (_server, url) = echo_server(&place);
+    let bot = r#"
+function burn(): void {
+  let sum = 0;
+  for (let i = 0; i < 300000; i++) sum += i % 7;
+}
+export default async function buried(bot: any) {
+  const ws = await bot.websocket("/");
+  bot.ready();
+  await bot.sleep("500ms");
+  ws.onmessage = burn;
+  for (let i = 0; i < 50; i++) ws.send("hello");
+  for await (const n of bot.every("10ms")) {
+    burn();
+    bot.ask("move", n, () => ws.send(String(n)));
+  }
+}"#;
+    place.write("buried.ts", bot);
+    let ran = place.climb(&[
+        "buried.ts",
+        "--target",
+        &url,
+        "--rungs",
+        "20",
+        "--hold",
+        "1s",
+        "--workers",
+        "1",
+        "--no-calibration",
+        "--json",
+        "run.json",
+    ]);
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_balanced(&run);
+    let (verdict, reason) = (&run["verdict"], run["rungs"][0]["reason"].as_str().unwrap_or_default());
+    assert_eq!((ran.code, verdict), (2, &"GENERATOR_LIMITED".into()), "{reason}");
+    assert!(reason.contains("this machine") && reason.contains("the busiest worker was"), "{reason}");
+}
+
 #[test]
 fn sessions_per_second_climb_with_how_many_were_there_at_once() {
     let place = Place::new();
