@@ -1,5 +1,5 @@
 //! Entry points for fuzzing: what the servers' parsers make of bytes that came in these pieces, in a form that can be
-//! compared. Compiled for `crates/fuzz` only. What must hold of it is said there.
+//! compared. Compiled for `proof/fuzz` only. What must hold of it is said there.
 
 use crate::arena;
 pub use crate::chat::fuzz::{chat_line, chat_lines};

@@ -1,4 +1,4 @@
-//! Requests against planted servers in virtual time. Servers with exactly known percentiles are in `crates/truth`.
+//! Requests against planted servers in virtual time. Servers with exactly known percentiles are in `proof/truth`.
 
 mod reopen;
 mod visits;

@@ -101,7 +101,7 @@ fn said(target: &Target, input: &[u8], origin: &str, what: &str) -> String {
         Err(error) => format!("it could not be kept in {}: {error}", path.display()),
     };
     format!(
-        "fuzz target {}: {origin} of {} bytes {what}\n  b\"{}\"\n  {kept}\n  once mended, keep it as a line of crates/fuzz/regressions",
+        "fuzz target {}: {origin} of {} bytes {what}\n  b\"{}\"\n  {kept}\n  once mended, keep it as a line of proof/fuzz/regressions",
         target.name,
         input.len(),
         corpus::escape(input)
