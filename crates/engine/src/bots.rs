@@ -7,7 +7,7 @@ use measure::{LedgerShape, MetricNames};
 use plan::{WorkerPlan, WorkloadSettings};
 
 use crate::context::BotContext;
-use crate::state::ConnectionId;
+use crate::ids::ConnectionId;
 
 /// All bots of one worker. Every call returns at once.
 pub trait Bots: Sized + 'static {

@@ -4,6 +4,8 @@
 
 use std::cell::Cell;
 
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
 /// Tells the time of the trial.
 pub trait Clock {
     /// ns since the start of the trial

@@ -3,12 +3,10 @@
 use drivers::{Address, Driver};
 use measure::Phase;
 
+use crate::ids::{ConnectionId, RequestId};
 use crate::pacer::Item;
 use crate::pairing_lock::PairingLock;
-use crate::state::{ConnectionId, Owes, RequestId, SendLag, Unsent, WorkerState};
-
-/// How many meeting points a kind of bots may have; see `BotContext::meet`.
-pub const MEETING_POINTS: usize = 2;
+use crate::state::{Owes, SendLag, Unsent, WorkerState};
 
 /// What bots can do during a call.
 pub struct BotContext<'a, D: Driver> {

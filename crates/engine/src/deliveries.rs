@@ -9,7 +9,7 @@ use measure::LedgerPart;
 use measure::ledger::{Deliveries, Heard, Reading};
 
 use crate::context::BotContext;
-use crate::state::ConnectionId;
+use crate::ids::ConnectionId;
 
 impl<D: Driver> BotContext<'_, D> {
     /// The worker's part of the ledger. Only bots that asked for one in `Bots::ledger` may call this.

@@ -3,8 +3,9 @@
 use drivers::Driver;
 
 use crate::context::BotContext;
+use crate::ids::ConnectionId;
 use crate::pacer::Item;
-use crate::state::{ConnectionId, WorkerState};
+use crate::state::WorkerState;
 
 /// The instant at which a connection that does not read begins to.
 const NEVER: u64 = u64::MAX;

@@ -22,7 +22,8 @@ use plan::{WorkerPlan, WorkloadSettings as _};
 
 use crate::bots::Bots;
 use crate::clock::{Clock, VirtualClock};
-use crate::state::{ConnectionId, Shared};
+use crate::ids::ConnectionId;
+use crate::state::Shared;
 use crate::timeline::{Progress, Timeline};
 use crate::worker::{Handover, Worker};
 pub use anything::{Anything, Asked};

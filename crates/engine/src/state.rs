@@ -12,6 +12,7 @@ mod lifecycle;
 mod recorder;
 mod requests;
 mod sending;
+mod unsent;
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -21,21 +22,22 @@ use drivers::{Address, Closed, Driver};
 use measure::ledger::SharedLedger;
 use measure::{Interval, LedgerPart, Phase};
 
-pub use self::connections::ConnectionId;
 pub(crate) use self::connections::{ConnectionState, ConnectionTable};
 pub(crate) use self::recorder::Recorder;
 pub(crate) use self::requests::PendingRequests;
-pub use self::requests::RequestId;
 use self::requests::RequestList;
-pub use self::sending::SendLag;
-pub(crate) use self::sending::{Owes, Unsent};
-use crate::context::MEETING_POINTS;
+pub use self::unsent::SendLag;
+pub(crate) use self::unsent::{Owes, Unsent};
+use crate::ids::ConnectionId;
 use crate::pacer::Pacer;
 use crate::pairing_lock::PairingLock;
 use crate::timeline::{Progress, Timeline};
 
 /// At most this much is kept of what broke a protocol.
 const ERROR_EXCERPT_BYTES: usize = 120;
+
+/// How many meeting points a kind of bots may have; see `BotContext::meet`.
+pub const MEETING_POINTS: usize = 2;
 
 /// A connection whose connect has begun, for the thread to wait on.
 pub(crate) struct Opening<D: Driver> {

@@ -27,7 +27,8 @@ use tokio::task::{LocalSet, spawn_local, unconstrained};
 use crate::bots::Bots;
 use crate::clock::{Clock, MonotonicClock};
 use crate::collector::{FromWorker, ToCollector};
-use crate::state::{ConnectionId, Destination, Opening, Shared};
+use crate::ids::ConnectionId;
+use crate::state::{Destination, Opening, Shared};
 use crate::timer::Timer;
 use crate::worker::Worker;
 

@@ -13,12 +13,12 @@ use measure::{Interval, LedgerPart};
 use plan::{Ramp, WorkerPlan};
 
 use crate::bots::Bots;
-use crate::clock::Clock;
+use crate::clock::{Clock, SECOND_NS};
 use crate::context::BotContext;
+use crate::ids::ConnectionId;
 use crate::pacer::Item;
-use crate::state::{ConnectionId, ConnectionState, Opening, Shared, WorkerState};
+use crate::state::{ConnectionState, Opening, Shared, WorkerState};
 
-pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 /// The timeline is looked at this often at least.
 const LOOK_NS: u64 = 10_000_000;
 /// After the hold, a worker that is late may take this long to send what was planned within it.

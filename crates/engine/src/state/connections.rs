@@ -8,19 +8,8 @@ use std::task::Waker;
 use drivers::Reservation;
 
 use super::requests::RequestList;
-use super::sending::Unsent;
-
-/// A connection of this worker; never reused for another.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct ConnectionId {
-    index: u32,
-    generation: u32,
-}
-
-impl ConnectionId {
-    /// That of no connection, which is never found.
-    pub(crate) const NONE: ConnectionId = ConnectionId { index: u32::MAX, generation: 0 };
-}
+use super::unsent::Unsent;
+use crate::ids::ConnectionId;
 
 pub(crate) struct Connection<D> {
     generation: u32,

@@ -4,7 +4,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use drivers::{Address, Broken, Closed, Driver, OpenError};
 
-use super::{ConnectionId, ConnectionState, Destination, Opening, Owes, WorkerState};
+use super::{ConnectionState, Destination, Opening, Owes, WorkerState};
+use crate::ids::ConnectionId;
 use crate::pacer::Item;
 
 /// A connection must be usable this long after its connect began.

@@ -8,7 +8,7 @@
 use measure::{Distribution, Interval, Measure, Phase, Role, TickClasses, TickCounts};
 
 use super::requests::PendingRequest;
-use crate::worker::SECOND_NS;
+use crate::clock::SECOND_NS;
 
 /// A worker keeps this many errors of each cause verbatim.
 const SAMPLES_MAX: u8 = 3;

@@ -8,16 +8,9 @@
 
 use measure::Phase;
 
-use super::connections::ConnectionId;
+use crate::ids::{ConnectionId, RequestId};
 
 const NO_REQUEST: u32 = u32::MAX;
-
-/// A reply that is owed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct RequestId {
-    index: u32,
-    generation: u32,
-}
 
 #[derive(Clone, Copy)]
 pub(crate) struct PendingRequest {

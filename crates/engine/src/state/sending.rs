@@ -6,71 +6,16 @@
 use std::task::{Context, Poll, Waker};
 
 use drivers::{Closed, Driver, FREE_BYTES};
-use measure::{LedgerPart, Phase};
 
 use super::WorkerState;
-use super::connections::{Connection, ConnectionId, ConnectionState};
-use super::recorder::Recorder;
-use super::requests::{PendingRequest, PendingRequests, RequestId};
+use super::connections::{Connection, ConnectionState};
+use super::requests::PendingRequest;
+use super::unsent::{Owes, SendLag, Unsent};
 use crate::clock::Clock;
-
-/// Whether the send lag of a message is still to be recorded.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum SendLag {
-    /// it is recorded when the kernel is first offered the message
-    Unrecorded,
-    /// the message found all connections busy, and `BotContext::waits` recorded it
-    Recorded,
-}
+use crate::ids::{ConnectionId, RequestId};
 
 /// A connection keeps room for so many of these.
 const UNSENT_PLACES_KEPT: usize = 64;
-
-/// A message that is encoded and that the kernel has not taken whole.
-pub(crate) struct Unsent {
-    pub(crate) planned_ns: u64,
-    /// it has departed when `Connection::written` is as much
-    pub(crate) end: u64,
-    pub(crate) owes: Owes,
-    pub(crate) op: u16,
-    pub(crate) phase: Phase,
-    pub(crate) send_lag: SendLag,
-}
-
-/// What a message owes once it has left.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Owes {
-    Nothing,
-    Reply(RequestId),
-    /// one delivery to each member
-    Deliveries {
-        sender: u32,
-        seq: u32,
-    },
-}
-
-impl Unsent {
-    /// Records that the message has departed.
-    #[inline]
-    fn departed(
-        &self,
-        departed_ns: u64,
-        recorder: &mut Recorder,
-        requests: &mut PendingRequests,
-        ledger: &mut Option<Box<LedgerPart>>,
-    ) {
-        recorder.sent(usize::from(self.op), self.phase, matches!(self.owes, Owes::Reply(_)));
-        match self.owes {
-            Owes::Nothing => {}
-            Owes::Reply(request) => requests.sent(request, departed_ns),
-            Owes::Deliveries { sender, seq } => {
-                if let Some(ledger) = ledger {
-                    ledger.departed(sender, seq, departed_ns);
-                }
-            }
-        }
-    }
-}
 
 impl<D: Driver> WorkerState<D> {
     /// Encodes a message into its connection's buffer, to be entered with `enter_unsent`. `None`: it was refused, and is
