@@ -178,7 +178,7 @@ impl<B: Bots> Worker<B> {
             self.serve_due(DUE_BEFORE_CONNECTION, clock);
             let now_ns = self.state.now_ns;
             // A worker that is buried in messages ends in the middle of them.
-            if self.is_time_up(now_ns) {
+            if self.has_drained && self.is_time_up(now_ns) {
                 return Poll::Pending;
             }
             let Some(connection) = self.state.connections.get_mut(id) else { return Poll::Ready(()) };
@@ -237,7 +237,7 @@ impl<B: Bots> Worker<B> {
             let phase = self.state.phase(at_ns);
             self.state.recorder.receive_lag(phase, self.state.read_lag_ns);
         }
-        let (mut heard, stop_ns) = (0, self.state.shared.timeline.stop_ns());
+        let mut heard = 0_u32;
         while let Some(connection) = self.state.connections.get_mut(id) {
             let (bot, driver, is_open) = match &mut connection.state {
                 ConnectionState::Open(driver) => (connection.bot, driver, true),
@@ -257,7 +257,8 @@ impl<B: Bots> Worker<B> {
                             self.bots.received(id, bot, received, at_ns, ctx);
                         }
                         heard += 1;
-                        if heard % SERVED_BEFORE_LOOK == 0 && clock.now_ns() >= stop_ns {
+                        let looks = heard.is_multiple_of(SERVED_BEFORE_LOOK);
+                        if looks && clock.now_ns() >= self.state.shared.timeline.stop_ns() {
                             break;
                         }
                         continue;

@@ -21,8 +21,8 @@ pub(crate) struct Recorder {
     open_since_ns: u64,
     /// where the metric names count the above, if they do
     open_time_counter: Option<usize>,
-    /// the operation that is a life of a bot: its time is kept apart alone, and is no response
-    session_op: Option<usize>,
+    /// the operation that is a life of a bot: its time is kept apart alone, and is no response; `usize::MAX`: there is none
+    session_op: usize,
     tick_classes: TickClasses,
     /// errors of each cause that were kept verbatim
     samples_kept: Vec<u8>,
@@ -34,7 +34,7 @@ impl Recorder {
     pub(super) fn new(interval: Box<Interval>, plan: &plan::WorkerPlan) -> Self {
         let names = &interval.metric_names;
         let open_time_counter = names.counters(Role::OpenTime).next();
-        let session_op = names.op_index(Role::Session);
+        let session_op = names.op_index(Role::Session).unwrap_or(usize::MAX);
         let rate_hz = if plan.tick_period_ns > 0 { 1e9 / plan.tick_period_ns as f64 } else { 60.0 };
         Recorder {
             open_count: 0,
@@ -107,7 +107,7 @@ impl Recorder {
     #[inline]
     pub(crate) fn answered(&mut self, request: &PendingRequest, at_ns: u64) {
         let response_ns = at_ns.saturating_sub(request.planned_ns);
-        let is_session = self.session_op == Some(usize::from(request.op));
+        let is_session = self.session_op == usize::from(request.op);
         let flow = self.interval.flow_mut(usize::from(request.op), request.phase);
         flow.answered += 1;
         flow.late += u64::from(response_ns > self.late_after_ns && !is_session);
@@ -144,7 +144,7 @@ impl Recorder {
 
     /// A request has no reply at the end of the trial and stays open.
     pub(crate) fn unanswered(&mut self, request: &PendingRequest, now_ns: u64) {
-        if self.session_op == Some(usize::from(request.op)) {
+        if self.session_op == usize::from(request.op) {
             return;
         }
         let at_least_ns = now_ns.saturating_sub(request.planned_ns);

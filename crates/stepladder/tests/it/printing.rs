@@ -174,13 +174,14 @@ fn two_runs_on_one_machine_know_of_each_other_and_one_that_waits_runs_alone() {
         command
     };
     let climb = |name: &'static str, hold: &'static str| {
-        ["climb", "arena", "--rungs", "2", "--settle", "200ms", "--store", name, "--hold", hold]
+        let options = ["--settle", "200ms", "--no-calibration", "--store", name, "--hold", hold];
+        [&["climb", "arena", "--rungs", "2"][..], &options].concat()
     };
     let mut first = place.start_command(with_lock(&climb("first.db", "12s")));
     first.wait_for("rung 2 games · hold");
     let beside = place.start_command(with_lock(&climb("beside.db", "2s")));
     let pid = first.pid();
-    let waits = [&climb("waits.db", "2s")[..], &["--wait"]].concat();
+    let waits = [climb("waits.db", "2s"), vec!["--wait"]].concat();
     let mut waiting = place.start_command(with_lock(&waits));
     waiting.wait_for("waiting for another run on this machine since");
     let beside = beside.finish();
