@@ -242,7 +242,7 @@ mod tests {
 
     use drivers::{Address, Broken, OpenError, ReadBuffer, Refused};
     use measure::ledger::SharedLedger;
-    use measure::{Interval, LedgerShape, Measure, MetricNames};
+    use measure::{Interval, LedgerPart, LedgerShape, Measure, MetricNames, Phase};
 
     use super::*;
     use crate::context::BotContext;

@@ -9,7 +9,8 @@ use super::super::{Played, Says, Scene, Times, Wire, play};
 use super::*;
 use crate::bots::Bots;
 use crate::context::BotContext;
-use crate::state::{ConnectionId, RequestId, SendLag};
+use crate::ids::{ConnectionId, RequestId};
+use crate::state::SendLag;
 
 const SECOND_NS: u64 = 1_000_000_000;
 const MS_NS: u64 = 1_000_000;
