@@ -6,6 +6,7 @@
 
 mod anything;
 mod law;
+mod scene;
 mod wire;
 
 use std::cell::RefCell;
@@ -28,84 +29,9 @@ use crate::timeline::{Progress, Timeline};
 use crate::worker::{Handover, Worker};
 pub use anything::{Anything, Asked};
 pub use law::Law;
+pub use scene::{End, Says, Scene};
 pub use wire::{Blocks, Exchanges, Freight, GridSays, Messages, Operations, Simulated, Wire};
 use wire::{WIRES, Wires};
-
-/// A simulated server. `peer` numbers its connections in the order of their arrival.
-pub trait Scene {
-    /// How long a connection takes until it stands, ns; `None`: it is refused.
-    fn opens_after_ns(&mut self, _peer: u64) -> Option<u64> {
-        Some(0)
-    }
-    /// So many requests may be open at once on each connection; `None`: one.
-    fn requests_at_once(&self) -> Option<usize> {
-        None
-    }
-    /// A connection has arrived.
-    fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says);
-    /// A message has arrived.
-    fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says);
-    /// A connection is gone.
-    fn closed(&mut self, _peer: u64, _at_ns: u64, _says: &mut Says) {}
-}
-
-/// Instant, order, peer and what is said.
-type Saying = (u64, u64, u64, Said);
-
-/// What a connection brings.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Said {
-    Message(Vec<u8>),
-    /// from now on it takes no message
-    TakesNoMore,
-    /// its end
-    End(End),
-}
-
-/// How a simulated server ends a connection.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum End {
-    /// without a word
-    Bare,
-    /// by a close frame with this code
-    Code(u16),
-    /// by a reset
-    Reset,
-    /// by these bytes, which the protocol does not allow
-    Broken(Vec<u8>),
-}
-
-/// What a simulated server says, and when.
-#[derive(Default)]
-pub struct Says {
-    queue: BinaryHeap<Reverse<Saying>>,
-    count: u64,
-}
-
-impl Says {
-    /// A message that arrives at an instant.
-    pub fn message(&mut self, at_ns: u64, peer: u64, message: impl Into<Vec<u8>>) {
-        self.count += 1;
-        self.queue.push(Reverse((at_ns, self.count, peer, Said::Message(message.into()))));
-    }
-
-    /// From an instant on the connection stands and takes no message, as one whose server allows no request any more.
-    pub fn takes_no_more(&mut self, at_ns: u64, peer: u64) {
-        self.count += 1;
-        self.queue.push(Reverse((at_ns, self.count, peer, Said::TakesNoMore)));
-    }
-
-    /// The end of a connection, at an instant.
-    pub fn goodbye(&mut self, at_ns: u64, peer: u64) {
-        self.end(at_ns, peer, End::Bare);
-    }
-
-    /// The same, in one of the ways in which a connection can end.
-    pub fn end(&mut self, at_ns: u64, peer: u64, end: End) {
-        self.count += 1;
-        self.queue.push(Reverse((at_ns, self.count, peer, Said::End(end))));
-    }
-}
 
 /// What a worker handed over.
 #[derive(Clone, Debug, Default)]

@@ -1,6 +1,7 @@
 //! A server of requests that does nothing but decide when each is answered.
 
-use super::{Exchanges, Says, Scene};
+use super::scene::{Says, Scene};
+use super::wire::Exchanges;
 
 /// A server that answers each request at the instant that a law names, or refuses it at once (`None`). The law is asked with the
 /// instant at which the request came; both in ns.
