@@ -7,7 +7,8 @@
 //! answer is unknown.
 //! Units: s since the end of the overload; the resolution is one second.
 
-use measure::trial::{AfterHold, kind};
+use measure::AfterHold;
+use measure::trial::kind;
 use measure::{Flow, Measure, Trial};
 use serde_json::{Value, json};
 

@@ -10,10 +10,8 @@ use ts_rs::TS;
 
 mod v2;
 
-pub use v2::{BadHistogram, COUNT_MAX, read_v2};
+pub use v2::{BadHistogram, COUNT_MAX, LONGEST_NS, read_v2};
 
-/// The longest duration told apart, in ns: one hour.
-pub const LONGEST_NS: u64 = 3_600_000_000_000;
 /// Values that are no durations, such as those of `bot.record`, are kept as whole numbers of thousandths.
 pub const THOUSANDTHS: f64 = 1_000.0;
 /// How many samples must lie beyond a percentile before it may be stated.

@@ -10,14 +10,8 @@ use crate::distribution::Distribution;
 use crate::interval::Interval;
 use crate::ledger::Books;
 use crate::sample::Sample;
+use crate::seconds::{SECOND_NS, second_at};
 use crate::ticks::TickCounts;
-
-const SECOND_NS: u64 = 1_000_000_000;
-
-/// The second in which a moment lies. What lies behind 136 years is in the last one: stores and tick logs of others say anything.
-pub(crate) fn second_at(ns: u64) -> u32 {
-    u32::try_from(ns / SECOND_NS).unwrap_or(u32::MAX)
-}
 
 /// One fact.
 #[derive(Clone, Debug, PartialEq)]
@@ -32,6 +26,20 @@ pub enum Entry {
     Event(Event),
     /// the books of the trial's deliveries, once, at its end
     Books(Box<Books>),
+}
+
+impl Entry {
+    /// The latest moment this entry speaks of, ns since the start of the trial.
+    pub fn until_ns(&self) -> u64 {
+        match self {
+            Entry::Interval(interval) => (u64::from(interval.index) + 1) * SECOND_NS,
+            Entry::Sample(sample) => sample.at_ns,
+            Entry::Ticks(second) => second.to_ns,
+            Entry::Event(event) => event.at_ns,
+            // They speak of the whole trial, and so of no moment.
+            Entry::Books(_) => 0,
+        }
+    }
 }
 
 /// A second of a server's ticks as its own log, metrics or the clients tell it, or whatever shorter time it tells at once.

@@ -13,6 +13,7 @@ mod load_unit;
 pub mod names;
 mod purpose;
 mod sample;
+mod seconds;
 pub mod ticklog;
 mod ticks;
 pub mod trial;
@@ -28,6 +29,8 @@ pub use purpose::Purpose;
 pub use sample::{OfMachine, OfProcess, OverTime, Reading, Sample, plain_name};
 pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};
+pub use trial::recovery::AfterHold;
+pub use trial::sum::Sum;
 pub use trial::{
     Audit, Cheats, Games, Hold, HostSecond, Logged, ProcessFigures, ScriptFunction, Second, Silence, Trial,
     TrialConnections, TrialHead, TrialTicks,

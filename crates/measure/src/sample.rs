@@ -7,9 +7,7 @@
 
 use strum::EnumMessage;
 
-use crate::entry::second_at;
-
-const SECOND_NS: u64 = 1_000_000_000;
+use crate::seconds::{SECOND_NS, second_at};
 
 /// A reading of a process, of a thread or of the machine.
 #[derive(Clone, Debug, PartialEq)]

@@ -271,7 +271,8 @@ impl TickLogReader {
     fn close_batch(&mut self) {
         let Some(batch) = self.batch.take() else { return };
         self.summary.add(&batch);
-        let second = batch.into_second(self.previous_to_ms, &self.summary);
+        let classes = self.summary.counted.is_none().then(|| self.summary.classes());
+        let second = batch.into_second(self.previous_to_ms, classes);
         self.previous_to_ms = Some(second.to_ms);
         self.ready.push(second);
     }

@@ -15,7 +15,8 @@ use engine::collector::FromWorker;
 use engine::thread::Setup;
 use engine::{Clock, Collector, MonotonicClock, Progress, Shared, Timeline};
 use ladder::Terms;
-use measure::trial::{Sum, kind};
+use measure::Sum;
+use measure::trial::kind;
 use measure::{Entry, Event, Interval, LedgerPart, Role, TrialHead};
 use plan::{Handshake, HoldLength, SubjectStop, Target, WorkerPlan};
 

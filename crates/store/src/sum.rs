@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use measure::trial::{AfterHold, Sum};
+use measure::{AfterHold, Sum};
 use measure::{Entry, Trial, TrialHead};
 use rusqlite::{Transaction, params};
 

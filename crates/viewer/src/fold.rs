@@ -1,14 +1,14 @@
 //! The seconds of a trial as columns, and its distributions over the hold, entry by entry.
 //!
 //! Entries are taken as they were committed and thrown away, so an hour of many bots needs the memory of its columns.
-//! Hold and distributions are those of `measure::trial::Sum`, by which a rung is judged; only the columns are made here.
+//! Hold and distributions are those of `measure::Sum`, by which a rung is judged; only the columns are made here.
 //! A percentile of a second with fewer than 100 samples beyond it is a gap.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use ladder::DisturbedAbove;
+use measure::Sum;
 use measure::ledger::ReceiverBooks;
-use measure::trial::Sum;
 use measure::{
     Distribution, Entry, Event, Flow, Interval, Measure, OfMachine, OfProcess, Quantile, Reading, Sample,
     ServerCounter, TickSecond, Trial, TrialHead,

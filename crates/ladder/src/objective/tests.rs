@@ -1,4 +1,5 @@
-use measure::trial::{Sum, kind};
+use measure::Sum;
+use measure::trial::kind;
 use measure::{Entry, Event, Flow, Interval, Measure, MetricNames, Phase, TrialHead};
 use proptest::prelude::*;
 

@@ -5,8 +5,8 @@ use std::ops::Range;
 use hdrhistogram::Histogram;
 use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
 
-use super::LONGEST_NS;
-
+/// The longest duration told apart, in ns: one hour.
+pub const LONGEST_NS: u64 = 3_600_000_000_000;
 /// The most values that one histogram may hold, and the largest count that a log may tell: more cannot have been measured, and
 /// what adds up millions of them stays within 64 bits.
 pub const COUNT_MAX: u64 = 1_000_000_000_000;

@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 
 use super::ServerCounter;
 use super::line::{GAMES, INTERVALS, Line, ON_TIME, OVER, OWN, OwnSecond, Said, UNDER};
-use super::summary::TickLogSummary;
 use crate::distribution::Distribution;
 use crate::entry::TickSecond;
 use crate::sample::OfProcess;
@@ -145,7 +144,12 @@ impl Batch {
         }
     }
 
-    pub(super) fn into_second(self, previous_to_ms: Option<u64>, summary: &TickLogSummary) -> LoggedSecond {
+    /// `classes` tell its ticks apart where the log has no counters of its own.
+    pub(super) fn into_second(
+        self,
+        previous_to_ms: Option<u64>,
+        classes: Option<TickClasses>,
+    ) -> LoggedSecond {
         let (from_ms, to_ms) = self.span_ms();
         let from_ms = from_ms
             .or_else(|| previous_to_ms.filter(|&ms| ms < to_ms && to_ms - ms <= LONGEST_SECOND_MS))
@@ -153,11 +157,7 @@ impl Batch {
         let intervals_ms = self.intervals_ms();
         let counts = self.counted().unwrap_or_else(|| {
             // Where the log has counters at all, a second without them had none of these ticks.
-            if summary.counted.is_some() {
-                TickCounts::default()
-            } else {
-                classify(&intervals_ms, summary.classes())
-            }
+            classes.map_or(TickCounts::default(), |classes| classify(&intervals_ms, classes))
         });
         let games = self.games();
         let mut counters = self.counters;

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::entry::second_at;
 use crate::sample::{OfProcess, OverTime, Sample};
+use crate::seconds::{SECOND_NS, second_at};
 
-use super::{Hold, ProcessFigures, SECOND_NS};
+use super::parts::{Hold, ProcessFigures};
 
 /// One sample of slack on either side: a sampler's wake-up is never exactly on the second.
 const SLACK_NS: u64 = SECOND_NS / 2;

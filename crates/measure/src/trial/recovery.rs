@@ -6,9 +6,12 @@
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-use super::{SECOND_NS, Sum, Trial, TrialHead, kind};
-use crate::entry::{Entry, Event, second_at};
+use super::parts::TrialHead;
+use super::sum::Sum;
+use super::{Trial, kind};
+use crate::entry::{Entry, Event};
 use crate::interval::Interval;
+use crate::seconds::{SECOND_NS, second_at};
 
 /// What is kept of each second; entries of all others are passed over.
 #[derive(Clone, Debug)]

@@ -9,8 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::SECOND_NS;
-use crate::entry::second_at;
+use crate::seconds::{SECOND_NS, second_at};
 use crate::ticklog::ServerCounter;
 
 /// Counters of both sides over the same time.

@@ -8,16 +8,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::host::HostSecond;
+use super::parts::{Hold, Second, TrialConnections, TrialHead, TrialTicks};
 use super::process::Readings;
 use super::same_time::Collecting;
 use super::tick_cover::TickCover;
-use super::{Hold, HostSecond, SECOND_NS, Second, Trial, TrialConnections, TrialHead, TrialTicks, kind};
+use super::{Trial, kind};
 use crate::distribution::Distribution;
-use crate::entry::{Entry, Event, TickSecond, second_at};
+use crate::entry::{Entry, Event, TickSecond};
 use crate::flow::{Flow, Phase};
 use crate::interval::{Interval, Measure};
 use crate::names::Role;
 use crate::sample::{Reading, Sample};
+use crate::seconds::{SECOND_NS, second_at};
 use crate::ticks::TickCounts;
 
 /// A trial of which not all entries were taken yet.
@@ -74,6 +77,29 @@ struct Told {
 struct Beside {
     ticks: TickCounts,
     host: HostSecond,
+}
+
+impl Trial {
+    /// Sums up entries that are all in memory, leaving out the first `cut_s` seconds of the hold as warm-up.
+    ///
+    /// Entries may come in any order.
+    pub fn from_entries(head: TrialHead, entries: &[Entry], cut_s: u32) -> Trial {
+        Trial::from_entries_without(head, entries, cut_s, BTreeSet::new())
+    }
+
+    /// The same without the seconds of these indices.
+    pub fn from_entries_without(
+        head: TrialHead,
+        entries: &[Entry],
+        cut_s: u32,
+        left_out: BTreeSet<u32>,
+    ) -> Trial {
+        let event = |entry: &Entry| if let Entry::Event(event) = entry { Some(event.clone()) } else { None };
+        let events = entries.iter().filter_map(event).collect();
+        let mut sum = Sum::new(head, events, cut_s).leaving_out(left_out);
+        entries.iter().for_each(|entry| sum.take(entry));
+        sum.finish()
+    }
 }
 
 impl Sum {

@@ -1,7 +1,13 @@
+use std::sync::Arc;
+
 use super::*;
-use crate::entry::TickSecond;
+use crate::entry::{Entry, TickSecond};
 use crate::interval::Interval;
+use crate::load_unit::LoadUnit;
+use crate::names::MetricNames;
+use crate::purpose::Purpose;
 use crate::sample::{OfMachine, Reading, Sample};
+use crate::trial::sum::Sum;
 
 const MS_NS: u64 = 1_000_000;
 

@@ -5,7 +5,9 @@
 //! is longer than usual (the server stood still and told so later) gives the hold its part.
 //! Units: ns since the start of the trial.
 
-use super::{Trial, TrialTicks};
+use super::Trial;
+use super::kind;
+use super::parts::{Logged, Silence, TrialTicks};
 use crate::distribution::Distribution;
 use crate::entry::TickSecond;
 use crate::ticks::TickCounts;
@@ -18,32 +20,6 @@ const SLACK_NS: u64 = 250_000_000;
 
 /// A log that tells nothing for two of its entries and this is not late: its writer stands still.
 const LISTENED_NS: u64 = 1_500_000_000;
-
-/// The end of a hold on which a server reported nothing.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Silence {
-    /// the server's last word before the end of the hold ends here
-    pub from_ns: u64,
-    /// ticks that were due from there to the end of the hold, and are counted as missed
-    pub missed: u64,
-    /// by a later word of the server itself, and not only by its silence
-    pub is_told: bool,
-    /// shorter than an entry of the log: nothing came of the hold's last moments, though it was waited for. It means something
-    /// only of a server that goes on writing when nothing is left to tell, and its ticks are not counted as missed
-    pub is_brief: bool,
-}
-
-/// The part of a hold that whole entries of the server's log should cover: without what belongs to an entry that began before
-/// the hold, and without what follows the last entry that ended in it (`Silence` speaks of that).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Logged {
-    /// ns since the start of the trial
-    pub from_ns: u64,
-    /// ns since the start of the trial
-    pub to_ns: u64,
-    /// ticks that these entries say were due
-    pub due: u64,
-}
 
 /// Which part of a hold a server's entries cover.
 #[derive(Clone, Debug, Default)]
@@ -101,7 +77,7 @@ impl TickCover {
         let is_brief = to_ns - silent_from_ns <= allowed_ns;
         if is_brief {
             let last_ns = self.told.iter().map(|(_, to, _)| *to).max().unwrap_or(0);
-            let heard_until_ns = trial.event(super::kind::END).map_or(0, |end| end.at_ns);
+            let heard_until_ns = trial.event(kind::END).map_or(0, |end| end.at_ns);
             if last_ns >= to_ns || heard_until_ns < last_ns.saturating_add(2 * usual_ns + LISTENED_NS) {
                 return;
             }

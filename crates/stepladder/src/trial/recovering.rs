@@ -2,7 +2,8 @@
 
 use ladder::Objective;
 use ladder::recovery::{self, Second};
-use measure::trial::{AfterHold, kind};
+use measure::AfterHold;
+use measure::trial::kind;
 use measure::{Entry, TrialHead};
 
 use super::{TrialEnv, TrialRunner, keep_event};

@@ -1,6 +1,6 @@
 //! The invariants of ARCHITECTURE.md that a program can check.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 fn root() -> PathBuf {

@@ -1,0 +1,8 @@
+//! Seconds of a trial.
+
+pub(crate) const SECOND_NS: u64 = 1_000_000_000;
+
+/// The second in which a moment lies. What lies behind 136 years is in the last one: stores and tick logs of others say anything.
+pub(crate) fn second_at(ns: u64) -> u32 {
+    u32::try_from(ns / SECOND_NS).unwrap_or(u32::MAX)
+}

@@ -1,0 +1,38 @@
+//! Kinds of events that the fold understands; all others are only marks on the time axis.
+
+/// the ramp has ended: all connections stand, or its time is up
+pub const SETTLE: &str = "settle";
+/// the hold begins
+pub const HOLD: &str = "hold";
+/// the hold ends; the text says what ended it (`60s`, `2Mticks`, `1000games`, `interrupted`, …)
+pub const DRAIN: &str = "drain";
+/// a part of the load goes on after the hold, to see when the server recovers; the text is that load
+pub const RECOVERY: &str = "recovery";
+/// that part ends too; the text says what cut it short, and is empty otherwise
+pub const RECOVERY_ENDS: &str = "recovery ends";
+/// the trial is complete: every worker handed over everything
+pub const END: &str = "end";
+/// somebody ended the trial; also the text of a `drain` that was begun by that
+pub const INTERRUPTED: &str = "interrupted";
+/// the subject's process ended during the trial; the text says how
+pub const SUBJECT_EXITED: &str = "subject exited";
+/// the subject was told to end (SIGTERM) as the plan asks, and the hold ended with that; the text says how long it has
+pub const SUBJECT_TOLD_TO_END: &str = "subject told to end";
+/// it ended in time and with status 0; the text says after how long
+pub const SUBJECT_ENDED: &str = "subject ended as told";
+/// it had not ended when its time was over; the text says when
+pub const SUBJECT_STAYED: &str = "subject did not end";
+/// it runs again, on the same data; the text says after how long
+pub const SUBJECT_BACK: &str = "subject started again";
+/// it could not be started again; the text says why
+pub const SUBJECT_NOT_BACK: &str = "subject not started again";
+/// the last lines that it printed before
+pub const SUBJECT_OUTPUT: &str = "subject output";
+/// one of the first errors of its cause, as it was met; the text is `cause: words`
+pub const ERROR: &str = "error";
+/// a function of a script that took much of a worker's time in the hold; the text is a `ScriptFunction`
+pub const SCRIPT_FUNCTION: &str = "script function";
+/// a worker had no time for what was planned before the end of the hold; the text says how many instants it left
+pub const GENERATOR_BEHIND: &str = "generator behind";
+/// the books of a worker did not add up, or another invariant of ours broke
+pub const BUG: &str = "bug";
