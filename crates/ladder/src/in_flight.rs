@@ -2,7 +2,7 @@
 //!
 //! `lines` reads one line, `replay` puts those of a run together, `figures` holds what each client did, `sweep` says what
 //! follows from many tasks, `limits` what makes figures incomparable, and `contract` is all of it as `bench --json` and the
-//! page have it. The format of the lines and how they come about: clients/README.md, docs/method/clients.md.
+//! page have it. The format of the lines and how they come about: inflight/clients/README.md, docs/method/clients.md.
 //! Pure: the same lines give the same results, right after the run and years later.
 
 mod beside;

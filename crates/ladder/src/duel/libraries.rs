@@ -2,7 +2,7 @@
 //! flight.
 //!
 //! The blocks, intervals, looks, verdicts and gates are those of a duel of servers. What differs is what a trial is: a
-//! process that carries out a plan (clients/README.md). A library that fails operations, or finds nothing where something is, has
+//! process that carries out a plan (inflight/clients/README.md). A library that fails operations, or finds nothing where something is, has
 //! lost: its speed says nothing.
 
 use measure::{Purpose, Trial};

@@ -3,7 +3,7 @@
 /// Why a line, or what lines come to, cannot be true.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
-    /// It is no JSON object of the format. Remedy: clients/README.md.
+    /// It is no JSON object of the format. Remedy: inflight/clients/README.md.
     #[error("{0}")]
     Format(String),
     /// Its figures are missing or contradict each other.

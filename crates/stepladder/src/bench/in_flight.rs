@@ -1,6 +1,6 @@
 //! `stepladder bench --target`: client libraries of several languages on one server, by the same rules.
 //!
-//! For each client a process carries out one plan (`clients/README.md`): N operations in flight, each one that ends
+//! For each client a process carries out one plan (`inflight/clients/README.md`): N operations in flight, each one that ends
 //! starts the next. Runs are interleaved in random order, block by block, so that what disturbs the machine meets all of
 //! them; clients are compared by the ratio within a block. What the processes write is stored line by line, and everything
 //! that is shown is made of these lines (`ladder::in_flight`).

@@ -68,7 +68,8 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
 fn folder(name: &str) -> PathBuf {
     match name {
         "servers" => root().join("servers"),
-        "inflight" => root().join("clients/rust"),
+        "inflight" => root().join("inflight/clients/rust"),
+        "hazelcast" => root().join("inflight/hazelcast"),
         _ => root().join("crates").join(name),
     }
 }
@@ -209,6 +210,7 @@ fn workers_have_neither_tokios_timers_nor_its_signals_nor_a_blocking_pool() {
 fn files_that_grow_long_are_listed() {
     let mut files = Vec::new();
     sources(&root().join("crates"), &mut files);
+    sources(&root().join("inflight"), &mut files);
     sources(&root().join("servers"), &mut files);
     for path in files {
         let lines = std::fs::read_to_string(&path).expect("a source file").lines().count();

@@ -1,4 +1,4 @@
-//! Where lines go: those that a runner writes (`clients/README.md`), and those that are noted beside them.
+//! Where lines go: those that a runner writes (`inflight/clients/README.md`), and those that are noted beside them.
 //!
 //! Both are kept as they came, in the store and, if asked for, in a file. Everything that is shown is made of them
 //! (`ladder::in_flight::Replay`).

@@ -68,7 +68,7 @@ impl Perf {
         self.to_ns = now_ns();
     }
 
-    /// The stacks as `clients/README.md` wants them. Errors: `perf script` failed.
+    /// The stacks as `inflight/clients/README.md` wants them. Errors: `perf script` failed.
     pub(in super::super) fn folded(&self) -> anyhow::Result<String> {
         let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
         let mut script = Command::new("perf")
