@@ -10,7 +10,7 @@ mod leaderboard;
 use std::path::Path;
 
 use clap::Subcommand;
-use ladder::in_flight::Beside;
+use inflight_analysis::Beside;
 use store::{RunEnd, RunKind, RunRecord, RunState, Store};
 
 use self::in_flight::stored;

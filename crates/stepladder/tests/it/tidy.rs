@@ -17,6 +17,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("plan", vec!["ladder", "script"]),
         ("hazelcast", vec![]),
         ("inflight", vec![]),
+        ("inflight-analysis", vec!["ladder", "measure"]),
         ("drivers", vec!["hazelcast"]),
         ("servers", vec![]),
         (
@@ -26,6 +27,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "drivers",
                 "engine",
                 "hazelcast",
+                "inflight-analysis",
                 "ladder",
                 "measure",
                 "plan",
@@ -42,7 +44,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("bots", vec!["drivers", "engine", "inflight", "measure", "plan", "script"]),
         ("watch", vec!["measure"]),
         ("store", vec!["measure"]),
-        ("viewer", vec!["ladder", "measure", "store", "watch"]),
+        ("viewer", vec!["inflight-analysis", "ladder", "measure", "store", "watch"]),
         (
             "stepladder",
             vec![
@@ -51,6 +53,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "engine",
                 "hazelcast",
                 "inflight",
+                "inflight-analysis",
                 "ladder",
                 "measure",
                 "plan",
@@ -69,6 +72,7 @@ fn folder(name: &str) -> PathBuf {
     match name {
         "servers" => root().join("servers"),
         "inflight" => root().join("inflight/clients/rust"),
+        "inflight-analysis" => root().join("inflight/analysis"),
         "hazelcast" => root().join("inflight/hazelcast"),
         _ => root().join("crates").join(name),
     }
@@ -134,9 +138,14 @@ fn refuse(names: &[&str], words: &[&str], except: &[&str], because: &str) {
 }
 
 #[test]
-fn measure_ladder_plan_and_recording_never_read_a_clock_or_open_a_socket() {
+fn measure_ladder_plan_recording_and_the_analysis_of_libraries_never_read_a_clock_or_open_a_socket() {
     let words = ["Instant::now", "SystemTime", "clock_gettime", "std::net::Tcp", "std::thread::", "tokio"];
-    refuse(&["measure", "ladder", "plan", "recording"], &words, &[], "this room is pure");
+    refuse(
+        &["measure", "ladder", "plan", "recording", "inflight-analysis"],
+        &words,
+        &[],
+        "this room is pure",
+    );
 }
 
 #[test]

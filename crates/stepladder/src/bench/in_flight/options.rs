@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use inflight::Plan;
-use ladder::in_flight::CellKey;
+use inflight_analysis::CellKey;
 use plan::ConfigError;
 use serde_json::{Value, json};
 use watch::ControlGroup;

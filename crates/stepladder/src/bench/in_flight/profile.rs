@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use inferno::flamegraph;
 use inferno::flamegraph::color::{MultiPalette, Palette};
-use ladder::in_flight::{CellKey, Heap, HeapBy, HeapError, Kind, Profile, Report, Stacks, Subject};
+use inflight_analysis::{CellKey, Heap, HeapBy, HeapError, Kind, Profile, Report, Stacks, Subject};
 use ladder::wording::show_bytes;
 
 pub(super) use self::perf::Perf;
@@ -307,8 +307,8 @@ impl fmt::Display for Costs<'_> {
 
 #[cfg(test)]
 mod tests {
-    use ladder::in_flight::Run;
-    use ladder::in_flight::scene::cell;
+    use inflight_analysis::Run;
+    use inflight_analysis::scene::cell;
 
     use super::*;
 

@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 use inferno::collapse::Collapse as _;
 use inferno::collapse::perf::{Folder, Options};
-use ladder::in_flight::Kind;
+use inflight_analysis::Kind;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time between two samples.

@@ -9,7 +9,7 @@ use ts_rs::TS;
 use super::figures::{Cell, Report, Run};
 use super::heap::Heap;
 use super::{limits, sweep};
-use crate::Conclusion;
+use ladder::Conclusion;
 
 /// Client libraries side by side on one server.
 #[derive(Clone, Debug, PartialEq, Serialize, TS)]
@@ -296,8 +296,8 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::in_flight::Fitness;
-    use crate::in_flight::scene::cell;
+    use crate::Fitness;
+    use crate::scene::cell;
 
     #[test]
     fn the_fitness_of_a_runtime_is_that_of_its_worst_run_and_pauses_add_up() {

@@ -8,7 +8,7 @@ use serde_json::json;
 use ts_rs::TS;
 
 use super::figures::{Cell, Report, Run};
-use crate::differing::{Difference, Origin, differences};
+use ladder::differing::{Difference, Origin, differences};
 
 /// Old against new.
 #[derive(Clone, Debug, PartialEq, Serialize, TS)]
@@ -239,7 +239,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::in_flight::scene::cell;
+    use crate::scene::cell;
 
     fn report(cells: Vec<Cell>) -> Report {
         Report { target: "null:".to_owned(), cells, profiles: Vec::new() }

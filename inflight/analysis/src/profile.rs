@@ -127,7 +127,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::in_flight::scene::cell;
+    use crate::scene::cell;
 
     #[test]
     fn shares_add_up_to_the_cpu_of_the_process() {

@@ -10,7 +10,7 @@ pub use self::growth::SIZES_MIN;
 use self::growth::{Growth, Shape};
 use super::figures::{Cell, Report, Run, bytes};
 use super::statistics::Ratio;
-use crate::Conclusion;
+use ladder::Conclusion;
 
 /// A rate of this share of the highest is as good: less is lost than by a busy neighbour.
 const AS_GOOD: f64 = 0.95;
@@ -216,8 +216,8 @@ fn long_enough(group: &[&Cell]) -> Conclusion {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::in_flight::CellKey;
-    use crate::in_flight::scene::cell_of;
+    use crate::CellKey;
+    use crate::scene::cell_of;
 
     const IN_FLIGHT: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
     const VALUES: [u64; 8] = [16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144];

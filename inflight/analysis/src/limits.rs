@@ -196,8 +196,8 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::in_flight::Fitness;
-    use crate::in_flight::scene::cell;
+    use crate::Fitness;
+    use crate::scene::cell;
 
     const LAST: &str = "Clients and server share this machine";
 
