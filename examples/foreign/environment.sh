@@ -1,6 +1,6 @@
-# Sourced by the scripts beside it: as clients/environment.sh, below target/foreign.
+# Sourced by the scripts beside it: as inflight/clients/environment.sh, below target/foreign.
 fetched_into=$(cd ../.. && pwd)/target/foreign
-. ../../clients/environment.sh
+. ../../inflight/clients/environment.sh
 
 has() { command -v "$1" >/dev/null; }
 # Whether a language was set up.

@@ -19,7 +19,6 @@ pub mod disturbance;
 pub mod duel;
 mod figures;
 mod gate;
-pub mod in_flight;
 pub mod judge;
 pub mod models;
 pub mod objective;

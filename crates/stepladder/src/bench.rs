@@ -10,7 +10,7 @@ mod leaderboard;
 use std::path::Path;
 
 use clap::Subcommand;
-use ladder::in_flight::Beside;
+use inflight_analysis::Beside;
 use store::{RunEnd, RunKind, RunRecord, RunState, Store};
 
 use self::in_flight::stored;
@@ -37,7 +37,7 @@ pub struct Options {
 enum Subject {
     /// Implementations of the leaderboard, side by side: updates, ranks and bulks per second, and why they differ
     Leaderboard(leaderboard::Options),
-    /// Carry out one plan with the Rust clients and print the lines that clients/README.md describes
+    /// Carry out one plan with the Rust clients and print the lines that inflight/clients/README.md describes
     #[command(hide = true)]
     Runner {
         /// with this fault, on the target null:

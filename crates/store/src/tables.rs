@@ -421,7 +421,7 @@ table! {
 }
 
 table! {
-    /// What the processes of client libraries wrote (`clients/README.md`), in the order in which it came, and what was noted
+    /// What the processes of client libraries wrote (`inflight/clients/README.md`), in the order in which it came, and what was noted
     /// beside them: which process it is, and what the server had used.
     LINE, line, "line", of OF_RUN, key 1,
     |(position, line)| (u64, &StoredLine) => (u64, StoredLine)

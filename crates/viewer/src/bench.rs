@@ -1,8 +1,8 @@
 //! Comparisons of client libraries: their stored lines become a page.
 //!
-//! Nothing is summed here: figures, curves and sentences are those of `ladder::in_flight`, from which `bench --json` comes too.
+//! Nothing is summed here: figures, curves and sentences are those of `inflight_analysis`, from which `bench --json` comes too.
 
-use ladder::in_flight::{Cell, LineError, Process, Replay, Report};
+use inflight_analysis::{Cell, LineError, Process, Replay, Report};
 use serde_json::{Map, Value};
 use store::{LineSource, RunHead, RunId, RunRecord, RunState, Store, StoreError};
 
@@ -76,7 +76,7 @@ impl Lines {
         }
         let folded = |process: u32| {
             let found = store
-                .artifact(run, &ladder::in_flight::artifact(process))
+                .artifact(run, &inflight_analysis::artifact(process))
                 .map_err(|error| error.to_string())?;
             Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default())
         };

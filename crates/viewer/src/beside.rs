@@ -1,7 +1,7 @@
 //! Two stored comparisons of client libraries beside each other: the same for the page, the terminal and `--json`.
 
+use inflight_analysis::{Beside, Told};
 use ladder::Origin;
-use ladder::in_flight::{Beside, Told};
 use serde_json::Value;
 use store::{RunHead, RunId, RunKind, Store, StoreError};
 

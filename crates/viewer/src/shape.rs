@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use inflight_analysis::{Comparison, ProcessCurve};
 use ladder::duel::DuelAnswers;
-use ladder::in_flight::{Comparison, ProcessCurve};
 use ladder::objective::Op;
 use ladder::{Capacity, Climb, DisturbedAbove, HoldSpan, Objective, Rung, UnitKind, Verdict};
 use measure::ledger::ReceiverBooks;

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use ladder::in_flight::Beside;
+use inflight_analysis::Beside;
 use measure::Measure;
 use measure::Purpose;
 use ts_rs::{Config, TS, TypeVisitor};

@@ -1,9 +1,9 @@
 //! `stepladder bench --target`: client libraries of several languages on one server, by the same rules.
 //!
-//! For each client a process carries out one plan (`clients/README.md`): N operations in flight, each one that ends
+//! For each client a process carries out one plan (`inflight/clients/README.md`): N operations in flight, each one that ends
 //! starts the next. Runs are interleaved in random order, block by block, so that what disturbs the machine meets all of
 //! them; clients are compared by the ratio within a block. What the processes write is stored line by line, and everything
-//! that is shown is made of these lines (`ladder::in_flight`).
+//! that is shown is made of these lines (`inflight_analysis`).
 
 mod compare;
 pub(crate) mod duel;
@@ -20,7 +20,7 @@ mod timeline;
 use std::path::Path;
 
 use anyhow::Context as _;
-use ladder::in_flight::{Note, Replay, Report, Subject, artifact};
+use inflight_analysis::{Note, Replay, Report, Subject, artifact};
 use ladder::wording::show_bytes;
 use store::{LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState, RunWriter, Store};
 

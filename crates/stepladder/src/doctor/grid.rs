@@ -74,7 +74,7 @@ pub(super) fn examine() -> Vec<Finding> {
     let mut findings: Vec<Finding> = NEEDED.iter().map(|needed| look(needed, &ask)).collect();
     let here = std::env::current_dir().unwrap_or_default();
     let own = std::env::current_exe().unwrap_or_default();
-    let is_project = |folder: &&Path| folder.join("clients/run").is_file();
+    let is_project = |folder: &&Path| folder.join("inflight/clients/run").is_file();
     let project = here.ancestors().chain(own.ancestors()).find(is_project);
     findings.push(member(std::env::var_os("HAZELCAST_JAR").map(PathBuf::from), project));
     findings.push(runners(project));
@@ -113,7 +113,7 @@ fn first_version(text: &str) -> Option<[u32; 2]> {
     })
 }
 
-/// The member's jar: where the tests look for it, and where `clients/member` does.
+/// The member's jar: where the tests look for it, and where `inflight/clients/member` does.
 fn member(named: Option<PathBuf>, project: Option<&Path>) -> Finding {
     let in_project = |folder: &str| {
         let jars = std::fs::read_dir(project?.join(folder)).ok()?.flatten().map(|entry| entry.path());
@@ -129,16 +129,16 @@ fn member(named: Option<PathBuf>, project: Option<&Path>) -> Finding {
     let figures = json!({ "tests": shown(&for_tests), "clients": shown(&for_clients) });
     let finding = |grade, text: String| Finding::new("member", grade, text, figures.clone());
     match (&for_tests, &for_clients) {
-        (Some(jar), Some(_)) => finding(Grade::Good, format!("{}, and clients/member has it", jar.display())),
-        (Some(jar), None) => finding(Grade::Note, format!("{}; clients/member lacks it", jar.display()))
-            .with_remedy("run clients/setup java"),
+        (Some(jar), Some(_)) => finding(Grade::Good, format!("{}, and inflight/clients/member has it", jar.display())),
+        (Some(jar), None) => finding(Grade::Note, format!("{}; inflight/clients/member lacks it", jar.display()))
+            .with_remedy("run inflight/clients/setup java"),
         (None, Some(jar)) => {
             finding(Grade::Note, format!("{}; the tests against real members lack it", jar.display()))
-                .with_remedy("run crates/hazelcast/fetch-member, or set HAZELCAST_JAR")
+                .with_remedy("run inflight/hazelcast/fetch-member, or set HAZELCAST_JAR")
         }
         (None, None) => finding(Grade::Poor, "no jar of a Hazelcast member (16.7 MB)".to_owned())
             .with_remedy(
-                "run crates/hazelcast/fetch-member in the project's folder, then clients/setup java",
+                "run inflight/hazelcast/fetch-member in the project's folder, then inflight/clients/setup java",
             ),
     }
 }
@@ -148,7 +148,7 @@ fn runners(project: Option<&Path>) -> Finding {
     let Some(project) = project else {
         let text = "not found: this is not the project's folder, so only --client rust works".to_owned();
         return Finding::new("runners", Grade::Poor, text, json!({ "ready": [] }))
-            .with_remedy("go to the project's folder, and run clients/setup there");
+            .with_remedy("go to the project's folder, and run inflight/clients/setup there");
     };
     let is_ready = |(_, left): &&(&str, &str)| project.join("target/clients").join(left).exists();
     let (ready, missing): (Vec<_>, Vec<_>) = RUNNERS.iter().partition(is_ready);
@@ -157,7 +157,7 @@ fn runners(project: Option<&Path>) -> Finding {
     let listed = if ready.is_empty() { "none".to_owned() } else { ready.join(", ") };
     let figures = json!({ "ready": ready, "missing": missing });
     let finding = Finding::new("runners", Grade::Good, format!("set up besides rust: {listed}"), figures);
-    finding.poor_if(!missing.is_empty(), format!("run clients/setup {}", missing.join(" ")))
+    finding.poor_if(!missing.is_empty(), format!("run inflight/clients/setup {}", missing.join(" ")))
 }
 
 #[cfg(test)]
@@ -207,7 +207,7 @@ mod tests {
         let look = || (member(None, Some(folder.path())), runners(Some(folder.path())));
         let (jar, ready) = look();
         assert!(jar.remedy.unwrap().contains("fetch-member"));
-        assert!(ready.remedy.unwrap().ends_with("clients/setup node java go python"));
+        assert!(ready.remedy.unwrap().ends_with("inflight/clients/setup node java go python"));
         put("target/clients/java/lib/hazelcast-5.5.0.jar");
         put("target/clients/go/runner");
         put("target/clients/java/lib/hazelcast-client-extras.jar");

@@ -367,7 +367,10 @@ fn a_client_whose_figures_cannot_be_true_is_no_result() {
     check(&changed(r#"/"end"/s/"ops":18000/"ops":180000/;s/"ok":18000/"ok":180000/"#), "18000 latencies");
     check(&changed(r#"/"end"/d"#), "it ended without its last line");
     check(&changed(r#"s/"format":1/"format":2/"#), "format 2");
-    check(&changed(r#"s/^{"type":"second".*/ready/"#), "a line that is none of clients/README.md: \"ready\"");
+    check(
+        &changed(r#"s/^{"type":"second".*/ready/"#),
+        "a line that is none of inflight/clients/README.md: \"ready\"",
+    );
     check(&changed(r#"/"start"/d"#), "it ended before it had started");
     check("no-such-program", "client no-such-program: no-such-program cannot be started");
     check("no-such-program | cat", "it ended without its last line");
@@ -378,7 +381,7 @@ fn a_client_whose_figures_cannot_be_true_is_no_result() {
     );
 }
 
-/// Whether a runner was built by `clients/setup`.
+/// Whether a runner was built by `inflight/clients/setup`.
 fn is_set_up(language: &str) -> bool {
     let built = match language {
         "node" => "node/dist/src/runner.js",
@@ -401,7 +404,7 @@ fn all_clients_speak_to_a_store_behind_tls_when_they_are_told_whom_to_trust() {
         if is_set_up(language) { clients.push(language) } else { missing.push(language) }
     }
     if !missing.is_empty() {
-        println!("NOT RUN: {} over TLS; run clients/setup", missing.join(", "));
+        println!("NOT RUN: {} over TLS; run inflight/clients/setup", missing.join(", "));
     }
     let named = clients.join(",");
     let bench = |more: &[&str]| {

@@ -1,10 +1,10 @@
 //! `climb redis://…` and `climb hazelcast://…` against real servers: what they were asked, and what is done to them.
 //!
 //! Where a server is absent a test says NOT RUN and passes: redis-server or valkey-server (Debian: redis-server), Java 17
-//! and the member's jar (`crates/hazelcast/fetch-member`).
+//! and the member's jar (`inflight/hazelcast/fetch-member`).
 
 #[allow(dead_code)]
-#[path = "../../../hazelcast/tests/it/member.rs"]
+#[path = "../../../../inflight/hazelcast/tests/it/member.rs"]
 mod member;
 #[path = "../../../../servers/tests/it/redis_server.rs"]
 mod redis_server;

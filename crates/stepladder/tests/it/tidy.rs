@@ -17,6 +17,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("plan", vec!["ladder", "script"]),
         ("hazelcast", vec![]),
         ("inflight", vec![]),
+        ("inflight-analysis", vec!["ladder", "measure"]),
         ("drivers", vec!["hazelcast"]),
         ("servers", vec![]),
         (
@@ -26,6 +27,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "drivers",
                 "engine",
                 "hazelcast",
+                "inflight-analysis",
                 "ladder",
                 "measure",
                 "plan",
@@ -42,7 +44,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("bots", vec!["drivers", "engine", "inflight", "measure", "plan", "script"]),
         ("watch", vec!["measure"]),
         ("store", vec!["measure"]),
-        ("viewer", vec!["ladder", "measure", "store", "watch"]),
+        ("viewer", vec!["inflight-analysis", "ladder", "measure", "store", "watch"]),
         (
             "stepladder",
             vec![
@@ -51,6 +53,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "engine",
                 "hazelcast",
                 "inflight",
+                "inflight-analysis",
                 "ladder",
                 "measure",
                 "plan",
@@ -68,7 +71,9 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
 fn folder(name: &str) -> PathBuf {
     match name {
         "servers" => root().join("servers"),
-        "inflight" => root().join("clients/rust"),
+        "inflight" => root().join("inflight/clients/rust"),
+        "inflight-analysis" => root().join("inflight/analysis"),
+        "hazelcast" => root().join("inflight/hazelcast"),
         _ => {
             WINGS.iter().map(|wing| root().join(wing).join(name)).find(|path| path.exists()).expect("a crate")
         }
@@ -137,9 +142,14 @@ fn refuse(names: &[&str], words: &[&str], except: &[&str], because: &str) {
 }
 
 #[test]
-fn measure_ladder_plan_and_recording_never_read_a_clock_or_open_a_socket() {
+fn measure_ladder_plan_recording_and_the_analysis_of_libraries_never_read_a_clock_or_open_a_socket() {
     let words = ["Instant::now", "SystemTime", "clock_gettime", "std::net::Tcp", "std::thread::", "tokio"];
-    refuse(&["measure", "ladder", "plan", "recording"], &words, &[], "this room is pure");
+    refuse(
+        &["measure", "ladder", "plan", "recording", "inflight-analysis"],
+        &words,
+        &[],
+        "this room is pure",
+    );
 }
 
 #[test]
@@ -212,7 +222,7 @@ fn workers_have_neither_tokios_timers_nor_its_signals_nor_a_blocking_pool() {
 #[test]
 fn files_that_grow_long_are_listed() {
     let mut files = Vec::new();
-    for wing in WINGS.into_iter().chain(["servers"]) {
+    for wing in WINGS.into_iter().chain(["inflight", "servers"]) {
         sources(&root().join(wing), &mut files);
     }
     for path in files {

@@ -467,7 +467,7 @@ fn comparisons(store: &Store) -> Vec<Value> {
         RunHead { name: Some(name.to_owned()), environment, started_unix_ms, ..benches::head(benches::PLAN) }
     };
     let whole = benches::record(store, &headed("clients", 11), &benches::all());
-    let hostile = ladder::in_flight::scene::Plant {
+    let hostile = inflight_analysis::scene::Plant {
         client: HOSTILE,
         error: HOSTILE,
         failed: 3,
@@ -484,10 +484,10 @@ fn comparisons(store: &Store) -> Vec<Value> {
     let faster = |at: usize, row: u64, block: u64| {
         let plant = benches::plant(at, row, block);
         let ops_per_s = if at == 0 { plant.ops_per_s * (105 + 10 * block) / 100 } else { plant.ops_per_s };
-        ladder::in_flight::scene::Plant { ops_per_s, ..plant }
+        inflight_analysis::scene::Plant { ops_per_s, ..plant }
     };
     let plants: Vec<_> = [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1)]
-        .map(|(at, row, block)| ladder::in_flight::scene::Plant { cell: at as u64, ..faster(at, row, block) })
+        .map(|(at, row, block)| inflight_analysis::scene::Plant { cell: at as u64, ..faster(at, row, block) })
         .into();
     let later = benches::record(store, &later, &plants);
     [whole, hostile, broken, later].map(|run| page_of(store, &run)).into()

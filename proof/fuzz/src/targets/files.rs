@@ -2,8 +2,8 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use ladder::in_flight::scene::{Plant, PlantedLine, process};
-use ladder::in_flight::{CellKey, Heap, HeapType, LineError, Replay};
+use inflight_analysis::scene::{Plant, PlantedLine, process};
+use inflight_analysis::{CellKey, Heap, HeapType, LineError, Replay};
 use measure::Distribution;
 use measure::ticklog::TickLogReader;
 use plan::schema::{self, Schema};

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use ladder::in_flight::{Beside, BesideCell, CellKey, OldAndNew};
+use inflight_analysis::{Beside, BesideCell, CellKey, OldAndNew};
 
 /// A figure's name, where it is and how it is shown.
 type Figure = (&'static str, fn(&BesideCell) -> Option<OldAndNew>, fn(f64) -> String);
@@ -67,9 +67,9 @@ pub(in crate::bench) fn page(both: &Beside) -> String {
 
 #[cfg(test)]
 mod tests {
+    use inflight_analysis::scene::cell;
+    use inflight_analysis::{Report, Told};
     use ladder::Origin;
-    use ladder::in_flight::scene::cell;
-    use ladder::in_flight::{Report, Told};
 
     use super::*;
 

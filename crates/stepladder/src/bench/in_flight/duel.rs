@@ -1,19 +1,19 @@
 //! `stepladder duel 'bench …' 'bench …'`: whether one client library is faster or slower than another, or than itself before a
 //! change, as a performance unit test.
 //!
-//! Block by block each side's process carries out its plan once, in random order (`ladder::duel`, `ladder::duel::libraries`). The
-//! lines of all processes are stored as those of `bench --target`, and everything that is shown is made of them.
+//! Block by block each side's process carries out its plan once, in random order (`ladder::duel`, `inflight_analysis::duel`).
+//! The lines of all processes are stored as those of `bench --target`, and everything that is shown is made of them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
+use inflight_analysis::{Note, Run, duel as processes};
 use ladder::Difference;
 use ladder::duel::{
     BLOCKS_LEAST, Duel, DuelAnswers, DuelNext, DuelStop, Gate, HeldTrial, Side, Standing, libraries,
 };
-use ladder::in_flight::{Note, Run};
 use measure::LoadUnit;
 use serde::{Deserialize, Serialize};
 use store::{RunEnd, RunId, RunRecord, RunState, Store};
@@ -333,7 +333,7 @@ fn fight(
     let rules = duel.rules();
     let mut held: Vec<HeldTrial> = Vec::new();
     let mut failed = None;
-    while let DuelNext::Trial(trial) = libraries::next(duel, &held, &rules, failed) {
+    while let DuelNext::Trial(trial) = processes::next(duel, &held, &rules, failed) {
         if interrupt.is_asked() {
             return Ok(());
         }
@@ -345,10 +345,10 @@ fn fight(
         let ran = side.run(record, interrupt);
         runner::clear_progress();
         let Some(run) = ran.with_context(|| trial.side.name())? else { return Ok(()) };
-        if libraries::failure(&side.task.key, &run).is_some() {
+        if processes::failure(&side.task.key, &run).is_some() {
             failed = Some(trial.side);
         }
-        held.push(libraries::held(duel, trial.seq, trial.side, &run, began.elapsed().as_nanos() as u64));
+        held.push(processes::held(duel, trial.seq, trial.side, &run, began.elapsed().as_nanos() as u64));
     }
     Ok(())
 }
@@ -386,7 +386,7 @@ impl Found {
             let Some(side) = side_of(&cell.client) else { continue };
             for (block, run) in &cell.runs {
                 versions[usize::from(side == Side::B)] = Some(format!("{} on {}", run.client, run.runtime));
-                let why = libraries::failure(&cell.key, run).map(|why| (side, why));
+                let why = processes::failure(&cell.key, run).map(|why| (side, why));
                 failure = failure.or(why);
                 runs.push((*block, side, &**run));
             }
@@ -398,12 +398,12 @@ impl Found {
         runs.sort_by_key(|(block, ..)| *block);
         let duel = &plan.duel;
         let of_run = |(seq, (_, side, run)): (usize, &(u32, Side, &Run))| {
-            libraries::held(duel, seq as u32, *side, run, 0)
+            processes::held(duel, seq as u32, *side, run, 0)
         };
         let held: Vec<HeldTrial> = runs.iter().enumerate().map(of_run).collect();
         let rules = duel.rules();
         let standing = duel.standing(&held, &rules);
-        let stop = match libraries::next(duel, &held, &rules, failure.as_ref().map(|(side, _)| *side)) {
+        let stop = match processes::next(duel, &held, &rules, failure.as_ref().map(|(side, _)| *side)) {
             DuelNext::Done(stop) => Some(stop),
             // The schedule would go on: the budget was spent, or the user ended it.
             _ => match &record.state {

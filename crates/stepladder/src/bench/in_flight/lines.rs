@@ -1,14 +1,14 @@
-//! Where lines go: those that a runner writes (`clients/README.md`), and those that are noted beside them.
+//! Where lines go: those that a runner writes (`inflight/clients/README.md`), and those that are noted beside them.
 //!
 //! Both are kept as they came, in the store and, if asked for, in a file. Everything that is shown is made of them
-//! (`ladder::in_flight::Replay`).
+//! (`inflight_analysis::Replay`).
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
-use ladder::in_flight::{Note, artifact};
+use inflight_analysis::{Note, artifact};
 use store::{LineSource, RunWriter, StoredLine};
 
 use crate::say;

@@ -2,7 +2,7 @@
 
 use std::net::{SocketAddr, ToSocketAddrs};
 
-use ladder::in_flight::Usage;
+use inflight_analysis::Usage;
 use procfs::net::TcpState;
 use procfs::process::FDTarget;
 use watch::{ControlGroup, ProcessTree};

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
 use inflight::Plan;
-use ladder::in_flight::CellKey;
+use inflight_analysis::CellKey;
 use plan::ConfigError;
 use serde_json::{Value, json};
 use watch::ControlGroup;
@@ -25,7 +25,7 @@ pub struct Options {
     /// the benchmark itself costs
     #[arg(long, value_name = "URL")]
     target: Option<String>,
-    /// Client libraries, one after the other: rust, node, java, go, python (after clients/setup), or a command that
+    /// Client libraries, one after the other: rust, node, java, go, python (after inflight/clients/setup), or a command that
     /// takes a plan as its last argument
     #[arg(long = "client", value_name = "NAME,…|COMMAND", default_value = "rust")]
     pub(super) clients: Vec<String>,

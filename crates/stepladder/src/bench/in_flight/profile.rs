@@ -1,7 +1,7 @@
 //! Where a client's time goes: a flame graph, shares by kind, the functions that cost most.
 //!
 //! A profile is made in a run of its own behind the measured ones, whose figures do not count: profiling costs time. What
-//! it leaves are folded stacks (`clients/README.md`, "Profile"), kept as an artifact of the run; table and picture are
+//! it leaves are folded stacks (`inflight/clients/README.md`, "Profile"), kept as an artifact of the run; table and picture are
 //! made of them. `perf` records what does not profile itself.
 
 mod perf;
@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use inferno::flamegraph;
 use inferno::flamegraph::color::{MultiPalette, Palette};
-use ladder::in_flight::{CellKey, Heap, HeapBy, HeapError, Kind, Profile, Report, Stacks, Subject};
+use inflight_analysis::{CellKey, Heap, HeapBy, HeapError, Kind, Profile, Report, Stacks, Subject};
 use ladder::wording::show_bytes;
 
 pub(super) use self::perf::Perf;
@@ -138,7 +138,7 @@ pub(super) fn folded(folder: &Path) -> PathBuf {
     folder.join("stacks.folded")
 }
 
-/// In which formats a client may tell what is alive (`clients/README.md`, "Profile").
+/// In which formats a client may tell what is alive (`inflight/clients/README.md`, "Profile").
 #[derive(Clone, Copy, Debug)]
 enum HeapFormat {
     /// of V8's inspector
@@ -307,8 +307,8 @@ impl fmt::Display for Costs<'_> {
 
 #[cfg(test)]
 mod tests {
-    use ladder::in_flight::Run;
-    use ladder::in_flight::scene::cell;
+    use inflight_analysis::Run;
+    use inflight_analysis::scene::cell;
 
     use super::*;
 

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
-use ladder::in_flight::{Heap, Line, Note, Run, Subject};
+use inflight_analysis::{Heap, Line, Note, Run, Subject};
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
 use serde_json::Value;
 use watch::LastWill;
@@ -19,7 +19,7 @@ use super::profile::{self, Perf};
 use crate::say;
 use crate::signals::Interrupt;
 
-/// Runners of other languages: `clients/run NAME PLAN`.
+/// Runners of other languages: `inflight/clients/run NAME PLAN`.
 const LANGUAGES: [&str; 4] = ["node", "java", "go", "python"];
 const RUST: &str = "rust";
 /// A runner that writes no line for so long hangs; one comes every second.
@@ -27,7 +27,7 @@ const SILENT: Duration = Duration::from_secs(30);
 /// How long one that was asked to end may take.
 const GRACE: Duration = Duration::from_secs(5);
 /// How long one may take to its last line after an interruption: operations in flight have a second, by
-/// clients/README.md.
+/// inflight/clients/README.md.
 const LAST_LINE: Duration = Duration::from_secs(2);
 
 /// Of these the runners write a profile themselves.
@@ -60,7 +60,7 @@ impl How<'_> {
             (Ok(written), _) => Ok(Some(written)),
             (Err(_), Some(perf)) => perf.folded().map(Some),
             (Err(_), None) => {
-                bail!("it wrote no {} profile (clients/README.md, \"Profile\")", subject.name())
+                bail!("it wrote no {} profile (inflight/clients/README.md, \"Profile\")", subject.name())
             }
         }
     }
@@ -214,7 +214,10 @@ impl Client {
                 Ok(text) => {
                     heard = Instant::now();
                     let line = Line::read(&text).with_context(|| {
-                        format!("it wrote a line that is none of clients/README.md: {:?}", excerpt(&text))
+                        format!(
+                            "it wrote a line that is none of inflight/clients/README.md: {:?}",
+                            excerpt(&text)
+                        )
                     })?;
                     record.line(&text)?;
                     match line {
@@ -270,14 +273,15 @@ fn excerpt(text: &str) -> String {
     text.chars().take(120).collect()
 }
 
-/// The folder `clients`: beside us, above us, or above this program.
+/// The folder `inflight/clients`: beside us, above us, or above this program.
 fn runners() -> anyhow::Result<PathBuf> {
     let here = std::env::current_dir().unwrap_or_default();
     let own = std::env::current_exe().unwrap_or_default();
     let candidates = here.ancestors().chain(own.ancestors());
-    let found = candidates.map(|folder| folder.join("clients")).find(|folder| folder.join("run").is_file());
+    let found =
+        candidates.map(|folder| folder.join("inflight/clients")).find(|folder| folder.join("run").is_file());
     found.context(
-        "the runners of other languages are not here: run this in the project's folder, where clients/setup builds them",
+        "the runners of other languages are not here: run this in the project's folder, where inflight/clients/setup builds them",
     )
 }
 

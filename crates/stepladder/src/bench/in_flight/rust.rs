@@ -1,4 +1,4 @@
-//! The runner of the Rust clients: one plan in, lines of JSON out (`clients/README.md`), as the runners of other languages.
+//! The runner of the Rust clients: one plan in, lines of JSON out (`inflight/clients/README.md`), as the runners of other languages.
 
 mod hazelcast;
 mod planted;
@@ -129,7 +129,7 @@ impl<S: Store> OnStore<'_, S> {
     }
 }
 
-/// Carries out a plan. Exit codes are those that clients/README.md gives runners: 2 for a bad plan, 3 when it cannot
+/// Carries out a plan. Exit codes are those that inflight/clients/README.md gives runners: 2 for a bad plan, 3 when it cannot
 /// connect.
 pub(in super::super) fn run(
     plan: &str,

@@ -1,4 +1,4 @@
-//! What a sweep varies, and where the user names no numbers. What follows from one is said by `ladder::in_flight`.
+//! What a sweep varies, and where the user names no numbers. What follows from one is said by `inflight_analysis`.
 
 /// What is varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -15,7 +15,7 @@ pub(super) const VALUES: [u64; 8] = [16, 64, 256, 1024, 4096, 16_384, 65_536, 26
 /// Totals where the user names none: parts of `--total`.
 pub(super) const TOTAL_PARTS: [u64; 6] = [32, 16, 8, 4, 2, 1];
 /// A user's own list needs as many.
-pub(super) const VALUES_MIN: usize = ladder::in_flight::SIZES_MIN;
+pub(super) const VALUES_MIN: usize = inflight_analysis::SIZES_MIN;
 /// Values of a run of a sweep are no more than this together, where that leaves `TOTAL_MIN` operations: a run of long values
 /// would otherwise take a thousand times as long as one of short ones.
 pub(super) const RUN_BYTES_MAX: u64 = 1 << 30;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use ladder::in_flight::{Cell, Report, conclusions};
+use inflight_analysis::{Cell, Report, conclusions};
 
 use super::profile::Costs;
 
@@ -129,7 +129,7 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ladder::in_flight::scene::cell;
+    use inflight_analysis::scene::cell;
 
     use super::*;
 

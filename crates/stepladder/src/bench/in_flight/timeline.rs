@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anyhow::Context as _;
-use ladder::in_flight::{Cell, Report, Run};
+use inflight_analysis::{Cell, Report, Run};
 use serde_json::Value;
 
 /// One operation, ns since the measured part began.

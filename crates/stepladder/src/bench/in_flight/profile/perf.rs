@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 use inferno::collapse::Collapse as _;
 use inferno::collapse::perf::{Folder, Options};
-use ladder::in_flight::Kind;
+use inflight_analysis::Kind;
 use rustix::time::{ClockId, clock_gettime};
 
 /// CPU time between two samples.
@@ -68,7 +68,7 @@ impl Perf {
         self.to_ns = now_ns();
     }
 
-    /// The stacks as `clients/README.md` wants them. Errors: `perf script` failed.
+    /// The stacks as `inflight/clients/README.md` wants them. Errors: `perf script` failed.
     pub(in super::super) fn folded(&self) -> anyhow::Result<String> {
         let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
         let mut script = Command::new("perf")

@@ -1,0 +1,40 @@
+//! Comparisons of client libraries: from the lines that their processes wrote to tables, curves and sentences.
+//!
+//! `lines` reads one line, `replay` puts those of a run together, `figures` holds what each client did, `sweep` says what
+//! follows from many tasks, `limits` what makes figures incomparable, `duel` compares two libraries block by block, and
+//! `contract` is all of it as `bench --json` and the page have it. The format of the lines and how they come about: inflight/clients/README.md, docs/method/clients.md.
+//! Pure: the same lines give the same results, right after the run and years later.
+
+mod beside;
+mod contract;
+mod curve;
+pub mod duel;
+mod error;
+mod figures;
+mod heap;
+mod limits;
+mod lines;
+mod profile;
+mod replay;
+mod stacks;
+mod statistics;
+mod sweep;
+
+#[cfg(any(test, feature = "scene"))]
+pub mod scene;
+
+pub use beside::{Beside, BesideCell, OldAndNew, Told};
+pub use contract::{
+    CellFigures, Comparison, FirstError, LatencyFigures, ProfileFigures, ProfileFunction, RateRatio,
+    RuntimeFitness,
+};
+pub use curve::ProcessCurve;
+pub use error::LineError;
+pub use figures::{Cell, CellKey, Fitness, Report, Run, bytes};
+pub use heap::{Heap, HeapBy, HeapError, HeapType};
+pub use lines::{Line, Note, Usage};
+pub use profile::{Profile, Subject, artifact};
+pub use replay::{Process, Replay};
+pub use stacks::{Costly, Kind, Stacks};
+pub use statistics::{Ratio, Spread};
+pub use sweep::{SIZES_MIN, conclusions};
