@@ -256,7 +256,8 @@ mod tests {
             operations: vec![Operation::Update, Operation::RankBulk(4)],
             members: 200,
             rounds: 2,
-            slice: Duration::from_millis(3),
+            // Long enough that each thread has a core meanwhile, also beside other tests.
+            slice: Duration::from_millis(20),
             ..Settings::default()
         };
         let report = run(&settings);
