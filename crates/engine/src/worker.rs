@@ -32,7 +32,7 @@ const DUE_BATCH: usize = 64;
 /// So many are served before a connection's turn. A worker that cannot keep up always has something due; if each
 /// connection waited for 64 sends, 40,000 handshakes would wait for half a minute and time out, as they did.
 const DUE_BEFORE_CONNECTION: usize = 2;
-/// So many messages or instants are served before the clock is looked at: a script may take long for each.
+/// The clock is read again after this many messages of one read: a script may take long for each.
 const SERVED_BEFORE_LOOK: u32 = 16;
 
 /// Where a worker's full seconds go and empty ones come from.
@@ -66,9 +66,9 @@ pub struct Worker<B: Bots> {
     has_drained: bool,
     /// time not asleep within this interval, as the thread reports it
     busy_ns: u64,
-    /// the thread is awake since then, and what was before is reported; `u64::MAX`: nobody reports
+    /// when the turn began of which nothing is reported yet, ns; `u64::MAX`: no thread reports its turns
     awake_from_ns: u64,
-    /// what was counted of a turn that began in an earlier interval, and will be reported with it
+    /// the part of that turn that is counted already, in the intervals that ended during it
     counted_ahead_ns: u64,
     /// due items served since the trial began
     served: u64,
@@ -177,7 +177,8 @@ impl<B: Bots> Worker<B> {
         loop {
             self.serve_due(DUE_BEFORE_CONNECTION, clock);
             let now_ns = self.state.now_ns;
-            // A worker that is buried in messages ends in the middle of them.
+            // When the trial is over, a worker that is buried in messages ends in the middle of them. It has always drained
+            // by then: the stop is seconds behind the drain.
             if self.has_drained && self.is_time_up(now_ns) {
                 return Poll::Pending;
             }

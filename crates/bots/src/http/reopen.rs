@@ -242,8 +242,8 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
 }
 
 impl<P> OpenRequest<P> {
-    /// It and the close may have passed each other. A server that kept it for longer than the connection had idled, or for
-    /// long, has dropped it.
+    /// The request and the close may have crossed on their way. A server that kept the request for longer than the
+    /// connection had idled, or than `CROSSING_MOST_NS`, has dropped it.
     fn may_have_crossed(&self, now_ns: u64) -> bool {
         let waited_ns = now_ns.saturating_sub(self.sent_ns);
         !self.has_begun && self.hops == 0 && waited_ns <= self.gap_ns.clamp(IDLE_LEAST_NS, CROSSING_MOST_NS)

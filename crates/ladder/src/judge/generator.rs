@@ -225,12 +225,7 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
         (Some(share), _) if share > BUSY_SHARE_MOST => {
             let share = show_share(share);
             let of_script = of_script(view);
-            (
-                CPU,
-                format!(
-                    "the busiest worker used {share} of a core{of_script}: use more workers, cores or machines"
-                ),
-            )
+            (CPU, format!("the busiest worker used {share} of a core{of_script}: {MORE_WORKERS}"))
         }
         (_, Some(share)) if share > WAITS_SHARE_MOST => {
             let share = show_share(share);
@@ -242,14 +237,7 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
             )
         }
         (None, _) if busy_share > BUSY_SHARE_MOST => {
-            let share = show_share(busy_share);
-            let of_script = of_script(view);
-            (
-                BUSY,
-                format!(
-                    "the busiest worker was {share} busy{of_script}: use more workers, cores or machines"
-                ),
-            )
+            (BUSY, format!("{}: {MORE_WORKERS}", busiest(view, busy_share)))
         }
         _ => ("send_lag.p99", "give the generator cores of its own or --realtime".to_owned()),
     };
@@ -269,10 +257,8 @@ pub(super) fn buried(case: &Case<'_>, what: &str) -> Option<Ruling> {
         return None;
     }
     let reason = format!(
-        "{what}, which says more about this machine than about the server: the busiest worker was {} busy{}; use more \
-         workers, cores or machines, or a slower --ramp",
-        show_share(busy_share.min(1.0)),
-        of_script(trial),
+        "{what}, which says more about this machine than about the server: {}; {MORE_WORKERS}, or a slower --ramp",
+        busiest(trial, busy_share.min(1.0)),
     );
     is_limited(BUSY, reason)
 }
@@ -287,11 +273,9 @@ pub(super) fn left_behind(case: &Case<'_>) -> Option<Ruling> {
         return None;
     }
     let reason = format!(
-        "this machine had no time for {} timers of the bots that were due before the hold ended: the busiest worker was {} busy{}; \
-         use more workers, cores or machines",
+        "this machine had no time for {} timers of the bots that were due before the hold ended: {}; {MORE_WORKERS}",
         show_number(left as f64),
-        show_share(trial.busy_share_max.unwrap_or(1.0)),
-        of_script(trial),
+        busiest(trial, trial.busy_share_max.unwrap_or(1.0)),
     );
     is_limited(BUSY, reason)
 }
@@ -308,13 +292,18 @@ pub(super) fn sent_nothing(case: &Case<'_>) -> Option<Ruling> {
         return None;
     }
     let reason = format!(
-        "none of the {} messages that were planned in the hold left in it: the busiest worker was {} busy{}; use more \
-         workers, cores or machines",
+        "none of the {} messages that were planned in the hold left in it: {}; {MORE_WORKERS}",
         show_number(flow.not_sent as f64),
-        show_share(busy_share),
-        of_script(trial),
+        busiest(trial, busy_share),
     );
     is_limited(CPU, reason)
+}
+
+const MORE_WORKERS: &str = "use more workers, cores or machines";
+
+/// `the busiest worker was 98 % busy`, and what scripts had of that.
+fn busiest(view: &Trial, share: f64) -> String {
+    format!("the busiest worker was {} busy{}", show_share(share), of_script(view))
 }
 
 /// `, and scripts took 71 % of the bots' CPU, most of it in decode (codec.ts:41)`, where they are scripts.
