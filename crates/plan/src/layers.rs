@@ -76,38 +76,24 @@ pub fn headings() -> Vec<&'static str> {
     headings
 }
 
-const SETTINGS: &[&Setting] = &[&ARRIVALS, &SEED, &PATIENCE, &NAME, &NOTE];
-
-static ARRIVALS: Setting = Setting::of("How", &[])
-    .key("arrivals", Shape::Text, "even")
-    .about("The law of arrivals: poisson, even, burst or closed.")
-    .flag("--arrivals", "LAW")
-    .help(
-        "The law of arrivals: poisson, even or burst (HTTP with a rate), poisson or even (scripts with sessions/s), even or \
-         poisson (chat, and echo with a rate), closed (requesters, and echo without a rate)",
-    );
-static SEED: Setting = Setting::of("How", &[])
-    .key("seed", Shape::Whole("uint64"), "42")
-    .about("Random seed; a new one each time otherwise.")
-    .flag("--seed", "N")
-    .help("Random seed");
-static PATIENCE: Setting = Setting::of("How", &[])
-    .key("patience", Shape::Text, "1s")
-    .about("An answer after this is late.")
-    .flag("--patience", "TIME")
-    .help("An answer after this is late")
-    .default("1s");
-static NAME: Setting = Setting::of("Output", &[])
-    .at_most(NAME_BYTES_MAX)
-    .key("name", Shape::Text, "master")
-    .about("The name of the run, to find it again.")
-    .flag("--name", "NAME")
-    .help("The run's name");
-static NOTE: Setting = Setting::of("Output", &[])
-    .key("note", Shape::Text, "after the new allocator")
-    .about("Free text kept with the run.")
-    .flag("--note", "TEXT")
-    .help("Free text kept with the run");
+settings! { SETTINGS;
+    ARRIVALS = Setting::of("How", &[]).key("arrivals", Shape::Text, "even")
+        .about("The law of arrivals: poisson, even, burst or closed.")
+        .flag("--arrivals", "LAW")
+        .help("The law of arrivals: poisson, even or burst (HTTP with a rate), poisson or even (scripts with sessions/s), \
+            even or poisson (chat, and echo with a rate), closed (requesters, and echo without a rate)");
+    SEED = Setting::of("How", &[]).key("seed", Shape::Whole("uint64"), "42")
+        .about("Random seed; a new one each time otherwise.")
+        .flag("--seed", "N").help("Random seed");
+    PATIENCE = Setting::of("How", &[]).key("patience", Shape::Text, "1s").about("An answer after this is late.")
+        .flag("--patience", "TIME").help("An answer after this is late").default("1s");
+    NAME = Setting::of("Output", &[]).at_most(NAME_BYTES_MAX).key("name", Shape::Text, "master")
+        .about("The name of the run, to find it again.")
+        .flag("--name", "NAME").help("The run's name");
+    NOTE = Setting::of("Output", &[]).key("note", Shape::Text, "after the new allocator")
+        .about("Free text kept with the run.")
+        .flag("--note", "TEXT").help("Free text kept with the run");
+}
 
 /// A name is a column of tables and part of the names of files.
 const NAME_BYTES_MAX: usize = 200;

@@ -4,6 +4,9 @@
 //! known word and an example. The plan has no behaviour: the engine, the watch and the ladder read it.
 //! A plan is stored with its run; `again` takes it from there.
 
+#[macro_use]
+mod settings;
+
 mod built_in;
 mod credentials;
 mod decidable;
@@ -17,7 +20,6 @@ pub mod ramp;
 pub mod scenario;
 pub mod schema;
 mod scheme;
-mod settings;
 mod target;
 pub mod units;
 mod wishes;

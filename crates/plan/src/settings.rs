@@ -1,8 +1,8 @@
 //! A setting, declared once: its flag with help, its scenario key with type and example, the bots that take
 //! it.
 //!
-//! The declaration stands beside the code that reads the setting, and in the list `SETTINGS` of the same
-//! file. Everything else follows from `layers::settings()`: the options of `climb`, their help, the shell
+//! The declaration stands beside the code that reads the setting, within `settings!`, which makes the list `SETTINGS`
+//! of the file. Everything else follows from `layers::settings()`: the options of `climb`, their help, the shell
 //! completions, the keys of a scenario, its published schema, and the refusal of settings that other bots
 //! take.
 
@@ -107,6 +107,14 @@ impl Shape {
             Shape::Anything => (true, true, true),
         }
     }
+}
+
+/// Declares settings and the list of them, which is in the order of the help: `NAME = Setting::of(…).key(…).flag(…);`.
+macro_rules! settings {
+    ($list_vis:vis $list:ident; $($(#[$doc:meta])* $vis:vis $name:ident = $setting:expr;)*) => {
+        $list_vis const $list: &[&$crate::settings::Setting] = &[$(&$name),*];
+        $($(#[$doc])* $vis static $name: $crate::settings::Setting = $setting;)*
+    };
 }
 
 impl Setting {

@@ -11,35 +11,22 @@ use crate::plan::{Axis, Cell};
 use crate::settings::{Setting, Shape};
 use crate::units::{self, UnitError};
 use crate::workloads::Visit;
+use crate::workloads::leaderboard::settings::BULK;
 
-pub(crate) const SETTINGS: &[&Setting] = &[&REQUESTS_PER_BOT, &RECONNECT_AFTER];
 const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard", "protobuf"]);
 
-static REQUESTS_PER_BOT: Setting = TRANSPORT
-    .key("bots.requests_per_bot", Shape::OneOrMore, "[1, 10, 100]")
-    .about("http: requests of one client; then it leaves, and another comes in its place. Several values are swept.")
-    .flag("--requests-per-bot", "LIST")
-    .help("Requests of one client; then its visit ends, and another client comes in its place. Several values are swept")
-    .default("no limit")
-    .flag_example("1,10,100");
-static RECONNECT_AFTER: Setting = TRANSPORT
-    .key("bots.reconnect_after", Shape::OneOrMore, "100")
-    .about("http: requests on one connection; then its client opens another. Several values are swept.")
-    .flag("--reconnect-after", "LIST")
-    .help("Requests on one connection; then its client opens another. Several values are swept")
-    .default("no limit")
-    .flag_example("100");
-static BULK: Setting = Setting::of("Leaderboard", &["leaderboard"])
-    .key("bots.bulk", Shape::OneOrMore, "[1, 16, 300]")
-    .about("leaderboard: updates in one request. Several values are swept.")
-    .flag("--bulk", "LIST")
-    .help("Updates in one request; 1: a request for each. Several values are swept")
-    .default("1")
-    .flag_example("1,16,300");
-
-/// In the list of the leaderboard's settings.
-pub(crate) const OF_LEADERBOARD: &Setting = &BULK;
-
+settings! { pub(crate) SETTINGS;
+    REQUESTS_PER_BOT = TRANSPORT.key("bots.requests_per_bot", Shape::OneOrMore, "[1, 10, 100]")
+        .about("http: requests of one client; then it leaves, and another comes in its place. Several values are swept.")
+        .flag("--requests-per-bot", "LIST")
+        .help("Requests of one client; then its visit ends, and another client comes in its place. Several values are swept")
+        .default("no limit").flag_example("1,10,100");
+    RECONNECT_AFTER = TRANSPORT.key("bots.reconnect_after", Shape::OneOrMore, "100")
+        .about("http: requests on one connection; then its client opens another. Several values are swept.")
+        .flag("--reconnect-after", "LIST")
+        .help("Requests on one connection; then its client opens another. Several values are swept").default("no limit")
+        .flag_example("100");
+}
 const REQUESTS_MOST: u64 = 1_000_000_000;
 const BULK_MOST: u64 = 10_000;
 /// More cells than that are a slip of the keyboard.

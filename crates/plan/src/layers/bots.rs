@@ -10,7 +10,6 @@ use crate::scheme::Scheme;
 use crate::settings::{Setting, Shape};
 use crate::workloads::{BotSettings, KINDS, NAMES, is_script_file};
 
-pub(super) const SETTINGS: &[&Setting] = &[&BOTS, &KIND];
 /// Bots that a script plays.
 const SCRIPT: &str = "script";
 
@@ -26,16 +25,13 @@ pub(crate) struct BotsKind {
     pub read: fn(&mut Reader, &Server<'_>, Option<&Loads>) -> BotSettings,
 }
 
-pub(super) static BOTS: Setting = Setting::of("What", &[])
-    .key("bots", Shape::WordOr("BotsKeys", "Bots with settings."), "arena")
-    .about("The simulated clients: a built-in name, or a name with settings.")
-    .flag("--bots", "NAME")
-    .help("The simulated clients")
-    .default("those of the subject");
-static KIND: Setting = Setting::of("", &[])
-    .key("bots.kind", Shape::Text, "arena")
-    .about("Which bots; those of the subject otherwise.")
-    .one_of(NAMES);
+settings! { pub(super) SETTINGS;
+    pub(super) BOTS = Setting::of("What", &[]).key("bots", Shape::WordOr("BotsKeys", "Bots with settings."), "arena")
+        .about("The simulated clients: a built-in name, or a name with settings.")
+        .flag("--bots", "NAME").help("The simulated clients").default("those of the subject");
+    KIND = Setting::of("", &[]).key("bots.kind", Shape::Text, "arena").about("Which bots; those of the subject otherwise.")
+        .one_of(NAMES);
+}
 
 /// What is known of the server when the bots are chosen.
 pub(crate) struct Server<'a> {

@@ -15,38 +15,26 @@ use crate::settings::{Setting, Shape};
 use crate::units::UnitError;
 use crate::workloads::{BotSettings, HttpBots, HttpCheck, HttpRequest, WorkloadSettings as _};
 
-pub(super) const SETTINGS: &[&Setting] = &[&SERVICES, &VIEWS, &PRIORITIES, &LOCALITIES];
 pub(super) const HEADING: &str = "Sweep of poll-loop";
 const SWEEP: Setting = Setting::of(HEADING, &[]);
 
-static SERVICES: Setting = SWEEP
-    .key("ladder.services", Shape::OneOrMore, "[root, object]")
-    .about("poll-loop: the services to sweep, or all.")
-    .flag("--services", "LIST")
-    .help("root, pilot, force-field, ihost, objects, object, script, property, or all")
-    .default("root,object")
-    .flag_example("root,object");
-static VIEWS: Setting = SWEEP
-    .key("ladder.views", Shape::OneOrMore, "[background, foreground]")
-    .about("poll-loop: in the background, where little is drawn, in the foreground, or all.")
-    .flag("--views", "LIST")
-    .help("background, foreground, or all")
-    .default("all")
-    .flag_example("all");
-static PRIORITIES: Setting = SWEEP
-    .key("ladder.priorities", Shape::OneOrMore, "[normal, below-normal]")
-    .about("poll-loop: the priority of its process: normal, below-normal or all.")
-    .flag("--priorities", "LIST")
-    .help("normal, below-normal, or all")
-    .default("all in the foreground, normal in the background")
-    .flag_example("all");
-static LOCALITIES: Setting = SWEEP
-    .key("ladder.localities", Shape::OneOrMore, "[none, high]")
-    .about("poll-loop: objects near: none, moderate, high or all.")
-    .flag("--localities", "LIST")
-    .help("Objects near: none, moderate, high, or all")
-    .default("moderate")
-    .flag_example("all");
+settings! { pub(super) SETTINGS;
+    SERVICES = SWEEP.key("ladder.services", Shape::OneOrMore, "[root, object]")
+        .about("poll-loop: the services to sweep, or all.")
+        .flag("--services", "LIST").help("root, pilot, force-field, ihost, objects, object, script, property, or all")
+        .default("root,object").flag_example("root,object");
+    VIEWS = SWEEP.key("ladder.views", Shape::OneOrMore, "[background, foreground]")
+        .about("poll-loop: in the background, where little is drawn, in the foreground, or all.")
+        .flag("--views", "LIST").help("background, foreground, or all").default("all").flag_example("all");
+    PRIORITIES = SWEEP.key("ladder.priorities", Shape::OneOrMore, "[normal, below-normal]")
+        .about("poll-loop: the priority of its process: normal, below-normal or all.")
+        .flag("--priorities", "LIST").help("normal, below-normal, or all")
+        .default("all in the foreground, normal in the background").flag_example("all");
+    LOCALITIES = SWEEP.key("ladder.localities", Shape::OneOrMore, "[none, high]")
+        .about("poll-loop: objects near: none, moderate, high or all.")
+        .flag("--localities", "LIST").help("Objects near: none, moderate, high, or all").default("moderate")
+        .flag_example("all");
+}
 
 /// Whether anybody speaks of an axis.
 pub(super) fn are_said(reader: &Reader) -> bool {

@@ -10,44 +10,33 @@ use crate::settings::{Setting, Shape};
 use crate::units::{self, http};
 use crate::workloads::{BotSettings, HttpBots, LeaderboardBots, ProtobufBots, WorkloadSettings as _};
 
-pub(super) const SETTINGS: &[&Setting] =
-    &[&CREDENTIALS, &USER, &PASSWORD_ENV, &PASSWORD_FILE, &TOKEN_ENV, &TOKEN_FILE];
 const HERE: Setting = Setting::of("Subject", &[]);
 
-static CREDENTIALS: Setting = HERE
-    .key(
-        "credentials",
-        Shape::Keys("CredentialsKeys", "Who the clients say they are, and where their secret is."),
-        "{ user: bob, password_env: BROKER_PASSWORD }",
-    )
-    .about("What the clients show the server so that it lets them in; the secret itself is never stored.");
-static USER: Setting = HERE
-    .key("credentials.user", Shape::Text, "bob")
-    .about("The name of the user, where the server asks for one.")
-    .flag("--user", "NAME")
-    .help("The user whose password the clients show the server");
-static PASSWORD_ENV: Setting = HERE
-    .key("credentials.password_env", Shape::Text, "BROKER_PASSWORD")
-    .about("The environment variable that holds the password, which is never stored.")
-    .flag("--password-env", "VARIABLE")
-    .help("The environment variable that holds the password; the password itself is never stored");
-/// A file that a scenario names is a wish.
-pub(crate) static PASSWORD_FILE: Setting = HERE
-    .key("credentials.password_file", Shape::Text, "password.txt")
-    .about("The file that holds the password, which is never stored; its use must be confirmed.")
-    .flag("--password-file", "FILE")
-    .help("The file that holds the password; the end of its last line does not belong to it");
-static TOKEN_ENV: Setting = HERE
-    .key("credentials.token_env", Shape::Text, "BROKER_TOKEN")
-    .about("The environment variable that holds a token, which is never stored.")
-    .flag("--token-env", "VARIABLE")
-    .help("The environment variable that holds a token (NATS, HTTP); the token itself is never stored");
-/// A file that a scenario names is a wish.
-pub(crate) static TOKEN_FILE: Setting = HERE
-    .key("credentials.token_file", Shape::Text, "token.txt")
-    .about("The file that holds a token, which is never stored; its use must be confirmed.")
-    .flag("--token-file", "FILE")
-    .help("The file that holds a token (NATS, HTTP); the end of its last line does not belong to it");
+settings! { pub(super) SETTINGS;
+    CREDENTIALS = HERE
+        .key("credentials", Shape::Keys("CredentialsKeys", "Who the clients say they are, and where their secret is."), "{ user: bob, password_env: BROKER_PASSWORD }")
+        .about("What the clients show the server so that it lets them in; the secret itself is never stored.");
+    USER = HERE.key("credentials.user", Shape::Text, "bob").about("The name of the user, where the server asks for one.")
+        .flag("--user", "NAME").help("The user whose password the clients show the server");
+    PASSWORD_ENV = HERE.key("credentials.password_env", Shape::Text, "BROKER_PASSWORD")
+        .about("The environment variable that holds the password, which is never stored.")
+        .flag("--password-env", "VARIABLE")
+        .help("The environment variable that holds the password; the password itself is never stored");
+    /// A file that a scenario names is a wish.
+    pub(crate) PASSWORD_FILE = HERE.key("credentials.password_file", Shape::Text, "password.txt")
+        .about("The file that holds the password, which is never stored; its use must be confirmed.")
+        .flag("--password-file", "FILE")
+        .help("The file that holds the password; the end of its last line does not belong to it");
+    TOKEN_ENV = HERE.key("credentials.token_env", Shape::Text, "BROKER_TOKEN")
+        .about("The environment variable that holds a token, which is never stored.")
+        .flag("--token-env", "VARIABLE")
+        .help("The environment variable that holds a token (NATS, HTTP); the token itself is never stored");
+    /// A file that a scenario names is a wish.
+    pub(crate) TOKEN_FILE = HERE.key("credentials.token_file", Shape::Text, "token.txt")
+        .about("The file that holds a token, which is never stored; its use must be confirmed.")
+        .flag("--token-file", "FILE")
+        .help("The file that holds a token (NATS, HTTP); the end of its last line does not belong to it");
+}
 
 const SECRETS: [&Setting; 4] = [&PASSWORD_ENV, &PASSWORD_FILE, &TOKEN_ENV, &TOKEN_FILE];
 

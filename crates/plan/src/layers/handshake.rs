@@ -14,18 +14,17 @@ use crate::workloads::http::settings::requests::HEADER;
 use crate::workloads::{BotSettings, LeaderboardProtocol, ProtobufOver};
 
 pub(crate) const HEADING: &str = "WebSocket";
-pub(super) const SETTINGS: &[&Setting] = &[&HEADERS, &SUBPROTOCOLS];
 const WEBSOCKET: Setting = Setting::of(HEADING, &["arena", "echo", "leaderboard", "protobuf", "script"]);
 
-static HEADERS: Setting = WEBSOCKET
-    .key("bots.headers", Shape::Map(&Shape::NumberOrText), "{ Authorization: \"Bearer ${TOKEN}\" }")
-    .about("WebSocket: headers of the handshake; ${NAME} in a value comes from the environment and is never stored.");
-static SUBPROTOCOLS: Setting = WEBSOCKET
-    .key("bots.subprotocols", Shape::OneOrMore, "graphql-transport-ws")
-    .about("WebSocket: the subprotocols that the handshake offers, in the order of preference.")
-    .flag("--subprotocol", "NAME")
-    .help("A subprotocol that the WebSocket handshake offers; the server may choose one of them; repeatable")
-    .kind(Kind::Repeated);
+settings! { pub(super) SETTINGS;
+    HEADERS = WEBSOCKET.key("bots.headers", Shape::Map(&Shape::NumberOrText), "{ Authorization: \"Bearer ${TOKEN}\" }")
+        .about("WebSocket: headers of the handshake; ${NAME} in a value comes from the environment and is never stored.");
+    SUBPROTOCOLS = WEBSOCKET.key("bots.subprotocols", Shape::OneOrMore, "graphql-transport-ws")
+        .about("WebSocket: the subprotocols that the handshake offers, in the order of preference.")
+        .flag("--subprotocol", "NAME")
+        .help("A subprotocol that the WebSocket handshake offers; the server may choose one of them; repeatable")
+        .kind(Kind::Repeated);
+}
 
 /// The handshake of the plan. Other protocols have none, so what was said for one is refused.
 pub(super) fn read(reader: &mut Reader, server: &Server<'_>, bots: &BotSettings) -> Handshake {

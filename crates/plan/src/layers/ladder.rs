@@ -14,79 +14,49 @@ use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
 use crate::workloads::{BotSettings, LoadKind};
 
-pub(super) const SETTINGS: &[&Setting] =
-    &[&LADDER, &RUNGS, &RATE, &UPDATES_RATE, &REQUESTERS, &HOLD, &RAMP, &SETTLE, &RESTART];
 const HOW: Setting = Setting::of("How", &[]);
 
-static LADDER: Setting = HOW
-    .key(
-        "ladder",
-        Shape::Keys("LadderKeys", "Which loads, and how each is held."),
-        "{ rungs: [500, 1000, 2000], hold: 60s }",
-    )
-    .about("Which loads, and how each is held.");
-static RUNGS: Setting = Setting::of("What", &[])
-    .key("ladder.rungs", Shape::List(&Shape::Number), "[500, 1000, 2000]")
-    .about("The loads to climb, in games, clients, requesters or operations in flight.")
-    .flag("--rungs", "LIST")
-    .help("Loads to hold, e.g. 500,1000,2k")
-    .kind(Kind::Hyphenated)
-    .flag_example("500,1000,2000");
-static RATE: Setting = Setting::of("What", &["http", "leaderboard", "protobuf", "grid"])
-    .key("ladder.rate", Shape::OneOrMore, "[1000, 2000]")
-    .about("http, grid: the loads in requests or operations per second, scheduled independently of responses (open loop).")
-    .flag("--rate", "LIST")
-    .help(
-        "HTTP, grid: loads in requests or operations per second, scheduled independently of responses (open loop), e.g. \
-         1000,2000. The rate climbs to each load through the first half of the settle time",
-    )
-    .kind(Kind::Hyphenated)
-    .flag_example("1000,2000");
-static UPDATES_RATE: Setting = Setting::of("What", &["leaderboard"])
-    .key("ladder.updates_rate", Shape::OneOrMore, "[100000, 200000]")
-    .about("leaderboard: the loads in updates per second, whatever the size of a bulk.")
-    .flag("--updates-rate", "LIST")
-    .help("Leaderboard: loads in updates per second, whatever the size of a bulk, e.g. 200000")
-    .kind(Kind::Hyphenated)
-    .flag_example("100000,200000");
-static REQUESTERS: Setting = Setting::of("What", &["http", "leaderboard", "protobuf"])
-    .key("ladder.requesters", Shape::OneOrMore, "1..20")
-    .about(
-        "http: the loads in requesters, each of whom waits for its answer; a list, a range (1..20), or an \
-         open end (1..).",
-    )
-    .flag("--requesters", "LIST")
-    .help(
-        "HTTP: loads in requesters, each of whom waits for its answer: 1,5,10 or 1..20; 1.. goes on until \
-         a request fails",
-    )
-    .kind(Kind::Hyphenated);
-static HOLD: Setting = HOW
-    .key("ladder.hold", Shape::Text, "60s")
-    .about("How long to hold each load: a time, ticks or games.")
-    .flag("--hold", "ENOUGH")
-    .help("How long to hold each load: 60s, 2Mticks or 1000games");
-static RAMP: Setting = HOW
-    .key("ladder.ramp", Shape::Text, "2ms")
-    .about(
-        "How the bots arrive: one every so often (2ms, or 2ms/each), a rate (5000/s), all of a rung \
-         within a time (60s/all), or 0s for all at once.",
-    )
-    .flag("--ramp", "PACE")
-    .help(
-        "How the bots arrive, or a rate's connections open: 2ms (one every 2 ms; 2ms/each is the same), \
-         5000/s, 60s/all (all of a rung within 60 s) or 0s (all at once)",
-    );
-static SETTLE: Setting = HOW
-    .key("ladder.settle", Shape::Text, "2s")
-    .about("Time between the ramp and the hold.")
-    .flag("--settle", "TIME")
-    .help("Between the ramp and the hold");
-static RESTART: Setting = Setting::of("Subject", &[])
-    .key("ladder.restart_per_rung", Shape::Switch, "true")
-    .about("A fresh server for each rung.")
-    .switch(Kind::Switch, "--restart-per-rung")
-    .help("A fresh subject for each rung");
+settings! { pub(super) SETTINGS;
+    LADDER = HOW
+        .key("ladder", Shape::Keys("LadderKeys", "Which loads, and how each is held."), "{ rungs: [500, 1000, 2000], hold: 60s }")
+        .about("Which loads, and how each is held.");
+    RUNGS = Setting::of("What", &[]).key("ladder.rungs", Shape::List(&Shape::Number), "[500, 1000, 2000]")
+        .about("The loads to climb, in games, clients, requesters or operations in flight.")
+        .flag("--rungs", "LIST").help("Loads to hold, e.g. 500,1000,2k").kind(Kind::Hyphenated)
+        .flag_example("500,1000,2000");
+    RATE = Setting::of("What", &["http", "leaderboard", "protobuf", "grid"])
+        .key("ladder.rate", Shape::OneOrMore, "[1000, 2000]")
+        .about("http, grid: the loads in requests or operations per second, scheduled independently of responses (open loop).")
+        .flag("--rate", "LIST")
+        .help("HTTP, grid: loads in requests or operations per second, scheduled independently of responses (open loop), \
+            e.g. 1000,2000. The rate climbs to each load through the first half of the settle time").kind(Kind::Hyphenated)
+        .flag_example("1000,2000");
+    UPDATES_RATE = Setting::of("What", &["leaderboard"]).key("ladder.updates_rate", Shape::OneOrMore, "[100000, 200000]")
+        .about("leaderboard: the loads in updates per second, whatever the size of a bulk.")
+        .flag("--updates-rate", "LIST")
+        .help("Leaderboard: loads in updates per second, whatever the size of a bulk, e.g. 200000").kind(Kind::Hyphenated)
+        .flag_example("100000,200000");
+    REQUESTERS = Setting::of("What", &["http", "leaderboard", "protobuf"])
+        .key("ladder.requesters", Shape::OneOrMore, "1..20")
+        .about("http: the loads in requesters, each of whom waits for its answer; a list, a range (1..20), or an open end \
+            (1..).")
+        .flag("--requesters", "LIST")
+        .help("HTTP: loads in requesters, each of whom waits for its answer: 1,5,10 or 1..20; 1.. goes on until a request fails")
+        .kind(Kind::Hyphenated);
+    HOLD = HOW.key("ladder.hold", Shape::Text, "60s").about("How long to hold each load: a time, ticks or games.")
+        .flag("--hold", "ENOUGH").help("How long to hold each load: 60s, 2Mticks or 1000games");
+    RAMP = HOW.key("ladder.ramp", Shape::Text, "2ms")
+        .about("How the bots arrive: one every so often (2ms, or 2ms/each), a rate (5000/s), all of a rung within a time \
+            (60s/all), or 0s for all at once.")
+        .flag("--ramp", "PACE")
+        .help("How the bots arrive, or a rate's connections open: 2ms (one every 2 ms; 2ms/each is the same), 5000/s, \
+            60s/all (all of a rung within 60 s) or 0s (all at once)");
+    SETTLE = HOW.key("ladder.settle", Shape::Text, "2s").about("Time between the ramp and the hold.")
+        .flag("--settle", "TIME").help("Between the ramp and the hold");
+    RESTART = Setting::of("Subject", &[]).key("ladder.restart_per_rung", Shape::Switch, "true")
+        .about("A fresh server for each rung.")
+        .switch(Kind::Switch, "--restart-per-rung").help("A fresh subject for each rung");
+}
 
 /// The loads as they were said.
 #[derive(Clone, Debug)]

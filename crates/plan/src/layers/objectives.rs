@@ -11,48 +11,30 @@ use crate::plan::{Ladder, SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
 use crate::workloads::{BotSettings, NO_ERRORS};
 
-pub(super) const SETTINGS: &[&Setting] = &[&OBJECTIVES, &ALLOW, &GOALS, &GATES];
-
-static OBJECTIVES: Setting = Setting::of("Judged by", &[])
-    .key("objectives", Shape::List(&Shape::Text), "[ticks.late_share < 25%]")
-    .about("What a rung must meet; the built-in objectives of the subject otherwise.")
-    .flag("--objective", "EXPR")
-    .help("A condition that every rung must meet; see below")
-    .kind(Kind::Repeated)
-    .flag_example("ticks.late_share < 25%");
-
-static ALLOW: Setting = Setting::of("Judged by", &[])
-    .key("allow", Shape::List(&Shape::Text), "[duplicates]")
-    .about("What the server may do although it fails a rung otherwise, whatever the objectives are.")
-    .flag("--allow", "KIND")
-    .help("Let the server do what fails a rung otherwise, whatever the objectives are; repeatable")
-    .one_of(&Allowed::NAMES)
-    .kind(Kind::Repeated)
-    .flag_example("duplicates");
-
-pub(super) static GOALS: Setting = Setting::of("Judged by", &[])
-    .of_climbs()
-    .key("ladder.search_goals", Shape::List(&Shape::Text), "['response.p99 < 20ms, failed == 0']")
-    .about("Further goals of a search: objectives that are asked instead of those of the plan, in the same trials.")
-    .flag("--goal", "EXPR,…")
-    .help(
-        "Search also for the capacity by these objectives instead of those of the climb, in the same trials: \
-         'response.p99 < 20ms, failed == 0'; repeatable (with --search)",
-    )
-    .kind(Kind::Repeated)
-    .flag_example("response.p99 < 20ms");
-
-static GATES: Setting = Setting::of("Judged by", &[])
-    .of_climbs()
-    .key("gates", Shape::List(&Shape::Text), "[capacity >= 1000]")
-    .about("What the whole run must meet; gates decide the exit code instead of the rungs.")
-    .flag("--gate", "EXPR")
-    .help(
-        "A condition on the whole run that decides the exit code (0 met, 1 not met, 2 cannot be told) instead of the rungs: \
-         'capacity >= 1000' or 'response.p99 at 1000 < 50ms'; repeatable",
-    )
-    .kind(Kind::Repeated)
-    .flag_example("capacity >= 1000");
+settings! { pub(super) SETTINGS;
+    OBJECTIVES = Setting::of("Judged by", &[]).key("objectives", Shape::List(&Shape::Text), "[ticks.late_share < 25%]")
+        .about("What a rung must meet; the built-in objectives of the subject otherwise.")
+        .flag("--objective", "EXPR").help("A condition that every rung must meet; see below").kind(Kind::Repeated)
+        .flag_example("ticks.late_share < 25%");
+    ALLOW = Setting::of("Judged by", &[]).key("allow", Shape::List(&Shape::Text), "[duplicates]")
+        .about("What the server may do although it fails a rung otherwise, whatever the objectives are.")
+        .flag("--allow", "KIND")
+        .help("Let the server do what fails a rung otherwise, whatever the objectives are; repeatable")
+        .one_of(&Allowed::NAMES).kind(Kind::Repeated).flag_example("duplicates");
+    pub(super) GOALS = Setting::of("Judged by", &[]).of_climbs()
+        .key("ladder.search_goals", Shape::List(&Shape::Text), "['response.p99 < 20ms, failed == 0']")
+        .about("Further goals of a search: objectives that are asked instead of those of the plan, in the same trials.")
+        .flag("--goal", "EXPR,…")
+        .help("Search also for the capacity by these objectives instead of those of the climb, in the same trials: \
+            'response.p99 < 20ms, failed == 0'; repeatable (with --search)").kind(Kind::Repeated)
+        .flag_example("response.p99 < 20ms");
+    GATES = Setting::of("Judged by", &[]).of_climbs().key("gates", Shape::List(&Shape::Text), "[capacity >= 1000]")
+        .about("What the whole run must meet; gates decide the exit code instead of the rungs.")
+        .flag("--gate", "EXPR")
+        .help("A condition on the whole run that decides the exit code (0 met, 1 not met, 2 cannot be told) instead of the \
+            rungs: 'capacity >= 1000' or 'response.p99 at 1000 < 50ms'; repeatable").kind(Kind::Repeated)
+        .flag_example("capacity >= 1000");
+}
 
 const FORGOTTEN: &str =
     "the server keeps nothing when it is stopped (--stop-at); give it a directory: -- --data DIR";

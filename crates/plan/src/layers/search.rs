@@ -13,45 +13,8 @@ use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, Duration};
 use crate::workloads::{BotSettings, LoadKind};
 
-pub(super) const SETTINGS: &[&Setting] =
-    &[&FROM_ABOVE, &REPEAT, &OVERLOAD, &RECOVERY, &SEARCH, &WIDTH, &DECIDES, &EXCEED, &BUDGET];
 const HOW: Setting = Setting::of("How", &[]).of_climbs();
 
-static FROM_ABOVE: Setting = HOW
-    .key("ladder.from_above", Shape::Switch, "true")
-    .about("After the highest load the others once more, from the highest down: what a load gives after a higher one.")
-    .switch(Kind::Switch, "--from-above")
-    .help(
-        "After the highest load hold the others once more, from the highest down, and say which of them gives something else \
-         after a higher one than before it",
-    );
-static REPEAT: Setting = HOW
-    .key("ladder.repeat", Shape::NumberOrText, "5")
-    .about("How often each load is held: a number, or until-sure.")
-    .flag("--repeat", "N")
-    .help(
-        "Hold each load so many times, after the first round in random order; until-sure: hold the loads on both sides of \
-         the capacity again until it is certain to 95 %",
-    )
-    .flag_example("5");
-static OVERLOAD: Setting = HOW
-    .key("ladder.overload", Shape::OneOrMore, "[1.2, 1.5, 2]")
-    .about("Multiples of the largest load that held, held once each at the end: how many good answers the server still gives.")
-    .flag("--overload", "FACTOR,…")
-    .help(
-        "When a load failed, hold these multiples of the largest that held too, and say how many good answers per second the \
-         server still gives there (goodput)",
-    )
-    .flag_example("1.2,1.5,2");
-static RECOVERY: Setting = HOW
-    .key("ladder.recovery_within", Shape::Text, "30s")
-    .about("After a load of ladder.overload four fifths of the capacity go on until the server has recovered, for so long at most.")
-    .flag("--recovery-within", "TIME")
-    .help(
-        "After each hold of --overload go on with four fifths of the capacity until the objectives are met again, for so long \
-         at most, and say after how many seconds they are (requests only)",
-    )
-    .default("30s");
 /// What a word behind `--search` means.
 struct Preset {
     name: &'static str,
@@ -66,39 +29,52 @@ const PRESETS: [Preset; 3] = [
     Preset { name: "strict", trials: 5, width: 0.02 },
 ];
 const PRESET_NAMES: &[&str] = &[PRESETS[0].name, PRESETS[1].name, PRESETS[2].name];
-static SEARCH: Setting = HOW
-    .key("ladder.search", Shape::Text, "standard")
-    .about("Search for the capacity (RFC 9971) instead of climbing a list: quick, standard or strict.")
-    .flag("--search", "PRESET")
-    .help(
-        "Search for the capacity by RFC 9971 instead of climbing a list. Loads that are given (--rungs, --rate …) bound it: \
-         one is the start, of several the smallest and the largest are the range. Alone it means standard",
-    )
-    .kind(Kind::Optional(PRESETS[1].name))
-    .one_of(PRESET_NAMES);
-static WIDTH: Setting = HOW
-    .key("ladder.search_width", Shape::NumberOrText, "5%")
-    .about("How far apart the bounds of a search may be, relative to the upper one.")
-    .flag("--search-width", "SHARE")
-    .help("How far apart the two bounds may be, relative to the upper one [default: quick 10%, standard 5%, strict 2%]");
-static DECIDES: Setting = HOW
-    .key("ladder.search_trials", Shape::Whole("uint32"), "3")
-    .about("How many full-length trials decide whether a load holds.")
-    .flag("--search-trials", "N")
-    .help("How many full-length trials (--hold) decide whether a load holds [default: quick 1, standard 3, strict 5]");
-static EXCEED: Setting = HOW
-    .key("ladder.search_exceed", Shape::NumberOrText, "50%")
-    .about("Share of a load's full-length trials that may miss the objectives.")
-    .flag("--search-exceed", "SHARE")
-    .help("Share of a load's full-length trials that may miss the objectives")
-    .default("50%");
-static BUDGET: Setting = HOW
-    .key("ladder.budget", Shape::Text, "20m")
-    .about("How long a search may take; the width follows from it.")
-    .flag("--budget", "TIME")
-    .help(
-        "How long the search may take: the width is what that time buys, and is said before the first trial",
-    );
+
+settings! { pub(super) SETTINGS;
+    FROM_ABOVE = HOW.key("ladder.from_above", Shape::Switch, "true")
+        .about("After the highest load the others once more, from the highest down: what a load gives after a higher one.")
+        .switch(Kind::Switch, "--from-above")
+        .help("After the highest load hold the others once more, from the highest down, and say which of them gives \
+            something else after a higher one than before it");
+    REPEAT = HOW.key("ladder.repeat", Shape::NumberOrText, "5")
+        .about("How often each load is held: a number, or until-sure.")
+        .flag("--repeat", "N")
+        .help("Hold each load so many times, after the first round in random order; until-sure: hold the loads on both \
+            sides of the capacity again until it is certain to 95 %").flag_example("5");
+    OVERLOAD = HOW.key("ladder.overload", Shape::OneOrMore, "[1.2, 1.5, 2]")
+        .about("Multiples of the largest load that held, held once each at the end: how many good answers the server still \
+            gives.")
+        .flag("--overload", "FACTOR,…")
+        .help("When a load failed, hold these multiples of the largest that held too, and say how many good answers per \
+            second the server still gives there (goodput)").flag_example("1.2,1.5,2");
+    RECOVERY = HOW.key("ladder.recovery_within", Shape::Text, "30s")
+        .about("After a load of ladder.overload four fifths of the capacity go on until the server has recovered, for so \
+            long at most.")
+        .flag("--recovery-within", "TIME")
+        .help("After each hold of --overload go on with four fifths of the capacity until the objectives are met again, \
+            for so long at most, and say after how many seconds they are (requests only)").default("30s");
+    SEARCH = HOW.key("ladder.search", Shape::Text, "standard")
+        .about("Search for the capacity (RFC 9971) instead of climbing a list: quick, standard or strict.")
+        .flag("--search", "PRESET")
+        .help("Search for the capacity by RFC 9971 instead of climbing a list. Loads that are given (--rungs, --rate …) \
+            bound it: one is the start, of several the smallest and the largest are the range. Alone it means standard")
+        .kind(Kind::Optional(PRESETS[1].name)).one_of(PRESET_NAMES);
+    WIDTH = HOW.key("ladder.search_width", Shape::NumberOrText, "5%")
+        .about("How far apart the bounds of a search may be, relative to the upper one.")
+        .flag("--search-width", "SHARE")
+        .help("How far apart the two bounds may be, relative to the upper one [default: quick 10%, standard 5%, strict 2%]");
+    DECIDES = HOW.key("ladder.search_trials", Shape::Whole("uint32"), "3")
+        .about("How many full-length trials decide whether a load holds.")
+        .flag("--search-trials", "N")
+        .help("How many full-length trials (--hold) decide whether a load holds [default: quick 1, standard 3, strict 5]");
+    EXCEED = HOW.key("ladder.search_exceed", Shape::NumberOrText, "50%")
+        .about("Share of a load's full-length trials that may miss the objectives.")
+        .flag("--search-exceed", "SHARE").help("Share of a load's full-length trials that may miss the objectives")
+        .default("50%");
+    BUDGET = HOW.key("ladder.budget", Shape::Text, "20m").about("How long a search may take; the width follows from it.")
+        .flag("--budget", "TIME")
+        .help("How long the search may take: the width is what that time buys, and is said before the first trial");
+}
 
 /// Without a word about the hold a trial is at least this long: a search is about the edge, where seconds differ.
 const HOLD_LEAST_NS: u64 = 30_000_000_000;

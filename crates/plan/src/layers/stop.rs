@@ -10,23 +10,17 @@ use crate::settings::{Setting, Shape};
 use crate::units::{self, Duration};
 use crate::workloads::BotSettings;
 
-pub(super) const SETTINGS: &[&Setting] = &[&STOP_AT, &GRACE];
 const SUBJECT: Setting = Setting::of("Subject", &[]);
 
-static STOP_AT: Setting = SUBJECT
-    .key("ladder.stop_at", Shape::Text, "20s")
-    .about("http, leaderboard: SIGTERM to the subject so long after the start of each hold, under load.")
-    .flag("--stop-at", "TIME")
-    .help(
-        "HTTP: SIGTERM to the subject so long after the start of each hold, under load: requests under way must be \
-         answered, nothing acknowledged may be lost, and it must exit with status 0",
-    );
-static GRACE: Setting = SUBJECT
-    .key("ladder.grace", Shape::Text, "10s")
-    .about("With stop_at: how long the subject may take to end.")
-    .flag("--grace", "TIME")
-    .help("With --stop-at: how long the subject may take to end")
-    .default("10s");
+settings! { pub(super) SETTINGS;
+    STOP_AT = SUBJECT.key("ladder.stop_at", Shape::Text, "20s")
+        .about("http, leaderboard: SIGTERM to the subject so long after the start of each hold, under load.")
+        .flag("--stop-at", "TIME")
+        .help("HTTP: SIGTERM to the subject so long after the start of each hold, under load: requests under way must be \
+            answered, nothing acknowledged may be lost, and it must exit with status 0");
+    GRACE = SUBJECT.key("ladder.grace", Shape::Text, "10s").about("With stop_at: how long the subject may take to end.")
+        .flag("--grace", "TIME").help("With --stop-at: how long the subject may take to end").default("10s");
+}
 
 const SECOND_NS: u64 = 1_000_000_000;
 const GRACE_NS_MOST: u64 = 600 * SECOND_NS;

@@ -17,109 +17,58 @@ use crate::units::{self, UnitError};
 use crate::workloads::chat::settings::ECHOES;
 use crate::workloads::{BotSettings, is_script_file};
 
-pub(super) const SETTINGS: &[&Setting] = &[
-    &SUBJECT,
-    &TARGET,
-    &START,
-    &PID,
-    &CGROUP,
-    &TICKS,
-    &TICK_LOG,
-    &STATSD,
-    &OPENMETRICS,
-    &TICK_RATE,
-    &OPTIONS,
-    &I_MAY_LOAD,
-    &TLS,
-    &CA,
-    &INSECURE,
-];
 const HERE: Setting = Setting::of("Subject", &[]);
 /// As long as a path and query of a request over HTTP.
 const URL_BYTES_MAX: usize = 64 << 10;
 
-/// The positional word; a scenario file is one too, and then the file names the subject.
-pub static SUBJECT: Setting = HERE
-    .at_most(URL_BYTES_MAX)
-    .key(
-        "subject",
-        Shape::WordOr("SubjectKeys", "The server under test."),
-        "{ target: ws://127.0.0.1:42069 }",
-    )
-    .about("The server under test.")
-    .required()
-    .word("climb", "arena");
-static TARGET: Setting = HERE
-    .at_most(URL_BYTES_MAX)
-    .key("subject.target", Shape::Text, "ws://127.0.0.1:42069")
-    .about("A URL, or the name of a built-in server.")
-    .required()
-    .flag("--target", "URL")
-    .help("The server that a script plays (climb player.ts --target ws://HOST:PORT)");
-/// The command that starts the server.
-pub static START: Setting = HERE
-    .key("subject.start", Shape::Text, "node server.js")
-    .about("The command that starts the server, once confirmed (--allow-start); it is watched, and stopped at the end.")
-    .flag("--start", "COMMAND")
-    .help("Start the subject with this command, watch it and stop it");
-static PID: Setting = HERE
-    .key("subject.pid", Shape::Whole("uint32"), "4711")
-    .about("The process of a server that runs already.")
-    .flag("--pid", "N")
-    .help("Watch this process, which runs already");
-static CGROUP: Setting = HERE
-    .key("subject.cgroup", Shape::Text, "docker/7f3a")
-    .about("The control group of a server that runs already, as of its container; its CPU and memory are the server's.")
-    .flag("--watch-cgroup", "PATH")
-    .help("Watch this control group, as of the container that the subject runs in already");
-pub(crate) static TICKS: Setting = HERE
-    .key(
-        "subject.ticks",
-        Shape::WordOr("TicksKeys", "Where the server reports its ticks."),
-        "{ log: game.log }",
-    )
-    .about("Where its ticks are read: client, none, or a log.")
-    .flag("--ticks", "SOURCE")
-    .help("Where the subject's ticks are read: log=FILE, client or none")
-    .flag_example("log=game.log");
-static TICK_LOG: Setting =
-    HERE.key("subject.ticks.log", Shape::Text, "game.log").about("A tick log in the arena's format.");
-static STATSD: Setting =
-    HERE.key("subject.ticks.statsd", Shape::Text, "127.0.0.1:8125").about("Timings over UDP; not built yet.");
-static OPENMETRICS: Setting = HERE
-    .key("subject.ticks.openmetrics", Shape::Text, "http://127.0.0.1:9100/metrics")
-    .about("A histogram over HTTP; not built yet.");
-static TICK_RATE: Setting = HERE
-    .key("subject.tick_rate", Shape::Number, "60")
-    .about("Ticks per second.")
-    .flag("--tick-rate", "HZ")
-    .help("The subject's tick rate in Hz");
-/// What follows `--` on the command line.
-pub static OPTIONS: Setting = HERE
-    .key("subject.options", Shape::List(&Shape::NumberOrText), "[--tick-rate, 30]")
-    .about("Options for a built-in server.")
-    .word("options after --", "climb arena -- --tick-rate 30");
-/// Hosts that the user vouches for.
-pub static I_MAY_LOAD: Setting = HERE
-    .key("i_may_load", Shape::List(&Shape::Text), "[game.example.org]")
-    .about("Hosts that are yours to load; they must also be confirmed, with --i-may-load or on a terminal.")
-    .flag("--i-may-load", "HOST")
-    .help("Allow a target that is neither loopback nor private, or beyond loopback where a file names it")
-    .kind(Kind::Repeated)
-    .flag_example("game.example.org");
-static TLS: Setting = HERE
-    .key("tls", Shape::Keys("TlsKeys", "Certificates."), "{ ca: ca.pem }")
-    .about("Certificates, for targets over TLS.");
-static CA: Setting = HERE
-    .key("tls.ca", Shape::Text, "ca.pem")
-    .about("A certificate authority to trust besides the usual ones, a PEM file.")
-    .flag("--ca", "FILE")
-    .help("Trust this certificate authority (PEM) besides the usual ones");
-static INSECURE: Setting = HERE
-    .key("tls.insecure", Shape::Switch, "true")
-    .about("Accept any certificate.")
-    .switch(Kind::Switch, "--insecure")
-    .help("Accept any certificate");
+settings! { pub(super) SETTINGS;
+    /// The positional word; a scenario file is one too, and then the file names the subject.
+    pub SUBJECT = HERE.at_most(URL_BYTES_MAX)
+        .key("subject", Shape::WordOr("SubjectKeys", "The server under test."), "{ target: ws://127.0.0.1:42069 }")
+        .about("The server under test.").required()
+        .word("climb", "arena");
+    TARGET = HERE.at_most(URL_BYTES_MAX).key("subject.target", Shape::Text, "ws://127.0.0.1:42069")
+        .about("A URL, or the name of a built-in server.").required()
+        .flag("--target", "URL").help("The server that a script plays (climb player.ts --target ws://HOST:PORT)");
+    /// The command that starts the server.
+    pub START = HERE.key("subject.start", Shape::Text, "node server.js")
+        .about("The command that starts the server, once confirmed (--allow-start); it is watched, and stopped at the end.")
+        .flag("--start", "COMMAND").help("Start the subject with this command, watch it and stop it");
+    PID = HERE.key("subject.pid", Shape::Whole("uint32"), "4711").about("The process of a server that runs already.")
+        .flag("--pid", "N").help("Watch this process, which runs already");
+    CGROUP = HERE.key("subject.cgroup", Shape::Text, "docker/7f3a")
+        .about("The control group of a server that runs already, as of its container; its CPU and memory are the server's.")
+        .flag("--watch-cgroup", "PATH")
+        .help("Watch this control group, as of the container that the subject runs in already");
+    pub(crate) TICKS = HERE
+        .key("subject.ticks", Shape::WordOr("TicksKeys", "Where the server reports its ticks."), "{ log: game.log }")
+        .about("Where its ticks are read: client, none, or a log.")
+        .flag("--ticks", "SOURCE").help("Where the subject's ticks are read: log=FILE, client or none")
+        .flag_example("log=game.log");
+    TICK_LOG = HERE.key("subject.ticks.log", Shape::Text, "game.log").about("A tick log in the arena's format.");
+    STATSD = HERE.key("subject.ticks.statsd", Shape::Text, "127.0.0.1:8125").about("Timings over UDP; not built yet.");
+    OPENMETRICS = HERE.key("subject.ticks.openmetrics", Shape::Text, "http://127.0.0.1:9100/metrics")
+        .about("A histogram over HTTP; not built yet.");
+    TICK_RATE = HERE.key("subject.tick_rate", Shape::Number, "60").about("Ticks per second.")
+        .flag("--tick-rate", "HZ").help("The subject's tick rate in Hz");
+    /// What follows `--` on the command line.
+    pub OPTIONS = HERE.key("subject.options", Shape::List(&Shape::NumberOrText), "[--tick-rate, 30]")
+        .about("Options for a built-in server.")
+        .word("options after --", "climb arena -- --tick-rate 30");
+    /// Hosts that the user vouches for.
+    pub I_MAY_LOAD = HERE.key("i_may_load", Shape::List(&Shape::Text), "[game.example.org]")
+        .about("Hosts that are yours to load; they must also be confirmed, with --i-may-load or on a terminal.")
+        .flag("--i-may-load", "HOST")
+        .help("Allow a target that is neither loopback nor private, or beyond loopback where a file names it")
+        .kind(Kind::Repeated).flag_example("game.example.org");
+    TLS = HERE.key("tls", Shape::Keys("TlsKeys", "Certificates."), "{ ca: ca.pem }")
+        .about("Certificates, for targets over TLS.");
+    CA = HERE.key("tls.ca", Shape::Text, "ca.pem")
+        .about("A certificate authority to trust besides the usual ones, a PEM file.")
+        .flag("--ca", "FILE").help("Trust this certificate authority (PEM) besides the usual ones");
+    INSECURE = HERE.key("tls.insecure", Shape::Switch, "true").about("Accept any certificate.")
+        .switch(Kind::Switch, "--insecure").help("Accept any certificate");
+}
 
 /// The option of our servers that says how often they tick.
 const TICK_RATE_OPTION: &str = "--tick-rate";

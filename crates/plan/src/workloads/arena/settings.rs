@@ -16,36 +16,25 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, server, _| read(reader, server).into(),
 };
 
-const SETTINGS: &[&Setting] = &[&FAST, &SLOW, &PAIRING, &SNAPSHOTS, &LONGEST_GAME];
 const ARENA: Setting = Setting::of("Arena", &["arena"]);
 
-static FAST: Setting = ARENA
-    .key("bots.fast", Shape::Text, "110ms")
-    .about("arena: player 1 fires every so often.")
-    .flag("--fast", "TIME")
-    .help("Player 1 fires every so often")
-    .default("110ms");
-static SLOW: Setting = ARENA
-    .key("bots.slow", Shape::Text, "200ms")
-    .about("arena: player 2 fires every so often.")
-    .flag("--slow", "TIME")
-    .help("Player 2 fires every so often")
-    .default("200ms");
-static PAIRING: Setting = ARENA
-    .key("bots.pairing", Shape::Text, "strict")
-    .about("arena: how the two bots of a pair reach the server next to each other: pipelined or strict.")
-    .flag("--pairing", "HOW")
-    .help("How pairs of players arrive: pipelined (servers that accept in order) or strict (any server)");
-static SNAPSHOTS: Setting = ARENA
-    .key("bots.snapshots", Shape::NumberOrText, "1%")
-    .about("arena: share of the games that ask for a snapshot at every tick.")
-    .flag("--snapshots", "SHARE")
-    .help("Share of the games that ask for a snapshot at every tick, to judge ticks from outside");
-static LONGEST_GAME: Setting = ARENA
-    .key("bots.longest_game", Shape::Text, "60s")
-    .about("arena: a game without an end after this is counted as a missing stop.")
-    // Five times what a game lasts.
-    .default("60s");
+settings! { SETTINGS;
+    FAST = ARENA.key("bots.fast", Shape::Text, "110ms").about("arena: player 1 fires every so often.")
+        .flag("--fast", "TIME").help("Player 1 fires every so often").default("110ms");
+    SLOW = ARENA.key("bots.slow", Shape::Text, "200ms").about("arena: player 2 fires every so often.")
+        .flag("--slow", "TIME").help("Player 2 fires every so often").default("200ms");
+    PAIRING = ARENA.key("bots.pairing", Shape::Text, "strict")
+        .about("arena: how the two bots of a pair reach the server next to each other: pipelined or strict.")
+        .flag("--pairing", "HOW")
+        .help("How pairs of players arrive: pipelined (servers that accept in order) or strict (any server)");
+    SNAPSHOTS = ARENA.key("bots.snapshots", Shape::NumberOrText, "1%")
+        .about("arena: share of the games that ask for a snapshot at every tick.")
+        .flag("--snapshots", "SHARE")
+        .help("Share of the games that ask for a snapshot at every tick, to judge ticks from outside");
+    // By default five times what a game lasts.
+    LONGEST_GAME = ARENA.key("bots.longest_game", Shape::Text, "60s")
+        .about("arena: a game without an end after this is counted as a missing stop.").default("60s");
+}
 
 /// Of the built-in server's games; other servers do not know snapshots.
 const SNAPSHOTS_USUAL: f64 = 0.01;

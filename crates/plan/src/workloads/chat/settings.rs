@@ -15,55 +15,35 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, server, _| read(reader, server).into(),
 };
 
-const SETTINGS: &[&Setting] = &[&GAP, &LINE, &TALKERS, &ROOM, &ECHOES, &MISBEHAVE];
 const CHAT: Setting = Setting::of("Chat", &["chat"]);
 
-static GAP: Setting = CHAT
-    .key("bots.gap", Shape::Text, "500ms..1s")
-    .about("chat: time between two lines of one bot, uniform in a range.")
-    .flag("--gap", "TIME..TIME")
-    .help("A chatter says a line every so often: a range, or one time for equal gaps")
-    // The published pace, 0.75 s in the mean.
-    .default("500ms..1s");
-static LINE: Setting = CHAT
-    .key("bots.line", Shape::NumberOrText, "15..58")
-    .about("chat: bytes of a line, its end included, uniform in a range; at least 15.")
-    .flag("--line", "N..N")
-    .help("Bytes of a chatter's line, its end included: a range, or one number")
-    .default("15..58");
-static TALKERS: Setting = CHAT
-    .key("bots.talkers", Shape::Whole("uint32"), "100")
-    .about("chat: how many of the bots speak, the others only listen; all of them otherwise.")
-    .flag("--talkers", "N")
-    .help("How many clients speak; the others only listen")
-    .default("all");
-static ROOM: Setting = CHAT
-    .key("bots.room", Shape::Text, "lobby")
-    .about("chat: the room, channel (without its #) or subject.")
-    .flag("--room", "NAME")
-    .help("The chat's room, channel (without #) or subject")
-    // The one in which our own server puts everyone.
-    .default("lobby");
-/// Read with the server, since a built-in one must hear of it.
-pub(crate) static ECHOES: Setting = CHAT
-    .key("bots.echoes", Shape::Switch, "true")
-    .about("chat: the server sends each line back to its sender too.")
-    .switch(Kind::Switch, "--echoes")
-    .help("The chat sends each line back to its sender too");
-static MISBEHAVE: Setting = CHAT
-    .key("bots.misbehave", Shape::List(&Shape::Text), "[slow-reader=5%]")
-    .about(
-        "chat: shares of the crowd that behave badly: slow-reader, stalled, half-open, malformed, \
-         reconnect-storm.",
-    )
-    .flag("--misbehave", "KIND=SHARE")
-    .help(
-        "A share of the chatters that behaves badly and is judged separately: slow-reader=5%, stalled=10%, \
-         half-open=1%, malformed=1%, reconnect-storm=30s (a tenth of them) or reconnect-storm=20%@30s; \
-         repeatable",
-    )
-    .kind(Kind::Repeated)
-    .flag_example("slow-reader=5%");
+settings! { SETTINGS;
+    // By default the published pace, 0.75 s in the mean.
+    GAP = CHAT.key("bots.gap", Shape::Text, "500ms..1s")
+        .about("chat: time between two lines of one bot, uniform in a range.")
+        .flag("--gap", "TIME..TIME").help("A chatter says a line every so often: a range, or one time for equal gaps")
+        .default("500ms..1s");
+    LINE = CHAT.key("bots.line", Shape::NumberOrText, "15..58")
+        .about("chat: bytes of a line, its end included, uniform in a range; at least 15.")
+        .flag("--line", "N..N").help("Bytes of a chatter's line, its end included: a range, or one number")
+        .default("15..58");
+    TALKERS = CHAT.key("bots.talkers", Shape::Whole("uint32"), "100")
+        .about("chat: how many of the bots speak, the others only listen; all of them otherwise.")
+        .flag("--talkers", "N").help("How many clients speak; the others only listen").default("all");
+    // By default the one in which our own server puts everyone.
+    ROOM = CHAT.key("bots.room", Shape::Text, "lobby").about("chat: the room, channel (without its #) or subject.")
+        .flag("--room", "NAME").help("The chat's room, channel (without #) or subject").default("lobby");
+    /// Read with the server, since a built-in one must hear of it.
+    pub(crate) ECHOES = CHAT.key("bots.echoes", Shape::Switch, "true")
+        .about("chat: the server sends each line back to its sender too.")
+        .switch(Kind::Switch, "--echoes").help("The chat sends each line back to its sender too");
+    MISBEHAVE = CHAT.key("bots.misbehave", Shape::List(&Shape::Text), "[slow-reader=5%]")
+        .about("chat: shares of the crowd that behave badly: slow-reader, stalled, half-open, malformed, reconnect-storm.")
+        .flag("--misbehave", "KIND=SHARE")
+        .help("A share of the chatters that behaves badly and is judged separately: slow-reader=5%, stalled=10%, \
+            half-open=1%, malformed=1%, reconnect-storm=30s (a tenth of them) or reconnect-storm=20%@30s; repeatable")
+        .kind(Kind::Repeated).flag_example("slow-reader=5%");
+}
 
 /// The chat's bots; after a mistake, bots that let the other settings be read.
 fn read(reader: &mut Reader, server: &Server<'_>) -> ChatBots {

@@ -14,17 +14,14 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, _, _| read(reader).into(),
 };
 
-const SETTINGS: &[&Setting] = &[&RATE, &PAYLOAD];
 const ECHO: Setting = Setting::of("", &["echo"]);
 
-static RATE: Setting = ECHO
-    .key("bots.rate", Shape::Number, "10")
-    .about("echo: messages per second and client; 0 means that each answer starts the next.")
-    .default("10");
-static PAYLOAD: Setting = ECHO
-    .key("bots.payload_bytes", Shape::Whole("uint32"), "64")
-    .about("echo: size of each message.")
-    .default("64");
+settings! { SETTINGS;
+    RATE = ECHO.key("bots.rate", Shape::Number, "10")
+        .about("echo: messages per second and client; 0 means that each answer starts the next.").default("10");
+    PAYLOAD = ECHO.key("bots.payload_bytes", Shape::Whole("uint32"), "64").about("echo: size of each message.")
+        .default("64");
+}
 
 /// The largest frame that our servers take.
 const PAYLOAD_BYTES_MAX: u64 = 64 * 1024;

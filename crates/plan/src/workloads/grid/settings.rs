@@ -19,42 +19,29 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, _, loads| read(reader, loads).into(),
 };
 
-const SETTINGS: &[&Setting] = &[&OP, &READ_WRITE, &VALUE, &KEYS, &TTL];
 const GRID: Setting = Setting::of("Grid", &["grid"]);
 
-static OP: Setting = GRID
-    .key("bots.op", Shape::Text, "mix")
-    .about(
-        "grid: what operations do: get, set, mix (40 % get, 40 % set, 20 % delete), or gets to sets, such as 9:1.",
-    )
-    .flag("--op", "KIND")
-    .help("What operations do: get, set, mix (40 % get, 40 % set, 20 % delete), or gets to sets, such as 9:1")
-    .default("get");
-static READ_WRITE: Setting = GRID
-    .key("bots.read_write", Shape::Text, "9:1")
-    .about("grid: instead of op: so many gets to so many sets.")
-    .flag("--read-write", "GETS:SETS")
-    .help("Instead of --op: so many gets to so many sets, such as 9:1");
-static VALUE: Setting = GRID
-    .key("bots.value", Shape::NumberOrText, "1KiB")
-    .about("grid: length of each value.")
-    .flag("--value", "BYTES")
-    .help("Length of each value, at most 16MiB")
-    .default("3");
-static KEYS: Setting = GRID
-    .key("bots.keys", Shape::Text, "zipf:1000")
-    .about("grid: which keys: one, uniform:N, or zipf:N (the j-th in proportion to j^-0.99).")
-    .flag("--keys", "PATTERN")
-    .help("Which keys: one, uniform:N, or zipf:N (the j-th in proportion to j^-0.99)")
-    .default("one");
-static TTL: Setting = GRID
-    .key("bots.ttl", Shape::Text, "10s")
-    .about(
-        "grid: a value expires so long after it was set; a get that finds none is a miss then, and no error.",
-    )
-    .flag("--ttl", "TIME")
-    .help("A value expires so long after it was set; a get that finds none is a miss then, and no error")
-    .default("values stay");
+settings! { SETTINGS;
+    OP = GRID.key("bots.op", Shape::Text, "mix")
+        .about("grid: what operations do: get, set, mix (40 % get, 40 % set, 20 % delete), or gets to sets, such as 9:1.")
+        .flag("--op", "KIND")
+        .help("What operations do: get, set, mix (40 % get, 40 % set, 20 % delete), or gets to sets, such as 9:1")
+        .default("get");
+    READ_WRITE = GRID.key("bots.read_write", Shape::Text, "9:1")
+        .about("grid: instead of op: so many gets to so many sets.")
+        .flag("--read-write", "GETS:SETS").help("Instead of --op: so many gets to so many sets, such as 9:1");
+    VALUE = GRID.key("bots.value", Shape::NumberOrText, "1KiB").about("grid: length of each value.")
+        .flag("--value", "BYTES").help("Length of each value, at most 16MiB").default("3");
+    KEYS = GRID.key("bots.keys", Shape::Text, "zipf:1000")
+        .about("grid: which keys: one, uniform:N, or zipf:N (the j-th in proportion to j^-0.99).")
+        .flag("--keys", "PATTERN").help("Which keys: one, uniform:N, or zipf:N (the j-th in proportion to j^-0.99)")
+        .default("one");
+    TTL = GRID.key("bots.ttl", Shape::Text, "10s")
+        .about("grid: a value expires so long after it was set; a get that finds none is a miss then, and no error.")
+        .flag("--ttl", "TIME")
+        .help("A value expires so long after it was set; a get that finds none is a miss then, and no error")
+        .default("values stay");
+}
 
 /// What client libraries have: one connection, which all operations share.
 const CONNECTIONS_USUAL: u64 = 1;

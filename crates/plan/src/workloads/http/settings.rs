@@ -23,17 +23,6 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, server, loads| read(reader, server, loads).into(),
 };
 
-const SETTINGS: &[&Setting] = &[
-    &CONNECTIONS,
-    &CONNECTIONS_MAX,
-    &THINK,
-    &VERSION,
-    &STREAMS,
-    &KEEP_ALIVE,
-    &TIMEOUT,
-    &REDIRECTS,
-    &BODY_MAX,
-];
 const HTTP: Setting = Setting::of("HTTP", &["http"]);
 /// A path with its query, a header or what is expected of a body: more than servers take in a head.
 const PART_BYTES_MAX: usize = 64 << 10;
@@ -46,68 +35,47 @@ const OF_VERSION: Setting = Setting::of("HTTP", &["http", "leaderboard"]);
 /// What every kind of bots that sends requests takes.
 const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard", "protobuf"]);
 
-pub(crate) static CONNECTIONS: Setting = Setting::of("HTTP", &["http", "leaderboard", "protobuf", "grid"])
-    .key("bots.connections", Shape::Whole("uint32"), "256")
-    .about(
-        "http, with a rate: connections opened before the hold; grid: connections that share the operations, 1 unless said.",
-    )
-    .flag("--connections", "N")
-    .help(
-        "With a rate: connections opened before the hold; a request that finds all busy waits. Grid: connections that share \
-         the operations (default: 1)",
-    )
-    .default("256");
-static CONNECTIONS_MAX: Setting = TRANSPORT
-    .key("bots.connections_max", Shape::Whole("uint32"), "512")
-    .about("http, with a rate: more are opened up to this many when all are busy.")
-    .flag("--connections-max", "N")
-    .help("With a rate: more connections are opened, up to this many, when all are busy")
-    .default("none");
-static THINK: Setting = TRANSPORT
-    .key("bots.think", Shape::Text, "100ms")
-    .about("http, with requesters: between an answer and the next request.")
-    .flag("--think", "TIME")
-    .help("With requesters: between an answer and the next request")
-    .default("0s");
-pub(crate) static VERSION: Setting = Setting::of("HTTP", &["http", "leaderboard", "script"])
-    .key("bots.http", Shape::NumberOrText, "2")
-    .about("http: the version of the protocol, 1.1 or 2; script: where it says none, that of its server behind TLS, else 1.1.")
-    .flag("--http", "VERSION")
-    .help("The version of HTTP: 1.1 or 2. Scripts, unless said: what the server chooses behind TLS, else 1.1")
-    .default("1.1");
-static STREAMS: Setting = OF_VERSION
-    .key("bots.streams", Shape::Whole("uint32"), "100")
-    .about("http: most requests at once on one connection of HTTP/2, with a rate.")
-    .flag("--streams", "N")
-    .help("HTTP/2 with a rate: requests at once on one connection")
-    // What RFC 9113 asks of servers at least.
-    .default("100");
-static KEEP_ALIVE: Setting = TRANSPORT
-    .key("bots.keep_alive", Shape::Switch, "false")
-    .about("http: connections stay for further requests; otherwise each request has one of its own.")
-    .switch(Kind::SwitchOff, "--no-keep-alive")
-    .help("A connection of its own for each request");
-static TIMEOUT: Setting = TRANSPORT
-    .key("bots.timeout", Shape::Text, "30s")
-    .about("http: a request without its whole answer after this is given up, and its connection with it.")
-    .flag("--timeout", "TIME")
-    .help("A request without its whole answer after this is given up, and its connection with it")
-    .default("30s");
-static REDIRECTS: Setting = HTTP
-    .key("bots.redirects", Shape::Whole("uint32"), "5")
-    .about("http: how many redirects are followed, to the same host.")
-    .flag("--redirects", "N")
-    .help("How many redirects are followed, to the same host")
-    .default("0");
-static BODY_MAX: Setting = HTTP
-    .key("bots.body_max", Shape::NumberOrText, "64MiB")
-    .about("http: an answer's body may be so long.")
-    .flag("--body-max", "BYTES")
-    .help(
-        "An answer's body may be so long; at most 4MiB where it is looked at. Bodies that are looked at and have not ended \
-         may take 16MiB together over all connections, unless this sets less than 4MiB: then each may be so long",
-    )
-    .default("64MiB");
+settings! { SETTINGS;
+    pub(crate) CONNECTIONS = Setting::of("HTTP", &["http", "leaderboard", "protobuf", "grid"])
+        .key("bots.connections", Shape::Whole("uint32"), "256")
+        .about("http, with a rate: connections opened before the hold; grid: connections that share the operations, 1 \
+            unless said.")
+        .flag("--connections", "N")
+        .help("With a rate: connections opened before the hold; a request that finds all busy waits. Grid: connections \
+            that share the operations (default: 1)").default("256");
+    CONNECTIONS_MAX = TRANSPORT.key("bots.connections_max", Shape::Whole("uint32"), "512")
+        .about("http, with a rate: more are opened up to this many when all are busy.")
+        .flag("--connections-max", "N")
+        .help("With a rate: more connections are opened, up to this many, when all are busy").default("none");
+    THINK = TRANSPORT.key("bots.think", Shape::Text, "100ms")
+        .about("http, with requesters: between an answer and the next request.")
+        .flag("--think", "TIME").help("With requesters: between an answer and the next request").default("0s");
+    pub(crate) VERSION = Setting::of("HTTP", &["http", "leaderboard", "script"]).key("bots.http", Shape::NumberOrText, "2")
+        .about("http: the version of the protocol, 1.1 or 2; script: where it says none, that of its server behind TLS, \
+            else 1.1.")
+        .flag("--http", "VERSION")
+        .help("The version of HTTP: 1.1 or 2. Scripts, unless said: what the server chooses behind TLS, else 1.1")
+        .default("1.1");
+    // By default what RFC 9113 asks of servers at least.
+    STREAMS = OF_VERSION.key("bots.streams", Shape::Whole("uint32"), "100")
+        .about("http: most requests at once on one connection of HTTP/2, with a rate.")
+        .flag("--streams", "N").help("HTTP/2 with a rate: requests at once on one connection").default("100");
+    KEEP_ALIVE = TRANSPORT.key("bots.keep_alive", Shape::Switch, "false")
+        .about("http: connections stay for further requests; otherwise each request has one of its own.")
+        .switch(Kind::SwitchOff, "--no-keep-alive").help("A connection of its own for each request");
+    TIMEOUT = TRANSPORT.key("bots.timeout", Shape::Text, "30s")
+        .about("http: a request without its whole answer after this is given up, and its connection with it.")
+        .flag("--timeout", "TIME")
+        .help("A request without its whole answer after this is given up, and its connection with it").default("30s");
+    REDIRECTS = HTTP.key("bots.redirects", Shape::Whole("uint32"), "5")
+        .about("http: how many redirects are followed, to the same host.")
+        .flag("--redirects", "N").help("How many redirects are followed, to the same host").default("0");
+    BODY_MAX = HTTP.key("bots.body_max", Shape::NumberOrText, "64MiB").about("http: an answer's body may be so long.")
+        .flag("--body-max", "BYTES")
+        .help("An answer's body may be so long; at most 4MiB where it is looked at. Bodies that are looked at and have not \
+            ended may take 16MiB together over all connections, unless this sets less than 4MiB: then each may be so long")
+        .default("64MiB");
+}
 
 /// What messages over WebSocket or gRPC leave no choice of.
 pub(crate) const OF_HTTP_ALONE: [&Setting; 2] = [&VERSION, &STREAMS];

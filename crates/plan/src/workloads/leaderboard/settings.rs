@@ -19,60 +19,44 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, server, loads| read(reader, server.scheme, loads).into(),
 };
 
-const SETTINGS: &[&Setting] =
-    &[&BOARD, &MEMBERS, axes::OF_LEADERBOARD, &READS, &KEY, &CHEATERS, &PROTOCOL, &IN_FLIGHT];
 const LEADERBOARD: Setting = Setting::of("Leaderboard", &["leaderboard"]);
 
-static BOARD: Setting = LEADERBOARD
-    .key("bots.board", Shape::Text, "main")
-    .about("leaderboard: the name of the board.")
-    .flag("--board", "NAME")
-    .help("The name of the board")
-    .default("main");
-static MEMBERS: Setting = LEADERBOARD
-    .key("bots.members", Shape::Whole("uint32"), "100000")
-    .about("leaderboard: members that are updated.")
-    .flag("--members", "N")
-    .help("Members that are updated")
-    .default("100000");
-static READS: Setting = LEADERBOARD
-    .key("bots.reads", Shape::NumberOrText, "10%")
-    .about(
-        "leaderboard: share of the requests that read: the top ten, a member's rank, a member's neighbours.",
-    )
-    .flag("--reads", "SHARE")
-    .help("Share of the requests that read: the top ten, a member's rank, a member's neighbours")
-    .default("10%");
-
-static KEY: Setting = LEADERBOARD
-    .key("bots.key", Shape::Text, "game=${GAME_KEY}")
-    .about("leaderboard: signs the updates: the key's id, and the environment variable with its secret in hexadecimal digits.")
-    .flag("--key", "ID=${NAME}")
-    .help("Sign the updates: the key's id, and the environment variable with its secret in hexadecimal digits")
-    .flag_example("game=${GAME_KEY}");
-static CHEATERS: Setting = LEADERBOARD
-    .key("bots.cheaters", Shape::NumberOrText, "5%")
-    .about("leaderboard: share of the requests that come from cheaters, and must be refused.")
-    .flag("--cheaters", "SHARE")
-    .help(
-        "Share of the requests that come from cheaters: updates with no, false, expired or repeated signatures, which must \
-         be refused and change nothing; needs --key",
-    )
-    .default("0%");
-
-static PROTOCOL: Setting = LEADERBOARD
-    .key("bots.protocol", Shape::Text, "websocket")
-    .about("leaderboard: what requests go over: http, websocket (protobuf messages) or grpc.")
-    .flag("--protocol", "NAME")
-    .help("What requests go over: http, websocket (protobuf messages) or grpc")
-    .default("http; websocket for ws:// targets")
-    .flag_example("websocket");
-pub(crate) static IN_FLIGHT: Setting = Setting::of("Leaderboard", &["leaderboard", "protobuf"])
-    .key("bots.in_flight", Shape::Whole("uint32"), "16")
-    .about("leaderboard and protobuf, over websocket or grpc and with a rate: requests at once on one connection.")
-    .flag("--in-flight", "N")
-    .help("Over WebSocket or gRPC, with a rate: requests at once on one connection")
-    .default("16");
+settings! { SETTINGS;
+    BOARD = LEADERBOARD.key("bots.board", Shape::Text, "main").about("leaderboard: the name of the board.")
+        .flag("--board", "NAME").help("The name of the board").default("main");
+    MEMBERS = LEADERBOARD.key("bots.members", Shape::Whole("uint32"), "100000")
+        .about("leaderboard: members that are updated.")
+        .flag("--members", "N").help("Members that are updated").default("100000");
+    /// Of several values each makes a cell of the ladder (`layers::axes`).
+    pub(crate) BULK = LEADERBOARD.key("bots.bulk", Shape::OneOrMore, "[1, 16, 300]")
+        .about("leaderboard: updates in one request. Several values are swept.")
+        .flag("--bulk", "LIST").help("Updates in one request; 1: a request for each. Several values are swept")
+        .default("1").flag_example("1,16,300");
+    READS = LEADERBOARD.key("bots.reads", Shape::NumberOrText, "10%")
+        .about("leaderboard: share of the requests that read: the top ten, a member's rank, a member's neighbours.")
+        .flag("--reads", "SHARE")
+        .help("Share of the requests that read: the top ten, a member's rank, a member's neighbours").default("10%");
+    KEY = LEADERBOARD.key("bots.key", Shape::Text, "game=${GAME_KEY}")
+        .about("leaderboard: signs the updates: the key's id, and the environment variable with its secret in hexadecimal \
+            digits.")
+        .flag("--key", "ID=${NAME}")
+        .help("Sign the updates: the key's id, and the environment variable with its secret in hexadecimal digits")
+        .flag_example("game=${GAME_KEY}");
+    CHEATERS = LEADERBOARD.key("bots.cheaters", Shape::NumberOrText, "5%")
+        .about("leaderboard: share of the requests that come from cheaters, and must be refused.")
+        .flag("--cheaters", "SHARE")
+        .help("Share of the requests that come from cheaters: updates with no, false, expired or repeated signatures, \
+            which must be refused and change nothing; needs --key").default("0%");
+    PROTOCOL = LEADERBOARD.key("bots.protocol", Shape::Text, "websocket")
+        .about("leaderboard: what requests go over: http, websocket (protobuf messages) or grpc.")
+        .flag("--protocol", "NAME").help("What requests go over: http, websocket (protobuf messages) or grpc")
+        .default("http; websocket for ws:// targets").flag_example("websocket");
+    pub(crate) IN_FLIGHT = Setting::of("Leaderboard", &["leaderboard", "protobuf"])
+        .key("bots.in_flight", Shape::Whole("uint32"), "16")
+        .about("leaderboard and protobuf, over websocket or grpc and with a rate: requests at once on one connection.")
+        .flag("--in-flight", "N").help("Over WebSocket or gRPC, with a rate: requests at once on one connection")
+        .default("16");
+}
 
 const IN_FLIGHT_MOST: u64 = 1000;
 /// What a WebSocket message of 64 KiB has room for.

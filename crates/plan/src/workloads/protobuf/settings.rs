@@ -32,43 +32,34 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, server, loads| read(reader, server, loads).into(),
 };
 
-const SETTINGS: &[&Setting] =
-    &[&PROTO, &REQUEST_MESSAGE, &REPLY_MESSAGE, &ID_FIELD, &REPLY_ID_FIELD, &ERROR_FIELD];
 const PROTOBUF: Setting = Setting::of("Protobuf", &["protobuf"]);
 
-static PROTO: Setting = PROTOBUF
-    .key("bots.proto", Shape::Text, "game.proto")
-    .about("protobuf: the file with the schema; files that it imports are looked for beside it.")
-    .flag("--proto", "FILE")
-    .help("The .proto file with the schema of a service over gRPC or WebSocket; what it imports is looked for beside it");
-static REQUEST_MESSAGE: Setting = PROTOBUF
-    .key("bots.request_message", Shape::Text, "game.v1.Request")
-    .about("protobuf, over WebSocket: the type of all requests.")
-    .flag("--request-message", "NAME")
-    .help("Over WebSocket: the type of all requests");
-static REPLY_MESSAGE: Setting = PROTOBUF
-    .key("bots.reply_message", Shape::Text, "game.v1.Response")
-    .about("protobuf, over WebSocket: the type of all replies.")
-    .flag("--reply-message", "NAME")
-    .help("Over WebSocket: the type of all replies");
-static ID_FIELD: Setting = PROTOBUF
-    .key("bots.id_field", Shape::Text, "header.id")
-    .about("protobuf, over WebSocket: the field with the number of a request, which its reply carries too.")
-    .flag("--id-field", "PATH")
-    .help("Over WebSocket: the field with the number of a request, which its reply carries too, such as header.id")
-    .default("none; replies come in the order of the requests");
-static REPLY_ID_FIELD: Setting = PROTOBUF
-    .key("bots.reply_id_field", Shape::Text, "in_reply_to")
-    .about("protobuf, over WebSocket: the field of a reply with the number of its request, where it has another name.")
-    .flag("--reply-id-field", "PATH")
-    .help("Over WebSocket: the field of a reply with the number of its request")
-    .default("as --id-field");
-static ERROR_FIELD: Setting = PROTOBUF
-    .key("bots.error_field", Shape::Text, "error.code")
-    .about("protobuf, over WebSocket: the field of a reply that is absent, 0 or empty when all is well.")
-    .flag("--error-field", "PATH")
-    .help("Over WebSocket: the field of a reply that is absent, 0 or empty when all is well")
-    .default("none; each reply is right if its check says so");
+settings! { SETTINGS;
+    PROTO = PROTOBUF.key("bots.proto", Shape::Text, "game.proto")
+        .about("protobuf: the file with the schema; files that it imports are looked for beside it.")
+        .flag("--proto", "FILE")
+        .help("The .proto file with the schema of a service over gRPC or WebSocket; what it imports is looked for beside it");
+    REQUEST_MESSAGE = PROTOBUF.key("bots.request_message", Shape::Text, "game.v1.Request")
+        .about("protobuf, over WebSocket: the type of all requests.")
+        .flag("--request-message", "NAME").help("Over WebSocket: the type of all requests");
+    REPLY_MESSAGE = PROTOBUF.key("bots.reply_message", Shape::Text, "game.v1.Response")
+        .about("protobuf, over WebSocket: the type of all replies.")
+        .flag("--reply-message", "NAME").help("Over WebSocket: the type of all replies");
+    ID_FIELD = PROTOBUF.key("bots.id_field", Shape::Text, "header.id")
+        .about("protobuf, over WebSocket: the field with the number of a request, which its reply carries too.")
+        .flag("--id-field", "PATH")
+        .help("Over WebSocket: the field with the number of a request, which its reply carries too, such as header.id")
+        .default("none; replies come in the order of the requests");
+    REPLY_ID_FIELD = PROTOBUF.key("bots.reply_id_field", Shape::Text, "in_reply_to")
+        .about("protobuf, over WebSocket: the field of a reply with the number of its request, where it has another name.")
+        .flag("--reply-id-field", "PATH").help("Over WebSocket: the field of a reply with the number of its request")
+        .default("as --id-field");
+    ERROR_FIELD = PROTOBUF.key("bots.error_field", Shape::Text, "error.code")
+        .about("protobuf, over WebSocket: the field of a reply that is absent, 0 or empty when all is well.")
+        .flag("--error-field", "PATH")
+        .help("Over WebSocket: the field of a reply that is absent, 0 or empty when all is well")
+        .default("none; each reply is right if its check says so");
+}
 
 /// A request with the places that its mistakes are told at.
 struct Written {

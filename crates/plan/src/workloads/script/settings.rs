@@ -30,43 +30,32 @@ pub(crate) const KIND: BotsKind = BotsKind {
     read: |reader, _, _| read(reader).into(),
 };
 
-/// Besides `VERSION`, which requests over HTTP list.
-const SETTINGS: &[&Setting] = &[&FILE, &ENV, &LOAD, &SESSIONS_MAX, &REPEAT];
 const SCRIPT: Setting = Setting::of("Scripts", &["script"]);
 
-/// The script.
-pub(crate) static FILE: Setting = SCRIPT
-    .key("bots.file", Shape::Text, "player.ts")
-    .about("script: the file of TypeScript or JavaScript that plays one bot.");
-static ENV: Setting = SCRIPT
-    .key("bots.env", Shape::List(&Shape::Text), "[TOKEN]")
-    .about("script: environment variables that the script may read as bot.env.NAME; their values are never stored.")
-    .flag("--env", "NAME")
-    .help("An environment variable that the script may read as bot.env.NAME; its value is never stored")
-    .kind(Kind::Repeated)
-    .flag_example("TOKEN");
-
-static LOAD: Setting = SCRIPT
-    .key("bots.load", Shape::Text, "sessions/s")
-    .about(
-        "script: what a load counts: bots, or sessions/s, where a new bot begins at each planned instant and ends with its \
-         function.",
-    )
-    .flag("--load", "UNIT")
-    .help(
-        "What a load of scripts counts: bots, or sessions/s, where a new bot begins at each planned instant and ends with its \
-         function (open loop)",
-    )
-    .default("bots");
-static SESSIONS_MAX: Setting = SCRIPT
-    .key("bots.sessions_max", Shape::Whole("uint32"), "20000")
-    .about("script, sessions/s: so many sessions at once at most; what is planned beyond them is not begun.")
-    .flag("--sessions-max", "N")
-    .help("With sessions/s: so many at once at most; what is planned beyond them is not begun, and such a rung does not pass")
-    .default("10000");
-static REPEAT: Setting = SCRIPT.key("bots.repeat", Shape::Switch, "true").about(
-    "script: a bot whose function ends begins again, until the hold ends; each time is measured as session.",
-);
+// Besides `VERSION`, which requests over HTTP list.
+settings! { SETTINGS;
+    /// The script.
+    pub(crate) FILE = SCRIPT.key("bots.file", Shape::Text, "player.ts")
+        .about("script: the file of TypeScript or JavaScript that plays one bot.");
+    ENV = SCRIPT.key("bots.env", Shape::List(&Shape::Text), "[TOKEN]")
+        .about("script: environment variables that the script may read as bot.env.NAME; their values are never stored.")
+        .flag("--env", "NAME")
+        .help("An environment variable that the script may read as bot.env.NAME; its value is never stored")
+        .kind(Kind::Repeated).flag_example("TOKEN");
+    LOAD = SCRIPT.key("bots.load", Shape::Text, "sessions/s")
+        .about("script: what a load counts: bots, or sessions/s, where a new bot begins at each planned instant and ends \
+            with its function.")
+        .flag("--load", "UNIT")
+        .help("What a load of scripts counts: bots, or sessions/s, where a new bot begins at each planned instant and ends \
+            with its function (open loop)").default("bots");
+    SESSIONS_MAX = SCRIPT.key("bots.sessions_max", Shape::Whole("uint32"), "20000")
+        .about("script, sessions/s: so many sessions at once at most; what is planned beyond them is not begun.")
+        .flag("--sessions-max", "N")
+        .help("With sessions/s: so many at once at most; what is planned beyond them is not begun, and such a rung does \
+            not pass").default("10000");
+    REPEAT = SCRIPT.key("bots.repeat", Shape::Switch, "true")
+        .about("script: a bot whose function ends begins again, until the hold ends; each time is measured as session.");
+}
 
 /// What a script may say about its climb, and the key of a scenario that means the same; ticks are two.
 const OPTIONS: [(&str, &str); 11] = [

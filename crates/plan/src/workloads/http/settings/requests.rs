@@ -11,119 +11,58 @@ use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, http};
 use crate::workloads::{HttpCheck, HttpRequest};
 
-pub(super) const SETTINGS: &[&Setting] = &[
-    &REQUESTS,
-    &NAME,
-    &WEIGHT,
-    &VERBS[0],
-    &VERBS[1],
-    &VERBS[2],
-    &VERBS[3],
-    &VERBS[4],
-    &VERBS[5],
-    &METHOD,
-    &PATH,
-    &CALL,
-    &HEADER,
-    &BODY,
-    &JSON_BODY,
-    &CHECK,
-    &EXPECT_STATUS,
-    &EXPECT_TEXT,
-    &EXPECT_JSON,
-    &EXPECT_BYTES,
-    &CAPTURE,
-];
 /// Within an entry of the list; it is refused with the list for other bots.
 const ENTRY: Setting = Setting::of("", &[]).at_most(PART_BYTES_MAX);
 
-pub(crate) static REQUESTS: Setting = REQUEST
-    .key(
-        "bots.requests",
-        Shape::List(&Shape::Keys("RequestKeys", "One kind of request.")),
-        "[{ get: /todos }]",
-    )
-    .about(
-        "http and protobuf: what is asked; a GET of the target's path, or the call of its path, otherwise.",
-    );
-static NAME: Setting = ENTRY
-    .key("bots.requests.name", Shape::Text, "list")
-    .about("As it is called in tables; method and path otherwise.");
-static WEIGHT: Setting = ENTRY
-    .key("bots.requests.weight", Shape::Number, "3")
-    .about("How often it is chosen, relative to the others; 1 otherwise.");
-static VERBS: [Setting; 6] = [
-    ENTRY.key("bots.requests.get", Shape::Text, "/todos/{id}").about("A GET of this path."),
-    ENTRY.key("bots.requests.post", Shape::Text, "/todos").about("A POST to this path."),
-    ENTRY.key("bots.requests.put", Shape::Text, "/todos/{id}").about("A PUT to this path."),
-    ENTRY.key("bots.requests.patch", Shape::Text, "/todos/{id}").about("A PATCH of this path."),
-    ENTRY.key("bots.requests.delete", Shape::Text, "/todos/{id}").about("A DELETE of this path."),
-    ENTRY.key("bots.requests.head", Shape::Text, "/todos").about("A HEAD of this path."),
-];
-static METHOD: Setting = HTTP
-    .key("bots.requests.method", Shape::Text, "OPTIONS")
-    .about("Another method, for the path below.")
-    .flag("--method", "NAME")
-    .help("The method")
-    .default("GET, or POST with a body")
-    .flag_example("POST");
-static PATH: Setting = ENTRY
-    .key("bots.requests.path", Shape::Text, "/todos?page=1")
-    .about("Path and query, with a method of its own.");
-pub(crate) static CALL: Setting = ENTRY
-    .key("bots.requests.call", Shape::Text, "package.Service/Method")
-    .about("protobuf, over gRPC: the call that is made.");
-/// Over WebSocket it is one of the handshake (`layers::handshake`).
-pub(crate) static HEADER: Setting = Setting::of("HTTP", &["http", "protobuf", "arena", "echo", "leaderboard"])
-    .at_most(PART_BYTES_MAX)
-    .key("bots.requests.headers", Shape::Map(&Shape::NumberOrText), "{ Accept: application/json }")
-    .about("Headers; a value may hold {variable}, and ${NAME} of the environment, which is never stored.")
-    .flag("--header", "'NAME: VALUE'")
-    .help(
-        "A header of each request, or of the WebSocket handshake; ${NAME} in it comes from the environment and is never \
-         stored; repeatable",
-    )
-    .kind(Kind::Repeated)
-    .flag_example("Accept: application/json");
-/// The caller may have read it from a file.
-pub static BODY: Setting = REQUEST
-    .at_most(BODY_BYTES_MAX)
-    .key("bots.requests.body", Shape::Text, "a=1&b={id}")
-    .about("The body as text; it may hold {variable}.")
-    .flag("--body", "TEXT")
-    .help("The body of each request")
-    .kind(Kind::Hyphenated)
-    .flag_example("a=1&b=2");
-pub(crate) static JSON_BODY: Setting = ENTRY
-    .key("bots.requests.json", Shape::Anything, "{ title: \"todo {n}\" }")
-    .about("The body as JSON, sent as application/json; its texts may hold {variable}.");
-pub(crate) static CHECK: Setting = ENTRY
-    .key(
-        "bots.requests.check",
-        Shape::Keys("CheckKeys", "What a right answer is."),
-        "{ status: 200, json: { /ok: true } }",
-    )
-    .about("What a right answer is; a status from 200 to 399 otherwise.");
-static EXPECT_STATUS: Setting = REQUEST
-    .key("bots.requests.check.status", Shape::OneOrMore, "200..299")
-    .about("A status, a range of them, or a list.")
-    .flag("--expect-status", "STATUS")
-    .help("A right answer has such a status: 200, 200..299 or a list; of gRPC a code: OK, NOT_FOUND")
-    .default("200..399");
-static EXPECT_TEXT: Setting = REQUEST
-    .key("bots.requests.check.contains", Shape::Text, "hello")
-    .about("The body holds this text.")
-    .flag("--expect-text", "TEXT")
-    .help("A right answer holds this text");
-pub(crate) static EXPECT_JSON: Setting = ENTRY
-    .key("bots.requests.check.json", Shape::Map(&Shape::Anything), "{ /ok: true }")
-    .about("The body is JSON with these values at these pointers; without a value anything may stand there.");
-static EXPECT_BYTES: Setting = ENTRY
-    .key("bots.requests.check.bytes", Shape::NumberOrText, "1..100")
-    .about("The length of the body in bytes: a number or a range.");
-pub(crate) static CAPTURE: Setting = ENTRY
-    .key("bots.requests.capture", Shape::Map(&Shape::Text), "{ id: /id }")
-    .about("What is kept of an answer for later requests of the same connection: variable and JSON pointer.");
+settings! { pub(super) SETTINGS;
+    pub(crate) REQUESTS = REQUEST
+        .key("bots.requests", Shape::List(&Shape::Keys("RequestKeys", "One kind of request.")), "[{ get: /todos }]")
+        .about("http and protobuf: what is asked; a GET of the target's path, or the call of its path, otherwise.");
+    NAME = ENTRY.key("bots.requests.name", Shape::Text, "list")
+        .about("As it is called in tables; method and path otherwise.");
+    WEIGHT = ENTRY.key("bots.requests.weight", Shape::Number, "3")
+        .about("How often it is chosen, relative to the others; 1 otherwise.");
+    GET = ENTRY.key("bots.requests.get", Shape::Text, "/todos/{id}").about("A GET of this path.");
+    POST = ENTRY.key("bots.requests.post", Shape::Text, "/todos").about("A POST to this path.");
+    PUT = ENTRY.key("bots.requests.put", Shape::Text, "/todos/{id}").about("A PUT to this path.");
+    PATCH = ENTRY.key("bots.requests.patch", Shape::Text, "/todos/{id}").about("A PATCH of this path.");
+    DELETE = ENTRY.key("bots.requests.delete", Shape::Text, "/todos/{id}").about("A DELETE of this path.");
+    HEAD = ENTRY.key("bots.requests.head", Shape::Text, "/todos").about("A HEAD of this path.");
+    METHOD = HTTP.key("bots.requests.method", Shape::Text, "OPTIONS").about("Another method, for the path below.")
+        .flag("--method", "NAME").help("The method").default("GET, or POST with a body").flag_example("POST");
+    PATH = ENTRY.key("bots.requests.path", Shape::Text, "/todos?page=1").about("Path and query, with a method of its own.");
+    pub(crate) CALL = ENTRY.key("bots.requests.call", Shape::Text, "package.Service/Method")
+        .about("protobuf, over gRPC: the call that is made.");
+    /// Over WebSocket it is one of the handshake (`layers::handshake`).
+    pub(crate) HEADER = Setting::of("HTTP", &["http", "protobuf", "arena", "echo", "leaderboard"]).at_most(PART_BYTES_MAX)
+        .key("bots.requests.headers", Shape::Map(&Shape::NumberOrText), "{ Accept: application/json }")
+        .about("Headers; a value may hold {variable}, and ${NAME} of the environment, which is never stored.")
+        .flag("--header", "'NAME: VALUE'")
+        .help("A header of each request, or of the WebSocket handshake; ${NAME} in it comes from the environment and is \
+            never stored; repeatable").kind(Kind::Repeated).flag_example("Accept: application/json");
+    /// The caller may have read it from a file.
+    pub BODY = REQUEST.at_most(BODY_BYTES_MAX).key("bots.requests.body", Shape::Text, "a=1&b={id}")
+        .about("The body as text; it may hold {variable}.")
+        .flag("--body", "TEXT").help("The body of each request").kind(Kind::Hyphenated).flag_example("a=1&b=2");
+    pub(crate) JSON_BODY = ENTRY.key("bots.requests.json", Shape::Anything, "{ title: \"todo {n}\" }")
+        .about("The body as JSON, sent as application/json; its texts may hold {variable}.");
+    pub(crate) CHECK = ENTRY
+        .key("bots.requests.check", Shape::Keys("CheckKeys", "What a right answer is."), "{ status: 200, json: { /ok: true } }")
+        .about("What a right answer is; a status from 200 to 399 otherwise.");
+    EXPECT_STATUS = REQUEST.key("bots.requests.check.status", Shape::OneOrMore, "200..299")
+        .about("A status, a range of them, or a list.")
+        .flag("--expect-status", "STATUS")
+        .help("A right answer has such a status: 200, 200..299 or a list; of gRPC a code: OK, NOT_FOUND")
+        .default("200..399");
+    EXPECT_TEXT = REQUEST.key("bots.requests.check.contains", Shape::Text, "hello").about("The body holds this text.")
+        .flag("--expect-text", "TEXT").help("A right answer holds this text");
+    pub(crate) EXPECT_JSON = ENTRY.key("bots.requests.check.json", Shape::Map(&Shape::Anything), "{ /ok: true }")
+        .about("The body is JSON with these values at these pointers; without a value anything may stand there.");
+    EXPECT_BYTES = ENTRY.key("bots.requests.check.bytes", Shape::NumberOrText, "1..100")
+        .about("The length of the body in bytes: a number or a range.");
+    pub(crate) CAPTURE = ENTRY.key("bots.requests.capture", Shape::Map(&Shape::Text), "{ id: /id }")
+        .about("What is kept of an answer for later requests of the same connection: variable and JSON pointer.");
+}
 
 const WEIGHT_LEAST: f64 = 0.000_001;
 const WEIGHT_MOST: f64 = 1_000_000.0;
@@ -267,7 +206,7 @@ pub(crate) fn entry(
 }
 
 fn paths() -> impl Iterator<Item = &'static Setting> {
-    VERBS.iter().chain([&PATH])
+    [&GET, &POST, &PUT, &PATCH, &DELETE, &HEAD, &PATH].into_iter()
 }
 
 /// Whether an entry says method or path.

@@ -8,28 +8,21 @@ use crate::settings::{Setting, Shape};
 use crate::units::{UnitError, http};
 use crate::workloads::{HttpRequest, Variable, VariableLaw};
 
-pub(super) const SETTINGS: &[&Setting] = &[&VARIABLES, &FROM, &TO, &ONE_OF, &BEFORE];
 /// Of one variable; it is refused with all of them for other bots.
 const ENTRY: Setting = Setting::of("", &[]).at_most(PART_BYTES_MAX);
 
-static VARIABLES: Setting = REQUEST
-    .key(
-        "bots.variables",
-        Shape::Map(&Shape::WordOr("VariableKeys", "What a variable stands for, anew for each request.")),
-        "{ user: { from: 1, to: 1000 } }",
-    )
-    .about("http: what {name} stands for in paths, header values and bodies.");
-static FROM: Setting = ENTRY
-    .key("bots.variables.from", Shape::Whole("int64"), "1")
-    .about("The lowest of whole numbers, all equally likely.");
-static TO: Setting =
-    ENTRY.key("bots.variables.to", Shape::Whole("int64"), "1000").about("The highest of them.");
-static ONE_OF: Setting = ENTRY
-    .key("bots.variables.one_of", Shape::List(&Shape::NumberOrText), "[red, green]")
-    .about("One of these, all equally likely.");
-static BEFORE: Setting = ENTRY
-    .key("bots.variables.before", Shape::NumberOrText, "1")
-    .about("A captured variable: what stands there before the first answer; 0 otherwise.");
+settings! { pub(super) SETTINGS;
+    VARIABLES = REQUEST
+        .key("bots.variables", Shape::Map(&Shape::WordOr("VariableKeys", "What a variable stands for, anew for each request.")), "{ user: { from: 1, to: 1000 } }")
+        .about("http: what {name} stands for in paths, header values and bodies.");
+    FROM = ENTRY.key("bots.variables.from", Shape::Whole("int64"), "1")
+        .about("The lowest of whole numbers, all equally likely.");
+    TO = ENTRY.key("bots.variables.to", Shape::Whole("int64"), "1000").about("The highest of them.");
+    ONE_OF = ENTRY.key("bots.variables.one_of", Shape::List(&Shape::NumberOrText), "[red, green]")
+        .about("One of these, all equally likely.");
+    BEFORE = ENTRY.key("bots.variables.before", Shape::NumberOrText, "1")
+        .about("A captured variable: what stands there before the first answer; 0 otherwise.");
+}
 
 /// What stands for a captured variable before the first answer, where nobody says.
 const BEFORE_USUAL: &str = "0";
