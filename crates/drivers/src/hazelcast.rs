@@ -208,7 +208,7 @@ impl Driver for Hazelcast {
     }
 
     fn unsent_bytes(&self) -> usize {
-        self.session.outbox().unsent_bytes()
+        self.session.send_buffer().unsent_bytes()
     }
 }
 
@@ -236,9 +236,9 @@ fn owners(members: &[Member], table: &PartitionTable) -> Reply<'static> {
 
 impl Hazelcast {
     fn poll_write(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        while !self.session.outbox().is_empty() {
+        while !self.session.send_buffer().is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES];
-            let count = self.session.outbox().slices(&mut slices);
+            let count = self.session.send_buffer().slices(&mut slices);
             let sent = ready!(Pin::new(&mut self.stream).poll_write_vectored(cx, &slices[..count]))?;
             self.session.sent(sent);
         }

@@ -15,8 +15,8 @@ use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use ::hazelcast::wire::Outbox;
 use bytes::Bytes;
+use send_buffer::SendBuffer;
 use socket2::Socket;
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
 
@@ -45,7 +45,7 @@ const UNPLANNED_BYTES: usize = 1 << 20;
 /// One open connection.
 pub struct Redis {
     stream: Stream,
-    unsent: Outbox,
+    unsent: SendBuffer,
     /// operations whose replies have not come, the oldest first
     awaited: VecDeque<Awaited>,
     /// the incomplete reply that the last read ended with
@@ -214,7 +214,7 @@ impl Redis {
     fn over(stream: Stream, reply_bytes_max: usize) -> Redis {
         Redis {
             stream,
-            unsent: Outbox::default(),
+            unsent: SendBuffer::default(),
             awaited: VecDeque::new(),
             carried: Carried::default(),
             large: Vec::new(),

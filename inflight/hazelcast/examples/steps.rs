@@ -69,9 +69,9 @@ impl Connection {
     }
 
     fn write(&mut self) -> Result<(), String> {
-        while !self.session.outbox().is_empty() {
+        while !self.session.send_buffer().is_empty() {
             let mut slices = [IoSlice::new(&[]); 64];
-            let filled = self.session.outbox().slices(&mut slices);
+            let filled = self.session.send_buffer().slices(&mut slices);
             let count = self.socket.write_vectored(&slices[..filled]).map_err(|error| error.to_string())?;
             self.session.sent(count);
         }

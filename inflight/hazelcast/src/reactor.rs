@@ -1,6 +1,6 @@
 //! A client of a whole cluster on one thread: one connection per member, each operation straight to its partition's owner.
 //!
-//! `submit` puts an operation into its connection's outbox; `poll` writes each outbox once, waits, reads, and hands over
+//! `submit` puts an operation into its connection's send buffer; `poll` writes each send buffer once, waits, reads, and hands over
 //! what ended. A closed loop is `poll`, then as many `submit`s as operations ended: so requests batch by themselves.
 //! Every operation ends exactly once: *ok*, *failed*, or *unknown* when it was sent and its answer never came. Tried again
 //! is only what cannot have been carried out, or what changes nothing. After warm-up a small operation allocates nothing.
@@ -210,7 +210,7 @@ impl<T> Reactor<T> {
         self.dispatch(Operation::new(request, token, deadline_ns), now_ns);
     }
 
-    /// Puts an operation into a connection's outbox, or lets it wait for a connection.
+    /// Puts an operation into a connection's send buffer, or lets it wait for a connection.
     fn dispatch(&mut self, operation: Operation<T>, now_ns: u64) {
         let deadline_ns = operation.deadline_ns;
         let Some(at) = self.routes.connection_for(&operation.request) else {

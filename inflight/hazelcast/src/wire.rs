@@ -2,7 +2,7 @@
 //!
 //! `Session` is one connection: it authenticates, correlates many operations in flight, keeps the heartbeat and follows
 //! the cluster view. An event loop of any kind reads into `Session::room`, takes events until there are none, and writes
-//! what `Session::outbox` holds; every instant is an argument (`_ns`, u64, since any start that the loop keeps to).
+//! what `Session::send_buffer` holds; every instant is an argument (`_ns`, u64, since any start that the loop keeps to).
 //! `PartitionTable` says which member a key belongs to. Which connection a request takes, and what is tried again, is
 //! decided above (`reactor`).
 //! Lengths and counts from the wire are checked before anything is reckoned or reserved with them; whatever a peer sends,
@@ -16,7 +16,6 @@ pub mod frame;
 pub mod hash;
 mod in_flight;
 pub mod message;
-mod outbox;
 mod partitions;
 mod reader;
 pub mod request;
@@ -26,7 +25,6 @@ pub mod views;
 
 pub use data::{Data, Key, Object};
 pub use message::{Message, ServerError};
-pub use outbox::Outbox;
 pub use partitions::PartitionTable;
 pub use reader::{Place, Reader, Received};
 pub use request::{Answer, Entries, MapName, Request};

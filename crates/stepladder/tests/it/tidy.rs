@@ -15,10 +15,11 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("recording", vec![]),
         ("script", vec![]),
         ("plan", vec!["ladder", "script"]),
-        ("hazelcast", vec![]),
+        ("send-buffer", vec![]),
+        ("hazelcast", vec!["send-buffer"]),
         ("inflight", vec![]),
         ("inflight-analysis", vec!["ladder", "measure"]),
-        ("drivers", vec!["hazelcast"]),
+        ("drivers", vec!["hazelcast", "send-buffer"]),
         ("servers", vec![]),
         (
             "fuzz",

@@ -38,7 +38,7 @@ impl<T> Connection<T> {
         }
     }
 
-    /// Writes until the outbox is empty or the kernel takes no more.
+    /// Writes until the send buffer is empty or the kernel takes no more.
     pub fn flush(&mut self) -> Result<(), DownCause> {
         if !self.is_open {
             if !self.is_writable {
@@ -50,9 +50,9 @@ impl<T> Connection<T> {
             self.stream.socket().set_nodelay(true)?;
             self.is_open = true;
         }
-        while self.is_writable && !self.session.outbox().is_empty() {
+        while self.is_writable && !self.session.send_buffer().is_empty() {
             let mut slices = [IoSlice::new(&[]); SLICES];
-            let filled = self.session.outbox().slices(&mut slices);
+            let filled = self.session.send_buffer().slices(&mut slices);
             let written = match &slices[..filled] {
                 [one] => self.stream.write(one),
                 many => self.stream.write_vectored(many),
@@ -76,7 +76,7 @@ impl<T> Connection<T> {
 
     /// Whether the kernel has not taken everything that is to be sent.
     pub fn is_behind(&self) -> bool {
-        !self.session.outbox().is_empty() || self.stream.has_unsent()
+        !self.session.send_buffer().is_empty() || self.stream.has_unsent()
     }
 
     /// Reads once; returns how many bytes came, 0 when there are none for now.

@@ -1,4 +1,4 @@
-//! Operations that were put into the outbox and not answered yet.
+//! Operations that were put into the send buffer and not answered yet.
 //!
 //! A correlation is the place of its operation and a number that changes whenever the place is used again, so that an
 //! answer that comes too late finds nobody. Deadlines are looked at only when the earliest can have passed: with one
@@ -11,7 +11,7 @@ use slab::Slab;
 pub(super) struct Entry<T> {
     pub token: T,
     correlation: i64,
-    /// position in the outbox behind its last byte
+    /// position in the send buffer behind its last byte
     pub queued_until: u64,
     pub deadline_ns: u64,
 }

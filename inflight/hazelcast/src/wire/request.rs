@@ -4,12 +4,13 @@
 
 use std::sync::Arc;
 
+use send_buffer::{REFERRED_FROM_BYTES, SendBuffer};
+
 use super::Broken;
 use super::data::{self, Data, DataError, Deserialize, Key};
 use super::fields::Fields;
 use super::frame::{FINAL, HEADER_BYTES};
 use super::message::{ANSWER_FIXED, Message, NO_PARTITION, REQUEST_FIXED, Writer};
-use super::outbox::{Outbox, REFERRED_FROM_BYTES};
 
 const PUT: i32 = 0x01_0100;
 const GET: i32 = 0x01_0200;
@@ -122,9 +123,9 @@ impl Request {
     }
 
     /// Appends it. `partition`: that of its key, see `Key::partition`.
-    pub(super) fn put(&self, outbox: &mut Outbox, correlation: i64, partition: i32) {
+    pub(super) fn put(&self, send_buffer: &mut SendBuffer, correlation: i64, partition: i32) {
         let message_type = self.kind().message_type();
-        let out = outbox.buffer();
+        let out = send_buffer.buffer();
         match self {
             Request::Get { map, key }
             | Request::Remove { map, key }
@@ -145,7 +146,7 @@ impl Request {
                     writer.frame(FINAL, value.bytes());
                 } else {
                     writer.header(FINAL, value.bytes().len());
-                    outbox.refer(value.bytes().clone());
+                    send_buffer.refer(value.bytes().clone());
                 }
             }
             Request::Size { map } | Request::Clear { map } => {
@@ -174,7 +175,7 @@ impl Request {
                 writer.end();
             }
         }
-        outbox.written();
+        send_buffer.written();
     }
 }
 

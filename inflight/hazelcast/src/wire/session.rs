@@ -1,16 +1,17 @@
 //! One connection to a member, as a state machine: authentication, operations in flight, heartbeat, cluster view.
 //!
-//! The loop around it reads into `room`, says `filled`, takes `next_event` until there is none, writes `outbox` and says
+//! The loop around it reads into `room`, says `filled`, takes `next_event` until there is none, writes `send_buffer` and says
 //! `sent`, and calls `tick` at `wake_ns` at the latest. Every operation leaves exactly once: as an event, by `tick` (its
 //! deadline) or by `end` (the connection's). An operation whose last byte the kernel never took has not been carried out.
 //! Not here: connecting, reading and writing, which connection to take, trying again.
 //! Units: `_ns` since any start that the caller keeps to. Source: Open Binary Client Protocol 2.x, sections 4 and 5.
 
+use send_buffer::SendBuffer;
+
 use super::Broken;
 use super::data::Key;
 use super::in_flight::{Entry, InFlight};
 use super::message::{Message, ServerError};
-use super::outbox::Outbox;
 use super::reader::{Reader, Received};
 use super::request::{Answer, Kind, Request};
 use super::settings::{Credentials, Settings};
@@ -24,7 +25,7 @@ const UNAUTHENTICATED_BYTES_MAX: usize = 4 << 20;
 pub struct Session<T> {
     settings: Settings,
     reader: Reader,
-    outbox: Outbox,
+    send_buffer: SendBuffer,
     in_flight: InFlight<Owner<T>>,
     caller_in_flight: usize,
     partition_count: u32,
@@ -129,13 +130,13 @@ pub enum SessionError {
 }
 
 impl<T> Session<T> {
-    /// A connection that was just opened. The authentication waits in the outbox.
+    /// A connection that was just opened. The authentication waits in the send buffer.
     pub fn new(settings: Settings, credentials: &Credentials, now_ns: u64) -> Self {
         let limit_bytes = settings.limits.message_bytes.max(UNAUTHENTICATED_BYTES_MAX);
         let mut session = Session {
             settings,
             reader: Reader::new(limit_bytes.min(UNAUTHENTICATED_BYTES_MAX)),
-            outbox: Outbox::default(),
+            send_buffer: SendBuffer::default(),
             in_flight: InFlight::new(),
             caller_in_flight: 0,
             partition_count: 0,
@@ -146,7 +147,7 @@ impl<T> Session<T> {
             last_filled_ns: now_ns,
             late_answers: 0,
         };
-        session.outbox.buffer().extend_from_slice(views::PREAMBLE);
+        session.send_buffer.buffer().extend_from_slice(views::PREAMBLE);
         session.put_own(Owner::Authentication, now_ns, |out, correlation| {
             views::put_authentication(out, correlation, credentials);
         });
@@ -154,9 +155,9 @@ impl<T> Session<T> {
     }
 
     fn put_own(&mut self, owner: Owner<T>, now_ns: u64, put: impl FnOnce(&mut Vec<u8>, i64)) {
-        put(self.outbox.buffer(), self.in_flight.next_correlation());
-        self.outbox.written();
-        self.in_flight.insert(owner, self.outbox.queued_until(), u64::MAX);
+        put(self.send_buffer.buffer(), self.in_flight.next_correlation());
+        self.send_buffer.written();
+        self.in_flight.insert(owner, self.send_buffer.queued_until(), u64::MAX);
         self.last_queued_ns = now_ns;
     }
 
@@ -175,7 +176,7 @@ impl<T> Session<T> {
         self.late_answers
     }
 
-    /// Puts a request into the outbox. Its operation ends unanswered when `deadline_ns` has passed.
+    /// Puts a request into the send buffer. Its operation ends unanswered when `deadline_ns` has passed.
     ///
     /// Errors: the token comes back with the reason; nothing of the request will be sent.
     pub fn send(
@@ -214,13 +215,13 @@ impl<T> Session<T> {
     fn put(&mut self, request: &Request, now_ns: u64) -> Result<Kind, Refused> {
         self.check(request)?;
         let partition = request.key().map_or(-1, |key| key.partition(self.partition_count) as i32);
-        request.put(&mut self.outbox, self.in_flight.next_correlation(), partition);
+        request.put(&mut self.send_buffer, self.in_flight.next_correlation(), partition);
         self.last_queued_ns = now_ns;
         Ok(request.kind())
     }
 
     fn enter(&mut self, kind: Kind, token: T, deadline_ns: u64) {
-        self.in_flight.insert(Owner::Caller { token, kind }, self.outbox.queued_until(), deadline_ns);
+        self.in_flight.insert(Owner::Caller { token, kind }, self.send_buffer.queued_until(), deadline_ns);
         self.caller_in_flight += 1;
     }
 
@@ -232,7 +233,7 @@ impl<T> Session<T> {
         if self.in_flight.len() >= limits.in_flight {
             return Err(Refused::TooManyInFlight(limits.in_flight));
         }
-        if self.outbox.unsent_bytes() > limits.unsent_bytes {
+        if self.send_buffer.unsent_bytes() > limits.unsent_bytes {
             return Err(Refused::TooMuchUnsent(limits.unsent_bytes));
         }
         let bytes = request.wire_bytes();
@@ -280,13 +281,13 @@ impl<T> Session<T> {
     }
 
     /// What waits to be sent.
-    pub fn outbox(&self) -> &Outbox {
-        &self.outbox
+    pub fn send_buffer(&self) -> &SendBuffer {
+        &self.send_buffer
     }
 
-    /// The kernel took `count` bytes of the outbox.
+    /// The kernel took `count` bytes of the send buffer.
     pub fn sent(&mut self, count: usize) {
-        self.outbox.sent(count);
+        self.send_buffer.sent(count);
     }
 
     /// The next thing that came; `None` when more has to be read. After an error the connection is to be closed.
@@ -402,7 +403,7 @@ impl<T> Session<T> {
 
     /// Ends operations whose deadline has passed, and keeps the heartbeat. After an error the connection is to be closed.
     pub fn tick(&mut self, now_ns: u64, mut ended: impl FnMut(Ended<T>)) -> Result<(), SessionError> {
-        let sent_until = self.outbox.sent_until();
+        let sent_until = self.send_buffer.sent_until();
         let caller_in_flight = &mut self.caller_in_flight;
         self.in_flight.expire(now_ns, |entry| {
             if let Some(entry) = caller_end(entry, sent_until) {
@@ -429,7 +430,7 @@ impl<T> Session<T> {
 
     /// Ends all operations, because the connection has ended.
     pub fn end(&mut self, mut ended: impl FnMut(Ended<T>)) {
-        let sent_until = self.outbox.sent_until();
+        let sent_until = self.send_buffer.sent_until();
         self.caller_in_flight = 0;
         self.in_flight.drain().filter_map(|entry| caller_end(entry, sent_until)).for_each(&mut ended);
     }

@@ -22,10 +22,10 @@ fn new(limits: Limits) -> Session<u32> {
     Session::new(Settings { limits, ..Settings::default() }, &credentials(), 0)
 }
 
-/// Everything that waits in the outbox, which is emptied.
-fn take_outbox(session: &mut Session<u32>) -> Vec<u8> {
+/// Everything that waits in the send buffer, which is emptied.
+fn take_unsent(session: &mut Session<u32>) -> Vec<u8> {
     let mut slices = [IoSlice::new(&[]); 64];
-    let filled = session.outbox().slices(&mut slices);
+    let filled = session.send_buffer().slices(&mut slices);
     let bytes: Vec<u8> = slices[..filled].iter().flat_map(|slice| slice.to_vec()).collect();
     session.sent(bytes.len());
     bytes
@@ -33,7 +33,7 @@ fn take_outbox(session: &mut Session<u32>) -> Vec<u8> {
 
 /// Type and correlation of each message in what was sent.
 fn sent(session: &mut Session<u32>) -> Vec<(i32, i64)> {
-    let bytes = take_outbox(session);
+    let bytes = take_unsent(session);
     let frames = Frames::new(bytes.strip_prefix(b"CP2").unwrap_or(&bytes));
     let firsts = frames.filter(|frame| frame.is(UNFRAGMENTED));
     firsts
@@ -109,14 +109,14 @@ fn a_get_is_laid_out_as_the_document_says() {
     let mut expected = Vec::new();
     let fixed = [&130i32.to_le_bytes()[..], &1i64.to_le_bytes()].concat();
     expected.extend(message(0x010200, correlation, 0, &fixed, &[(0, b"map"), (0, Key::of("k0").bytes())]));
-    assert_eq!(take_outbox(&mut session), expected);
+    assert_eq!(take_unsent(&mut session), expected);
 }
 
 #[test]
 fn nothing_is_sent_before_the_member_has_let_us_in() {
     let mut session = new(Limits::default());
     assert_eq!(session.send(&get("k0"), 5, 0, S), Err((5, Refused::NotReady)));
-    let bytes = take_outbox(&mut session);
+    let bytes = take_unsent(&mut session);
     assert!(bytes.starts_with(b"CP2"));
     let strings: Vec<&[u8]> = Frames::new(&bytes[3..]).skip(1).map(|frame| frame.content).collect();
     assert_eq!(strings[..3], [&b"dev"[..], b"", b"secret"]);
@@ -222,7 +222,7 @@ fn an_operation_counts_as_sent_when_its_last_byte_is() {
     for (left, expected) in [(1, false), (0, true)] {
         let mut session = ready(Limits::default());
         session.send(&set(100_000), 1, 0, S).unwrap();
-        session.sent(session.outbox().unsent_bytes() - left);
+        session.sent(session.send_buffer().unsent_bytes() - left);
         let mut ended = Vec::new();
         session.end(|end| ended.push(end.is_sent));
         assert_eq!(ended, [expected]);
@@ -260,7 +260,7 @@ fn limits_refuse_before_anything_is_sent() {
     ));
     let none = Request::PutAll { map: "map".into(), entries: vec![] };
     assert!(matches!(session.send(&none, 3, 0, S), Err((3, Refused::Partitions))));
-    assert!(session.outbox().is_empty());
+    assert!(session.send_buffer().is_empty());
     session.send(&set(3), 4, 0, S).unwrap();
     session.send(&set(3), 5, 0, S).unwrap();
     assert_eq!(session.send(&set(3), 6, 0, S), Err((6, Refused::TooManyInFlight(2))));
@@ -295,7 +295,7 @@ fn an_operation_with_a_malformed_answer_is_not_lost() {
     ] {
         let mut session = ready(Limits::default());
         session.send(&get("k0"), 1, 0, S).unwrap();
-        take_outbox(&mut session);
+        take_unsent(&mut session);
         receive(&mut session, &bad, 0);
         assert!(matches!(session.next_event(), Err(SessionError::Broken(_))));
         let mut ended = Vec::new();
@@ -373,7 +373,7 @@ proptest::proptest! {
         for token in 0..10u32 {
             session.send(&if token % 2 == 0 { get("k") } else { set(3) }, token, 0, S).unwrap();
         }
-        take_outbox(&mut session);
+        take_unsent(&mut session);
         let mut left = Vec::new();
         'stream: for (kind, place, frames) in messages {
             let kind = [0x010201, 0x010f01, 0, 0x000302, 0x000303, 0x000301][kind];

@@ -10,7 +10,7 @@ use std::io::IoSlice;
 use bytes::Bytes;
 
 /// From here on a content is referred to instead of copied.
-pub(super) const REFERRED_FROM_BYTES: usize = 4096;
+pub const REFERRED_FROM_BYTES: usize = 4096;
 /// An empty buffer keeps so much room.
 const KEPT_BYTES: usize = 256 * 1024;
 
@@ -25,7 +25,7 @@ struct Referred {
 
 /// Bytes on their way out.
 #[derive(Debug, Default)]
-pub struct Outbox {
+pub struct SendBuffer {
     copied: Vec<u8>,
     copied_sent: usize,
     referred: VecDeque<Referred>,
@@ -36,13 +36,15 @@ pub struct Outbox {
     sent_until: u64,
 }
 
-impl Outbox {
+impl SendBuffer {
     /// Bytes that this buffer itself holds; what is referred to is not among them.
+    #[inline]
     pub fn held_bytes(&self) -> usize {
         self.copied.len() - self.copied_sent
     }
 
     /// Appends a content: by reference from 4 KB on, else as a copy.
+    #[inline]
     pub fn put(&mut self, content: &Bytes) {
         if content.len() >= REFERRED_FROM_BYTES {
             self.refer(content.clone());
@@ -52,37 +54,44 @@ impl Outbox {
     }
 
     /// Bytes that wait.
+    #[inline]
     pub fn unsent_bytes(&self) -> usize {
         (self.queued_until - self.sent_until) as usize
     }
 
     /// Whether nothing waits.
+    #[inline]
     pub fn is_empty(&self) -> bool {
         self.queued_until == self.sent_until
     }
 
     /// The position behind all that was put; `written` is to be called after writing into `buffer`.
+    #[inline]
     pub fn queued_until(&self) -> u64 {
         self.queued_until
     }
 
     /// The position up to which the kernel has taken all.
+    #[inline]
     pub fn sent_until(&self) -> u64 {
         self.sent_until
     }
 
     /// To append to. `written` is to be called afterwards.
+    #[inline]
     pub fn buffer(&mut self) -> &mut Vec<u8> {
         &mut self.copied
     }
 
     /// Counts what was appended to `buffer`.
+    #[inline]
     pub fn written(&mut self) {
         self.queued_until += (self.copied.len() - self.counted) as u64;
         self.counted = self.copied.len();
     }
 
     /// Appends a content, by reference.
+    #[inline]
     pub fn refer(&mut self, content: Bytes) {
         self.written();
         self.queued_until += content.len() as u64;
@@ -155,59 +164,59 @@ impl Outbox {
 mod tests {
     use super::*;
 
-    fn waiting(outbox: &Outbox) -> Vec<u8> {
+    fn waiting(buffer: &SendBuffer) -> Vec<u8> {
         let mut slices = [IoSlice::new(&[]); 16];
-        let count = outbox.slices(&mut slices);
+        let count = buffer.slices(&mut slices);
         slices[..count].iter().flat_map(|slice| slice.to_vec()).collect()
     }
 
     #[test]
     fn bytes_leave_in_the_order_in_which_they_were_put_however_the_kernel_takes_them() {
         for step in 1..40 {
-            let mut outbox = Outbox::default();
+            let mut buffer = SendBuffer::default();
             let mut expected = Vec::new();
             for round in 0..3u8 {
-                outbox.buffer().extend_from_slice(&[round; 5]);
-                outbox.written();
-                outbox.refer(Bytes::from(vec![100 + round; 11]));
-                outbox.refer(Bytes::from(vec![200 + round; 3]));
+                buffer.buffer().extend_from_slice(&[round; 5]);
+                buffer.written();
+                buffer.refer(Bytes::from(vec![100 + round; 11]));
+                buffer.refer(Bytes::from(vec![200 + round; 3]));
                 expected.extend([vec![round; 5], vec![100 + round; 11], vec![200 + round; 3]].concat());
             }
-            outbox.buffer().push(9);
-            outbox.written();
+            buffer.buffer().push(9);
+            buffer.written();
             expected.push(9);
             let mut left = Vec::new();
-            while !outbox.is_empty() {
-                let bytes = waiting(&outbox);
-                assert_eq!(bytes.len(), outbox.unsent_bytes(), "step {step}");
+            while !buffer.is_empty() {
+                let bytes = waiting(&buffer);
+                assert_eq!(bytes.len(), buffer.unsent_bytes(), "step {step}");
                 let count = step.min(bytes.len());
                 left.extend_from_slice(&bytes[..count]);
-                outbox.sent(count);
+                buffer.sent(count);
             }
             assert_eq!(left, expected, "step {step}");
-            assert_eq!(outbox.sent_until(), expected.len() as u64);
+            assert_eq!(buffer.sent_until(), expected.len() as u64);
         }
     }
 
     #[test]
     fn more_slices_than_fit_are_left_for_the_next_write() {
-        let mut outbox = Outbox::default();
+        let mut buffer = SendBuffer::default();
         for byte in 0..5 {
-            outbox.refer(Bytes::from(vec![byte; 2]));
+            buffer.refer(Bytes::from(vec![byte; 2]));
         }
         let mut slices = [IoSlice::new(&[]); 2];
-        assert_eq!(outbox.slices(&mut slices), 2);
+        assert_eq!(buffer.slices(&mut slices), 2);
         assert_eq!(&slices[1][..], [1, 1]);
     }
 
     #[test]
-    fn an_outbox_that_is_never_empty_gives_back_what_was_sent() {
-        let mut outbox = Outbox::default();
+    fn a_buffer_that_is_never_empty_gives_back_what_was_sent() {
+        let mut buffer = SendBuffer::default();
         for _ in 0..10_000 {
-            outbox.buffer().extend_from_slice(&[1; 1000]);
-            outbox.written();
-            outbox.sent(if outbox.unsent_bytes() > 1000 { 1000 } else { 500 });
+            buffer.buffer().extend_from_slice(&[1; 1000]);
+            buffer.written();
+            buffer.sent(if buffer.unsent_bytes() > 1000 { 1000 } else { 500 });
         }
-        assert!(outbox.buffer().capacity() < 8 * KEPT_BYTES, "{}", outbox.buffer().capacity());
+        assert!(buffer.buffer().capacity() < 8 * KEPT_BYTES, "{}", buffer.buffer().capacity());
     }
 }
