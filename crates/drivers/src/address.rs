@@ -7,7 +7,7 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 
-use crate::any::Protocol;
+use crate::protocol::Protocol;
 
 /// A resolved address. Names were looked up once, in the control plane.
 #[derive(Clone, Debug)]

@@ -14,54 +14,16 @@ use socket2::Socket;
 use crate::address::Address;
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
-use crate::http::{Fetch, Fetch1, Fetch2, Piece};
+use crate::http::fetch::{Fetch, Piece};
+use crate::http::one::fetch::Fetch1;
+use crate::http::two::fetch::Fetch2;
+pub use crate::protocol::{HttpVersion, Protocol};
 use crate::read_buffer::ReadBuffer;
 use crate::stream::Stream;
-use crate::tcp::{Framed, Frames};
-use crate::udp::{self, Udp};
+use crate::tcp::framed::Framed;
+use crate::tcp::frames::Frames;
+use crate::udp::Udp;
 use crate::websocket::{self, Message, WebSocket};
-
-/// What a connection speaks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum Protocol {
-    /// RFC 6455
-    #[default]
-    WebSocket,
-    /// a stream of bytes with these frames, plain or behind TLS
-    Tcp(Frames),
-    /// datagrams
-    Udp,
-    /// requests and their answers
-    Http(HttpVersion),
-}
-
-/// Which HTTP is spoken.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum HttpVersion {
-    /// behind TLS what the server chooses by name (ALPN), in clear 1.1: as a browser does
-    #[default]
-    Any,
-    /// 1.1
-    One,
-    /// 2, in clear by prior knowledge
-    Two,
-}
-
-impl Protocol {
-    /// The longest message that can be sent, bytes; a longer one is refused.
-    pub fn message_bytes_max(self) -> usize {
-        match self {
-            Protocol::Tcp(frames) => frames.message_bytes_max(),
-            Protocol::Udp => udp::DATAGRAM_BYTES_MAX,
-            Protocol::WebSocket | Protocol::Http(_) => usize::MAX,
-        }
-    }
-
-    /// The protocol allows the server to close a connection between two requests, and the next request opens another.
-    pub fn reopens(self) -> bool {
-        matches!(self, Protocol::Http(_))
-    }
-}
 
 /// What can be sent.
 #[derive(Clone, Copy, Debug)]

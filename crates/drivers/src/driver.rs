@@ -197,7 +197,7 @@ pub enum Broken {
     TooManyUnfinished,
     /// An answer that is none.
     #[error("{0}")]
-    Http(crate::http::Fault),
+    Http(crate::http::fault::Fault),
     /// The peer asks for answers (pings, settings) and does not read them.
     #[error("it asks for answers, such as pongs, and does not read them")]
     UnreadAnswers,

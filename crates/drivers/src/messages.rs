@@ -4,7 +4,7 @@
 //! requests where the protocol has none (`Envelope`). For those who ask it looks like HTTP: a status and a body.
 //! Not here: names and types (the caller compiles a schema to an `Envelope`), streams of replies to one request.
 
-mod envelope;
+pub(crate) mod envelope;
 pub mod wire;
 
 use std::collections::VecDeque;
@@ -16,7 +16,8 @@ use std::task::{Context, Poll};
 
 use crate::address::Address;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
-use crate::http::{Answer, Fault, Http, Outgoing, Parts, Received};
+use crate::http::fault::Fault;
+use crate::http::message::{Answer, Http, Outgoing, Parts, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::websocket::{self, Connecting, Message, WebSocket};
 pub use envelope::{Encoding, Envelope, Found, Ids, Path};

@@ -32,15 +32,11 @@ use crate::stream;
 use crate::unfinished::Carried;
 pub use framed::Framed;
 pub use frames::Frames;
-pub use framing::{Framing, Front, Raw};
+use framing::UNSENT_BYTES_MAX;
+pub use framing::{Framing, Front, MESSAGE_BYTES_MAX, Raw};
 pub use length_prefixed::LengthPrefixed;
 pub use lines::{Lines, lines};
 pub use packets::Packets;
-
-/// No message may be larger, a line's end included.
-pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
-/// Beyond this much unsent the connection takes no more.
-const UNSENT_BYTES_MAX: usize = 128 * 1024;
 
 /// One open TCP connection.
 pub struct Tcp<F> {

@@ -19,11 +19,10 @@ use tokio::io::unix::AsyncFd;
 
 use crate::address::Address;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::protocol::DATAGRAM_BYTES_MAX;
 use crate::read_buffer::{READ_BUFFER_BYTES, ReadBuffer};
 use crate::unfinished::FREE_BYTES;
 
-/// No datagram over IPv4 can be longer: 65,535 bytes without the headers of IP and UDP.
-pub const DATAGRAM_BYTES_MAX: usize = 65_507;
 /// Over IPv6, and so the room for one.
 const ROOM_BYTES: usize = 65_535;
 /// What stands before a datagram in the buffers here, its length; as long as the header of UDP.

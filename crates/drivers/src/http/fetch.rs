@@ -7,8 +7,9 @@
 //! without a coding; those that come with one are passed on as they are.
 //! Not here: redirects, cookies, sending a request again (`Protocol::reopens`, `Fetch::is_idempotent`).
 
-use super::{Fault, Parts, is_idempotent};
 use crate::address::Address;
+use crate::http::fault::Fault;
+use crate::http::message::{Parts, is_idempotent};
 
 /// The most interim heads (100 Continue, 103 Early Hints) that a response may have; none of them is passed on.
 pub(super) const INTERIM_MAX: u8 = 32;

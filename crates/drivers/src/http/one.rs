@@ -23,10 +23,11 @@ use std::task::{Context, Poll, ready};
 use socket2::Socket;
 use tokio::io::AsyncWrite;
 
-use super::{Fault, Http, Media, Outgoing, Parts, Received};
 use crate::address::Address;
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::http::fault::Fault;
+use crate::http::message::{Http, Media, Outgoing, Parts, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
 use crate::stream::{self, Stream};

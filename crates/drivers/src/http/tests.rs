@@ -10,7 +10,7 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::address::{Address, TlsSettings};
-use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, OpenError};
+use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Driver, OpenError};
 use crate::read_buffer::{READ_BUFFER_BYTES, ReadBuffer};
 use server::{Over, Server};
 

@@ -23,10 +23,10 @@ use std::task::{Context, Poll};
 
 use socket2::Socket;
 
-use super::{Http, Media, Outgoing, Parts, Received};
 use crate::address::Address;
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::http::message::{Http, Media, Outgoing, Parts, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::stream::Stream;
 use line::Line;

@@ -12,12 +12,11 @@ use socket2::Socket;
 use tokio::io::AsyncWrite;
 
 use super::frames::Frames;
-use super::framing::Front;
-use super::{MESSAGE_BYTES_MAX, UNSENT_BYTES_MAX};
+use super::framing::{Front, MESSAGE_BYTES_MAX, UNSENT_BYTES_MAX};
 use crate::address::Address;
-use crate::any::Protocol;
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::protocol::Protocol;
 use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
 use crate::stream::{self, Stream};

@@ -2,8 +2,7 @@
 //!
 //! A line is one message here, without its end: a script wants each by itself, where `Lines` hears blocks for speed.
 
-use super::MESSAGE_BYTES_MAX;
-use super::framing::Front;
+use super::framing::{Front, MESSAGE_BYTES_MAX};
 
 /// How messages lie on a TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]

@@ -1,5 +1,10 @@
 //! Where a message ends on a stream of bytes. Pure: bytes in, lengths out.
 
+/// No message may be larger, a line's end included.
+pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
+/// Beyond this much unsent the connection takes no more.
+pub(super) const UNSENT_BYTES_MAX: usize = 128 * 1024;
+
 /// How messages lie on a stream.
 pub trait Framing: 'static {
     /// What the front of the received bytes is. Nothing is `Incomplete`.

@@ -1,7 +1,6 @@
 //! Frames with their length in front, big-endian. Pure.
 
-use super::MESSAGE_BYTES_MAX;
-use super::framing::{Framing, Front};
+use super::framing::{Framing, Front, MESSAGE_BYTES_MAX};
 
 /// Frames whose payload's length stands in front of it in `WIDTH` bytes: 1, 2 or 4.
 pub struct LengthPrefixed<const WIDTH: usize = 4>;

@@ -4,8 +4,7 @@
 //! second a call through worker, books and bots for each would cost more than the line itself, so the receiver of a block
 //! splits it (`lines`).
 
-use super::MESSAGE_BYTES_MAX;
-use super::framing::{Framing, Front};
+use super::framing::{Framing, Front, MESSAGE_BYTES_MAX};
 
 /// Lines. Heard in blocks that end with `\n`; sent as they are, so the caller writes the ends.
 pub struct Lines;

@@ -4,8 +4,7 @@
 //! much. Like lines they are heard in blocks of whole packets, and the receiver splits it (`split_packet`).
 //! Source: MQTT 3.1.1, section 2.2.
 
-use super::MESSAGE_BYTES_MAX;
-use super::framing::{Framing, Front};
+use super::framing::{Framing, Front, MESSAGE_BYTES_MAX};
 
 /// Most bytes of a length.
 const LENGTH_BYTES_MAX: usize = 4;

@@ -6,7 +6,8 @@
 
 use std::ops::Range;
 
-use crate::http::{Fault, HEAD_BYTES_MAX};
+use crate::http::fault::Fault;
+use crate::http::message::HEAD_BYTES_MAX;
 
 /// How far a chunked body is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

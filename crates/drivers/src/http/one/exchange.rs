@@ -8,7 +8,8 @@ use std::rc::Rc;
 use super::chunks::Chunks;
 use super::head::{self, Body, Head};
 use super::request::Request;
-use crate::http::{Answer, Fault, Media, Received};
+use crate::http::fault::Fault;
+use crate::http::message::{Answer, Media, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::{FREE_BYTES, Reservation};
 

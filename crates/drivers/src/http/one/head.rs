@@ -7,7 +7,8 @@
 use std::mem::MaybeUninit;
 use std::ops::Range;
 
-use crate::http::{Fault, HEAD_BYTES_MAX, Media};
+use crate::http::fault::Fault;
+use crate::http::message::{HEAD_BYTES_MAX, Media};
 
 /// More lines than this are too much header.
 const HEADERS_MAX: usize = 128;

@@ -8,8 +8,10 @@ use super::chunks::Chunks;
 use super::exchange::End;
 use super::head::{self, Body};
 use super::request::Request;
+use crate::http::fault::Fault;
+use crate::http::fetch::Piece;
 use crate::http::fetch::{Head, Headers, INTERIM_MAX};
-use crate::http::{Fault, Parts, Piece};
+use crate::http::message::Parts;
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::Carried;
 

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::io::Write;
 
 use super::head::Memo;
-use crate::http::{Parts, harmless, is_idempotent};
+use crate::http::harmless;
+use crate::http::message::{Parts, is_idempotent};
 
 /// A request, encoded.
 #[derive(Debug)]

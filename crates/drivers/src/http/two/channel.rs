@@ -13,10 +13,10 @@ use std::task::{Context, Poll, Wake, Waker};
 use bytes::Bytes;
 use h2::client::{Builder, Connection, ResponseFuture, SendRequest};
 
-use super::line::End;
 use super::pipe::{Pipe, PipeEnd};
 use super::request::Request;
-use crate::http::{Fault, HEAD_BYTES_MAX};
+use crate::http::fault::Fault;
+use crate::http::message::HEAD_BYTES_MAX;
 use crate::read_buffer::ReadBuffer;
 
 /// So much of an answer may be on its way, on a stream and on the connection; what comes is released at once.
@@ -41,6 +41,15 @@ pub struct Channel {
     pub(super) fault: Option<(Fault, String)>,
     woken: Arc<Woken>,
     waker: Waker,
+}
+
+/// What the end of the connection means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// nothing was under way
+    OfConnection,
+    /// an answer's rest will never come
+    CutOff,
 }
 
 /// That something could move.

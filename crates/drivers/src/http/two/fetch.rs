@@ -12,7 +12,7 @@ use crate::address::Address;
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::http::fetch::Origin;
-use crate::http::{Fetch, Piece};
+use crate::http::fetch::{Fetch, Piece};
 use crate::read_buffer::ReadBuffer;
 use crate::stream::Stream;
 

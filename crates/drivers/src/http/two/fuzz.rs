@@ -9,7 +9,8 @@ use super::line::Turns as _;
 use super::pieces::Pieces;
 use super::request::Request;
 use super::talk::Talk;
-use crate::http::{Parts, Piece, Received};
+use crate::http::fetch::Piece;
+use crate::http::message::{Parts, Received};
 use crate::read_buffer::ReadBuffer;
 
 /// A response, or what went wrong: tag, status, body, status of gRPC.

@@ -7,10 +7,10 @@ use std::task::{Context, Poll, ready};
 
 use tokio::io::AsyncWrite;
 
-use super::channel::Channel;
+use super::channel::{Channel, End};
 use crate::address::Address;
 use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, OpenError};
-use crate::http::Fault;
+use crate::http::fault::Fault;
 use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
 use crate::stream::{self, Stream};
@@ -68,15 +68,6 @@ pub(super) trait Turns {
         self.channel_mut().leave();
         self.turn();
     }
-}
-
-/// What the end of the connection means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// nothing was under way
-    OfConnection,
-    /// an answer's rest will never come
-    CutOff,
 }
 
 /// One open connection.

@@ -16,8 +16,10 @@ use http::response;
 use super::channel::Channel;
 use super::line::Turns;
 use super::request::Request;
+use crate::http::fault::Fault;
+use crate::http::fetch::Piece;
 use crate::http::fetch::{Head, Headers, INTERIM_MAX};
-use crate::http::{Fault, Parts, Piece};
+use crate::http::message::Parts;
 use crate::read_buffer::ReadBuffer;
 
 /// Where a connection is in its talk with the server.

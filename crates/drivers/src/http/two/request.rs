@@ -5,7 +5,8 @@ use http::header::{HeaderName, HeaderValue};
 use http::uri::PathAndQuery;
 use http::{Method, Uri};
 
-use crate::http::{Parts, harmless, is_idempotent};
+use crate::http::harmless;
+use crate::http::message::{Parts, is_idempotent};
 
 /// Headers that belong to a connection, which HTTP/2 forbids; `Host` became `:authority`.
 const LEFT_OUT: [&str; 7] = [

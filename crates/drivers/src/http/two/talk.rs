@@ -11,7 +11,9 @@ use h2::client::ResponseFuture;
 use super::channel::{Channel, is_goodbye};
 use super::line::Turns;
 use super::request::Request;
-use crate::http::{Answer, Fault, Media, Received};
+use crate::grpc::status;
+use crate::http::fault::Fault;
+use crate::http::message::{Answer, Media, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::Reservation;
 
@@ -209,7 +211,7 @@ impl Asked {
             return Ok(());
         }
         let kept = &self.store[self.location_bytes..];
-        let (kept_bytes, Some(bytes)) = (kept.len(), crate::grpc::message_bytes(kept)) else { return Ok(()) };
+        let (kept_bytes, Some(bytes)) = (kept.len(), status::message_bytes(kept)) else { return Ok(()) };
         if bytes > self.request.body_cap {
             return Err(format!("a message of {bytes} bytes, more than {}", self.request.body_cap));
         }
@@ -232,7 +234,7 @@ impl Asked {
         }
         let content_type = head.headers.get("content-type").map(|value| value.as_bytes());
         self.media = Some(Media::of(content_type));
-        self.is_grpc = self.request.is_grpc && content_type.is_some_and(crate::grpc::is_content_type);
+        self.is_grpc = self.request.is_grpc && content_type.is_some_and(status::is_content_type);
         // An answer without messages has its status here.
         self.learn_status(Some(&head.headers));
         self.stage = Stage::Body(body);
@@ -245,13 +247,12 @@ impl Asked {
         if !self.is_grpc {
             return;
         }
-        let Some(code) = fields.and_then(|fields| crate::grpc::code(fields, self.grpc)) else { return };
+        let Some(code) = fields.and_then(|fields| status::code(fields, self.grpc)) else { return };
         self.grpc = Some(code);
         if code != 0 {
             self.store.truncate(self.location_bytes);
             let text = fields.and_then(|fields| fields.get("grpc-message"));
-            self.store
-                .extend(text.map(|text| crate::grpc::message_text(text.as_bytes())).unwrap_or_default());
+            self.store.extend(text.map(|text| status::message_text(text.as_bytes())).unwrap_or_default());
         }
     }
 }

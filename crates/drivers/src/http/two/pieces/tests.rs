@@ -3,7 +3,7 @@ use std::task::Waker;
 
 use proptest::prelude::*;
 
-use super::super::line::End;
+use super::super::channel::End;
 use super::*;
 
 const GET: Parts<'static> = Parts {
