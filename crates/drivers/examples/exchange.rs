@@ -9,6 +9,7 @@ use std::rc::Rc;
 use std::time::Instant;
 
 use drivers::ReadBuffer;
+use drivers::http::one::connection::State as _;
 use drivers::http::one::exchange::Exchange;
 use drivers::http::one::request::Request;
 use drivers::http::{Parts, Received};
@@ -60,7 +61,7 @@ fn weigh(name: &str, answers: &[Vec<u8>], late_bytes: Option<usize>) {
             for index in 0..EXCHANGES {
                 let answer = &answers[index % answers.len()];
                 assert!(exchange.ask(&request, index as u32));
-                exchange.wrote(exchange.unsent().map_or(0, <[u8]>::len));
+                exchange.wrote(exchange.unsent().len());
                 let (early, late) = answer.split_at(answer.len() - late_bytes.unwrap_or(0));
                 let mut received = read(&mut exchange, &mut buffer, early);
                 if late_bytes.is_some() {

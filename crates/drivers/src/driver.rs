@@ -62,6 +62,35 @@ pub trait Driver: Sized + 'static {
     }
 }
 
+/// Within an `impl Driver` of something around a connection: what only the connection does.
+macro_rules! forward {
+    ($connection:tt) => {
+        fn poll_flush(&mut self, cx: &mut std::task::Context<'_>) -> std::task::Poll<std::io::Result<()>> {
+            self.$connection.poll_flush(cx)
+        }
+
+        fn poll_read(
+            &mut self,
+            cx: &mut std::task::Context<'_>,
+            buffer: &mut $crate::read_buffer::ReadBuffer,
+        ) -> std::task::Poll<Result<usize, $crate::driver::Closed>> {
+            self.$connection.poll_read(cx, buffer)
+        }
+
+        fn close(&mut self) {
+            self.$connection.close();
+        }
+
+        fn unsent_bytes(&self) -> usize {
+            self.$connection.unsent_bytes()
+        }
+
+        fn tls_ns(&self) -> Option<u64> {
+            self.$connection.tls_ns()
+        }
+    };
+}
+
 /// Why a connection did not open.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {

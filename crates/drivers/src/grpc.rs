@@ -6,14 +6,12 @@
 
 pub(crate) mod status;
 
-use std::io;
 use std::net::IpAddr;
-use std::task::{Context, Poll};
 
 use socket2::Socket;
 
 use crate::address::Address;
-use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::driver::{Broken, Driver, OpenError, Refused};
 use crate::http::fault::Fault;
 use crate::http::message::{Answer, Http, Outgoing, Parts, Received};
 use crate::http::two::Http2;
@@ -107,31 +105,13 @@ impl Driver for Grpc {
         self.0.send(what)
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.0.poll_flush(cx)
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
-        self.0.poll_read(cx, buffer)
-    }
+    forward!(0);
 
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
         Some(match self.0.next(buffer)? {
             Ok(Received::Answer(answer)) => unwrapped(answer).map(Received::Answer).map_err(Broken::Http),
             other => other,
         })
-    }
-
-    fn close(&mut self) {
-        self.0.close();
-    }
-
-    fn unsent_bytes(&self) -> usize {
-        self.0.unsent_bytes()
-    }
-
-    fn tls_ns(&self) -> Option<u64> {
-        self.0.tls_ns()
     }
 }
 

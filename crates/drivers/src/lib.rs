@@ -3,10 +3,12 @@
 //! A driver owns one connection, encodes into its own buffer, decodes out of a buffer that all connections of a worker
 //! share, and never waits. It knows nothing of bots, plans, phases or measurements.
 
+#[macro_use]
+mod driver;
+
 mod address;
 pub mod any;
 mod connect;
-mod driver;
 pub mod grid;
 pub mod grpc;
 pub mod hazelcast;

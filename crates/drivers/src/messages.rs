@@ -8,14 +8,12 @@ pub(crate) mod envelope;
 pub mod wire;
 
 use std::collections::VecDeque;
-use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::task::{Context, Poll};
 
 use crate::address::Address;
-use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::driver::{Broken, Driver, OpenError, Refused};
 use crate::http::fault::Fault;
 use crate::http::message::{Answer, Http, Outgoing, Parts, Received};
 use crate::read_buffer::ReadBuffer;
@@ -89,13 +87,7 @@ impl Driver for Messages {
         Ok(())
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.socket.poll_flush(cx)
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
-        self.socket.poll_read(cx, buffer)
-    }
+    forward!(socket);
 
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
         let message = match self.socket.next(buffer)? {
@@ -109,18 +101,6 @@ impl Driver for Messages {
             None => Ok(Received::Unpaired { body: message }),
             Some(envelope) => pair(envelope, &mut self.in_order, message),
         })
-    }
-
-    fn close(&mut self) {
-        self.socket.close();
-    }
-
-    fn unsent_bytes(&self) -> usize {
-        self.socket.unsent_bytes()
-    }
-
-    fn tls_ns(&self) -> Option<u64> {
-        self.socket.tls_ns()
     }
 }
 

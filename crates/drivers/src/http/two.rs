@@ -19,13 +19,12 @@ mod talk;
 use std::io;
 use std::net::IpAddr;
 use std::rc::Rc;
-use std::task::{Context, Poll};
 
 use socket2::Socket;
 
 use crate::address::Address;
 use crate::connect;
-use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::driver::{Broken, Driver, OpenError, Refused};
 use crate::http::message::{Http, Media, Outgoing, Parts, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::stream::Stream;
@@ -84,27 +83,9 @@ impl Driver for Http2 {
         }
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.line.poll_flush(cx)
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
-        self.line.poll_read(cx, buffer)
-    }
+    forward!(line);
 
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
         self.line.talk.next(buffer).map_err(Broken::Http).transpose()
-    }
-
-    fn close(&mut self) {
-        self.line.close();
-    }
-
-    fn unsent_bytes(&self) -> usize {
-        self.line.unsent_bytes()
-    }
-
-    fn tls_ns(&self) -> Option<u64> {
-        self.line.tls_ns()
     }
 }

@@ -4,7 +4,8 @@ use std::cell::RefCell;
 use std::rc::Rc;
 
 use drivers::ReadBuffer;
-use drivers::http::one::exchange::{End, Exchange};
+use drivers::http::one::connection::{End, State as _};
+use drivers::http::one::exchange::Exchange;
 use drivers::http::one::pieces::Pieces;
 use drivers::http::one::request::Request;
 use drivers::http::{self, Parts, Piece};

@@ -6,6 +6,7 @@
 use std::rc::Rc;
 
 use super::chunks::Chunks;
+use super::connection::{End, State};
 use super::head::{self, Body, Head};
 use super::request::Request;
 use crate::http::fault::Fault;
@@ -58,15 +59,48 @@ enum Stage {
     Ended,
 }
 
-/// What the end of the stream means.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum End {
-    /// it ends the answer, which `next` gives
-    OfAnswer,
-    /// nothing was under way
-    OfConnection,
-    /// the answer's rest will never come
-    CutOff,
+impl State for Exchange {
+    fn unsent(&self) -> &[u8] {
+        self.asked.as_ref().and_then(|request| request.wire.get(self.written_bytes..)).unwrap_or_default()
+    }
+
+    fn wrote(&mut self, count: usize) {
+        self.written_bytes += count;
+        self.forget_written();
+    }
+
+    fn has_written(&self) -> bool {
+        self.written_bytes > 0
+    }
+
+    fn stop_sending(&mut self) {
+        self.written_bytes = usize::MAX;
+        self.closes = true;
+        self.forget_written();
+    }
+
+    fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8] {
+        buffer.lay(if self.awaits_head() { &self.store } else { &[] })
+    }
+
+    fn came(&mut self, count: usize, buffer: &mut ReadBuffer) {
+        if self.awaits_head() {
+            self.store.clear();
+        }
+        buffer.filled(count);
+    }
+
+    fn end(&mut self, is_clean: bool) -> End {
+        match self.stage {
+            Stage::UntilEnd if is_clean => {
+                self.stage = Stage::Ended;
+                End::OfAnswer
+            }
+            Stage::Head { .. } if self.store.is_empty() => End::OfConnection,
+            Stage::Idle | Stage::Ended => End::OfConnection,
+            Stage::Head { .. } | Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => End::CutOff,
+        }
+    }
 }
 
 impl Exchange {
@@ -88,65 +122,15 @@ impl Exchange {
         self.media
     }
 
-    /// What the kernel has not taken yet of the request.
-    pub fn unsent(&self) -> Option<&[u8]> {
-        let request = self.asked.as_ref()?;
-        request.wire.get(self.written_bytes..).filter(|unsent| !unsent.is_empty())
-    }
-
-    /// The kernel took so much of it.
-    pub fn wrote(&mut self, count: usize) {
-        self.written_bytes += count;
-        self.forget_written();
-    }
-
-    /// True when a part of the request has left.
-    pub fn has_written(&self) -> bool {
-        self.written_bytes > 0
-    }
-
-    /// Gives up what is unsent; no further request can follow.
-    pub fn stop_sending(&mut self) {
-        self.written_bytes = usize::MAX;
-        self.closes = true;
-        self.forget_written();
-    }
-
     /// An early answer leaves its request behind until that is written.
     fn forget_written(&mut self) {
-        if self.stage == Stage::Idle && self.unsent().is_none() {
+        if self.stage == Stage::Idle && self.unsent().is_empty() {
             self.asked = None;
         }
     }
 
-    /// Room for one read, behind what the last one left incomplete.
-    pub fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8] {
-        buffer.lay(if self.awaits_head() { &self.store } else { &[] })
-    }
-
-    /// `count` bytes were read into that room.
-    pub fn came(&mut self, count: usize, buffer: &mut ReadBuffer) {
-        if self.awaits_head() {
-            self.store.clear();
-        }
-        buffer.filled(count);
-    }
-
     fn awaits_head(&self) -> bool {
         matches!(self.stage, Stage::Head { .. })
-    }
-
-    /// The stream ended; `is_clean`: the peer said that it would.
-    pub fn end(&mut self, is_clean: bool) -> End {
-        match self.stage {
-            Stage::UntilEnd if is_clean => {
-                self.stage = Stage::Ended;
-                End::OfAnswer
-            }
-            Stage::Head { .. } if self.store.is_empty() => End::OfConnection,
-            Stage::Idle | Stage::Ended => End::OfConnection,
-            Stage::Head { .. } | Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => End::CutOff,
-        }
     }
 
     /// What has come next, if anything is whole. After a fault the offending bytes are the rest of the buffer.
@@ -361,7 +345,7 @@ impl Exchange {
     fn finish(&mut self, request: &Request) {
         self.stage = Stage::Idle;
         self.closes |= request.closes;
-        if self.unsent().is_some() {
+        if !self.unsent().is_empty() {
             self.closes = true;
         } else {
             self.asked = None;

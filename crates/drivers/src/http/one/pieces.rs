@@ -5,7 +5,7 @@
 //! The bytes of a read lie in the read buffer and are told from there; only an incomplete head is carried.
 
 use super::chunks::Chunks;
-use super::exchange::End;
+use super::connection::{End, State};
 use super::head::{self, Body};
 use super::request::Request;
 use crate::http::fault::Fault;
@@ -51,6 +51,49 @@ enum Stage {
     Whole,
 }
 
+impl State for Pieces {
+    fn unsent(&self) -> &[u8] {
+        &self.wire[self.written_bytes..]
+    }
+
+    fn wrote(&mut self, count: usize) {
+        self.written_bytes += count;
+        if self.unsent().is_empty() {
+            self.forget_request();
+        }
+    }
+
+    fn has_written(&self) -> bool {
+        self.written_bytes > 0
+    }
+
+    fn stop_sending(&mut self) {
+        self.closes = true;
+        self.forget_request();
+    }
+
+    fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8] {
+        buffer.lay(self.carried.bytes())
+    }
+
+    fn came(&mut self, count: usize, buffer: &mut ReadBuffer) {
+        self.carried.clear();
+        buffer.filled(count);
+    }
+
+    fn end(&mut self, is_clean: bool) -> End {
+        match self.stage {
+            Stage::UntilEnd if is_clean => {
+                self.stage = Stage::Whole;
+                End::OfAnswer
+            }
+            Stage::Head if self.carried.bytes().is_empty() => End::OfConnection,
+            Stage::Idle | Stage::Whole => End::OfConnection,
+            Stage::Head | Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => End::CutOff,
+        }
+    }
+}
+
 impl Pieces {
     /// Takes a request. False: one is open, or the connection takes no more.
     pub fn ask(&mut self, parts: &Parts<'_>, tag: u32) -> bool {
@@ -64,57 +107,9 @@ impl Pieces {
         true
     }
 
-    /// What the kernel has not taken yet of the request.
-    pub fn unsent(&self) -> &[u8] {
-        &self.wire[self.written_bytes..]
-    }
-
-    /// The kernel took so much of it.
-    pub fn wrote(&mut self, count: usize) {
-        self.written_bytes += count;
-        if self.unsent().is_empty() {
-            self.forget_request();
-        }
-    }
-
-    /// True when a part of the request has left and the rest has not.
-    pub fn has_written(&self) -> bool {
-        self.written_bytes > 0
-    }
-
-    /// Gives up what is unsent; no further request can follow.
-    pub fn stop_sending(&mut self) {
-        self.closes = true;
-        self.forget_request();
-    }
-
     /// A quiet connection keeps no room for its last request.
     fn forget_request(&mut self) {
         (self.wire, self.written_bytes) = (Vec::new(), 0);
-    }
-
-    /// Room for one read, behind what the last one left incomplete.
-    pub fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8] {
-        buffer.lay(self.carried.bytes())
-    }
-
-    /// `count` bytes were read into that room.
-    pub fn came(&mut self, count: usize, buffer: &mut ReadBuffer) {
-        self.carried.clear();
-        buffer.filled(count);
-    }
-
-    /// The stream ended; `is_clean`: the peer said that it would.
-    pub fn end(&mut self, is_clean: bool) -> End {
-        match self.stage {
-            Stage::UntilEnd if is_clean => {
-                self.stage = Stage::Whole;
-                End::OfAnswer
-            }
-            Stage::Head if self.carried.bytes().is_empty() => End::OfConnection,
-            Stage::Idle | Stage::Whole => End::OfConnection,
-            Stage::Head | Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => End::CutOff,
-        }
     }
 
     /// What has come next. After a fault the offending bytes are the rest of the buffer.

@@ -2,7 +2,6 @@
 
 use std::io;
 use std::net::IpAddr;
-use std::task::{Context, Poll};
 
 use socket2::Socket;
 
@@ -10,7 +9,7 @@ use super::line::{Line, Turns as _};
 use super::pieces::Pieces;
 use crate::address::Address;
 use crate::connect;
-use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::driver::{Broken, Driver, OpenError, Refused};
 use crate::http::fetch::Origin;
 use crate::http::fetch::{Fetch, Piece};
 use crate::read_buffer::ReadBuffer;
@@ -61,28 +60,10 @@ impl Driver for Fetch2 {
         }
     }
 
-    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.line.poll_flush(cx)
-    }
-
-    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
-        self.line.poll_read(cx, buffer)
-    }
+    forward!(line);
 
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Piece<'d>, Broken>> {
         self.line.talk.next(buffer).map_err(Broken::Http).transpose()
-    }
-
-    fn close(&mut self) {
-        self.line.close();
-    }
-
-    fn unsent_bytes(&self) -> usize {
-        self.line.unsent_bytes()
-    }
-
-    fn tls_ns(&self) -> Option<u64> {
-        self.line.tls_ns()
     }
 
     /// None while much waits for the kernel, and once the server has said goodbye.

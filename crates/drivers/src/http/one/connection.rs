@@ -1,0 +1,126 @@
+//! A connection of HTTP/1.1 with its socket, whatever is told of the answers on it.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use tokio::io::AsyncWrite;
+
+use crate::driver::{Broken, Closed};
+use crate::http::fault::Fault;
+use crate::read_buffer::ReadBuffer;
+use crate::shutdown::Shutdown;
+use crate::stream::{self, Stream};
+
+/// What a connection knows between its reads: its request, and how far the answer is.
+pub trait State: Default {
+    /// What the kernel has not taken yet of the request.
+    fn unsent(&self) -> &[u8];
+
+    /// The kernel took so much of it.
+    fn wrote(&mut self, count: usize);
+
+    /// True when a part of the request has left.
+    fn has_written(&self) -> bool;
+
+    /// Gives up what is unsent; no further request can follow.
+    fn stop_sending(&mut self);
+
+    /// Room for one read, behind what the last one left incomplete.
+    fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8];
+
+    /// `count` bytes were read into that room.
+    fn came(&mut self, count: usize, buffer: &mut ReadBuffer);
+
+    /// The stream ended; `is_clean`: the peer said that it would.
+    fn end(&mut self, is_clean: bool) -> End;
+}
+
+/// What the end of the stream means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum End {
+    /// it ends the answer, which `next` gives
+    OfAnswer,
+    /// nothing was under way
+    OfConnection,
+    /// the answer's rest will never come
+    CutOff,
+}
+
+/// One open connection.
+pub(super) struct Connection<S> {
+    stream: Stream,
+    pub(super) state: S,
+    shutdown: Shutdown,
+}
+
+impl<S: State> Connection<S> {
+    pub(super) fn new(stream: Stream) -> Self {
+        Connection { stream, state: S::default(), shutdown: Shutdown::default() }
+    }
+
+    /// It takes no further request, since we said goodbye.
+    pub(super) fn is_closed(&self) -> bool {
+        self.shutdown.is_said()
+    }
+
+    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let unsent = self.state.unsent();
+            if unsent.is_empty() {
+                break;
+            }
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, unsent)) {
+                Ok(count) => self.state.wrote(count),
+                // It stopped listening in the middle of the request; perhaps it has answered why.
+                Err(error) if self.state.has_written() && stops_listening(&error) => {
+                    self.state.stop_sending();
+                }
+                Err(error) => return Poll::Ready(Err(error)),
+            }
+        }
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
+    }
+
+    pub(super) fn poll_read(
+        &mut self,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuffer,
+    ) -> Poll<Result<usize, Closed>> {
+        let is_clean = match ready!(stream::poll_read(&mut self.stream, cx, self.state.lay(buffer))) {
+            Ok(0) => true,
+            // Many servers end the connection without TLS's own goodbye.
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
+            Err(error) => return Poll::Ready(Err(Closed::Failed(error))),
+            Ok(count) => {
+                self.state.came(count, buffer);
+                return Poll::Ready(Ok(count));
+            }
+        };
+        Poll::Ready(match self.state.end(is_clean) {
+            End::OfAnswer => Ok(0),
+            End::OfConnection => Err(Closed::ByPeer(None)),
+            End::CutOff => Err(Closed::Broken(Broken::Http(Fault::CutOff))),
+        })
+    }
+
+    /// What is unsent stays so: who says goodbye no longer waits for an answer.
+    pub(super) fn close(&mut self) {
+        if self.shutdown.say() {
+            self.state.stop_sending();
+        }
+    }
+
+    pub(super) fn unsent_bytes(&self) -> usize {
+        self.state.unsent().len()
+    }
+
+    pub(super) fn tls_ns(&self) -> Option<u64> {
+        self.stream.tls_ns()
+    }
+}
+
+fn stops_listening(error: &io::Error) -> bool {
+    matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+}
