@@ -19,6 +19,8 @@ mod close;
 mod departures;
 mod part;
 mod rooms;
+mod row;
+mod settling;
 mod shared;
 #[cfg(test)]
 mod tests;
@@ -26,6 +28,7 @@ mod tests;
 pub use books::{Books, BooksImbalance, PairBooks, ReceiverBooks, SumOfBooks};
 pub use cell::SEQ_END;
 pub use close::close;
-pub use part::{Deliveries, LedgerPart, LedgerShape, Told};
+pub use part::{Deliveries, LedgerPart, LedgerShape};
 pub use rooms::{Heard, NotSaid, Reading};
+pub use row::Told;
 pub use shared::SharedLedger;

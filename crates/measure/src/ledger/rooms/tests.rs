@@ -1,7 +1,8 @@
 //! Books of rooms, by planted messages.
 
 use super::*;
-use crate::ledger::{Books, LedgerShape, close};
+use crate::distribution::Distribution;
+use crate::ledger::{Books, LedgerShape, SharedLedger, close};
 
 const MS: u64 = 1_000_000;
 const S: u64 = 1_000 * MS;
