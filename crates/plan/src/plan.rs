@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use ladder::{Allowed, Gate, LoadUnit, Objective, Repeats, SearchSchedule};
 use serde::{Deserialize, Serialize};
-use strum::{IntoStaticStr, VariantArray};
+use strum::{Display, IntoStaticStr, VariantArray};
 
 use crate::target::Target;
 use crate::workloads::BotSettings;
@@ -282,8 +282,9 @@ pub enum HoldLength {
 }
 
 /// The law of arrivals.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Arrivals {
     /// exponential gaps
     Poisson,

@@ -354,17 +354,6 @@ impl FromStr for Arrivals {
     }
 }
 
-impl fmt::Display for Arrivals {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Arrivals::Poisson => "poisson",
-            Arrivals::Even => "even",
-            Arrivals::Burst => "burst",
-            Arrivals::Closed => "closed",
-        })
-    }
-}
-
 const PAIRINGS: [(&str, Pairing); 2] = [("pipelined", Pairing::Pipelined), ("strict", Pairing::Strict)];
 
 impl FromStr for Pairing {
@@ -372,15 +361,6 @@ impl FromStr for Pairing {
 
     fn from_str(text: &str) -> Result<Pairing, UnitError> {
         word_of(text, "pipelined, strict", &PAIRINGS)
-    }
-}
-
-impl fmt::Display for Pairing {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Pairing::Pipelined => "pipelined",
-            Pairing::Strict => "strict",
-        })
     }
 }
 

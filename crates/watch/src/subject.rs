@@ -10,6 +10,18 @@
 mod escaped;
 mod exit;
 mod output;
+/// Looks until it is so; false when time is up.
+fn wait_until(patience: Duration, mut is_so: impl FnMut() -> bool) -> bool {
+    let begin = Instant::now();
+    while !is_so() {
+        if begin.elapsed() >= patience {
+            return false;
+        }
+        std::thread::sleep(POLL);
+    }
+    true
+}
+
 #[cfg(test)]
 mod tests;
 
@@ -366,42 +378,26 @@ impl Started {
     }
 
     fn wait_for_escaped(&self, patience: Duration) -> bool {
-        let begin = Instant::now();
-        loop {
-            if self.mark.escaped(self.group).is_empty() {
-                return true;
-            }
-            if begin.elapsed() >= patience {
-                return false;
-            }
-            std::thread::sleep(POLL);
-        }
+        wait_until(patience, || self.mark.escaped(self.group).is_empty())
     }
 
     /// Waits for the leader, reaps it, and waits for the rest of its group; false when time is up.
     fn wait_for_group(&mut self, exit: &mut Option<Exit>, patience: Duration) -> bool {
-        let begin = Instant::now();
         let mut looked = 0u32;
-        loop {
+        wait_until(patience, || {
             if exit.is_none() {
                 *exit = self.try_exit();
             }
             // While the leader is not reaped it keeps the group's number for us, but counts as a member.
-            if exit.is_some() && self.child.try_wait().is_ok_and(|status| status.is_some()) {
-                // Any other error means that there are processes, which we may not signal. What ended and was reaped by
-                // nobody is still a member: process 1 of a container may reap late or never.
-                let is_empty = test_kill_process_group(self.group) == Err(Errno::SRCH);
-                looked += 1;
-                if is_empty || looked.is_multiple_of(LOOKS_PER_LISTING) && !escaped::is_anybody_in(self.group)
-                {
-                    return true;
-                }
-            }
-            if begin.elapsed() >= patience {
+            if exit.is_none() || !self.child.try_wait().is_ok_and(|status| status.is_some()) {
                 return false;
             }
-            std::thread::sleep(POLL);
-        }
+            // Any other error means that there are processes, which we may not signal. What ended and was reaped by
+            // nobody is still a member: process 1 of a container may reap late or never.
+            let is_empty = test_kill_process_group(self.group) == Err(Errno::SRCH);
+            looked += 1;
+            is_empty || looked.is_multiple_of(LOOKS_PER_LISTING) && !escaped::is_anybody_in(self.group)
+        })
     }
 
     fn exited(&self, exit: Exit) -> NotReady {

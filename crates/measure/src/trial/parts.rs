@@ -120,7 +120,7 @@ pub struct TrialConnections {
 }
 
 /// The server's own ticks over the hold.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct TrialTicks {
     /// where they come from
     pub source: String,

@@ -347,15 +347,9 @@ impl Sum {
         if trial.hold.as_ref().is_some_and(|hold| hold.contains(told.from_ns, told.to_ns)) {
             self.same_time.entry(told.from_ns, told.to_ns, &told.counters);
         }
-        let sum = trial.ticks.get_or_insert_with(|| TrialTicks {
-            source: told.source.clone(),
-            counts: TickCounts::default(),
-            interval: Distribution::new(),
-            busy: None,
-            lateness: None,
-            isr: None,
-            silence: None,
-        });
+        let sum = trial
+            .ticks
+            .get_or_insert_with(|| TrialTicks { source: told.source.clone(), ..TrialTicks::default() });
         sum.counts.add(&told.counts);
         sum.interval.add(&told.interval);
         add_optional(&mut sum.busy, told.busy.as_ref());

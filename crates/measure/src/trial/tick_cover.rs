@@ -8,7 +8,6 @@
 use super::Trial;
 use super::kind;
 use super::parts::{Logged, Silence, TrialTicks};
-use crate::distribution::Distribution;
 use crate::entry::TickSecond;
 use crate::ticks::TickCounts;
 
@@ -95,15 +94,9 @@ impl TickCover {
         if missed == 0 {
             return;
         }
-        let ticks = trial.ticks.get_or_insert_with(|| TrialTicks {
-            source: self.source.clone(),
-            counts: TickCounts::default(),
-            interval: Distribution::new(),
-            busy: None,
-            lateness: None,
-            isr: None,
-            silence: None,
-        });
+        let ticks = trial
+            .ticks
+            .get_or_insert_with(|| TrialTicks { source: self.source.clone(), ..TrialTicks::default() });
         if !is_brief {
             ticks.counts.add(&TickCounts { due: missed, missed, ..TickCounts::default() });
         }

@@ -82,13 +82,7 @@ pub fn room(text: &str) -> Result<String, UnitError> {
 impl FaultKind {
     /// As it is written: `slow-reader`.
     pub fn name(self) -> &'static str {
-        match self {
-            FaultKind::SlowReader => "slow-reader",
-            FaultKind::Stalled => "stalled",
-            FaultKind::HalfOpen => "half-open",
-            FaultKind::ReconnectStorm => "reconnect-storm",
-            FaultKind::Malformed => "malformed",
-        }
+        self.into()
     }
 }
 

@@ -29,8 +29,9 @@ pub struct ArenaBots {
 }
 
 /// How the two bots of a pair reach the server next to each other; the protocol knows no names.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::Display)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Pairing {
     /// both connect back to back, the next pair right after: for servers that accept in order
     Pipelined,
