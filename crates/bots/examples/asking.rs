@@ -39,16 +39,7 @@ fn main() {
     let shared = Shared { timeline, ..Shared::default() };
     let (says, received) = channel();
     let (mut collector, mut ends) = Collector::new(1, &says);
-    let address = drivers::Address {
-        socket,
-        host: target.authority(),
-        login: None,
-        path: "/".to_owned(),
-        tls: None,
-        reply_bytes_max: 1 << 20,
-        upgrade: Default::default(),
-        speaks: Default::default(),
-    };
+    let address = drivers::Address { host: target.authority(), ..drivers::Address::plain(socket) };
     let setup = Setup {
         plan,
         addresses: vec![address],

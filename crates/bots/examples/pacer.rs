@@ -57,16 +57,7 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
     let shared = Shared { timeline, ..Shared::default() };
     let (says, received) = channel();
     let (mut collector, mut ends) = Collector::new(1, &says);
-    let address = drivers::Address {
-        socket: plan.address,
-        host: "nowhere".to_owned(),
-        login: None,
-        path: "/".to_owned(),
-        tls: None,
-        reply_bytes_max: 1 << 20,
-        upgrade: Default::default(),
-        speaks: Default::default(),
-    };
+    let address = drivers::Address { host: "nowhere".to_owned(), ..drivers::Address::plain(plan.address) };
     let setup = Setup {
         plan,
         addresses: vec![address],

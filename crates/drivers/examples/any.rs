@@ -68,16 +68,7 @@ async fn play<D: Texts>(rounds: usize) -> u64 {
     let mut said = Vec::new();
     server.stdout.take().expect("its words").read_to_end(&mut said).expect("its words");
     let socket: SocketAddr = String::from_utf8_lossy(&said).trim().parse().expect("an address");
-    let to = Address {
-        socket,
-        host: "localhost".to_owned(),
-        login: None,
-        path: "/".to_owned(),
-        tls: None,
-        reply_bytes_max: 0,
-        upgrade: Default::default(),
-        speaks: Default::default(),
-    };
+    let to = Address { reply_bytes_max: 0, ..Address::plain(socket) };
     let mut driver =
         D::open(D::begin_connect(&to, None).expect("a socket"), &to).await.expect("a connection");
     let (mut buffer, began) = (ReadBuffer::new(), Instant::now());

@@ -43,16 +43,9 @@ fn answer(second: usize, tag: &str, body_bytes: usize) -> Vec<u8> {
 /// `late_bytes`: so much of each answer comes with a second read.
 fn weigh(name: &str, answers: &[Vec<u8>], late_bytes: Option<usize>) {
     let request = Rc::new(Request::new(&Parts {
-        method: "GET",
-        scheme: "http",
         authority: "127.0.0.1:8080",
-        path: "/",
-        headers: &[],
-        body: b"",
-        keep_alive: true,
-        keeps_body: false,
         body_bytes_max: 1 << 20,
-        envelope: None,
+        ..Parts::get("/")
     }));
     let (mut exchange, mut buffer) = (Exchange::default(), ReadBuffer::new());
     let mut rounds: Vec<f64> = (0..ROUNDS)

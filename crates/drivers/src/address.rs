@@ -31,6 +31,22 @@ pub struct Address {
     pub speaks: Protocol,
 }
 
+impl Address {
+    /// A server that is asked for `/` without TLS and sends replies of at most 1 MiB.
+    pub fn plain(socket: SocketAddr) -> Self {
+        Address {
+            socket,
+            host: "localhost".to_owned(),
+            login: None,
+            path: "/".to_owned(),
+            tls: None,
+            reply_bytes_max: 1 << 20,
+            upgrade: Upgrade::default(),
+            speaks: Protocol::default(),
+        }
+    }
+}
+
 /// What a WebSocket handshake says besides what the protocol asks for.
 #[derive(Clone, Default, PartialEq, Eq)]
 pub struct Upgrade {

@@ -25,6 +25,8 @@ pub mod websocket;
 mod shown;
 mod shutdown;
 mod stream;
+#[cfg(test)]
+mod testing;
 mod unfinished;
 
 pub use address::{Address, Authority, Login, TlsSettings, Upgrade};

@@ -17,7 +17,7 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Waker};
 
-use drivers::{Address, OpenError, Upgrade};
+use drivers::{Address, OpenError};
 use measure::{Interval, LedgerPart};
 use plan::{WorkerPlan, WorkloadSettings as _};
 
@@ -147,14 +147,10 @@ fn play_to<B>(
     let shared = Shared { timeline: timeline.clone(), progress: progress.clone(), ..Shared::default() };
     let of_path = |path: String| {
         let address = move |&socket: &std::net::SocketAddr| Address {
-            socket,
             host: "simulated".to_owned(),
-            login: None,
             path: path.clone(),
-            tls: None,
             reply_bytes_max: plan.bots.reply_bytes_max(),
-            upgrade: Upgrade::default(),
-            speaks: Default::default(),
+            ..Address::plain(socket)
         };
         plan.sockets().iter().map(address)
     };

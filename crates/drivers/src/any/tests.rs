@@ -24,16 +24,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
 }
 
 fn address(socket: SocketAddr, speaks: Protocol, tls: Option<TlsSettings>) -> Address {
-    Address {
-        socket,
-        host: "localhost".to_owned(),
-        login: None,
-        path: "/".to_owned(),
-        tls,
-        reply_bytes_max: 1 << 20,
-        upgrade: Default::default(),
-        speaks,
-    }
+    Address { tls, speaks, ..Address::plain(socket) }
 }
 
 fn trusting() -> TlsSettings {

@@ -88,6 +88,24 @@ pub struct Parts<'a> {
     pub envelope: Option<&'a Arc<Envelope>>,
 }
 
+impl<'a> Parts<'a> {
+    /// A GET over a connection that stays, whose answer is counted and may be of any length.
+    pub const fn get(path: &'a str) -> Parts<'a> {
+        Parts {
+            method: "GET",
+            scheme: "http",
+            authority: "localhost",
+            path,
+            headers: &[],
+            body: b"",
+            keep_alive: true,
+            keeps_body: false,
+            body_bytes_max: u64::MAX,
+            envelope: None,
+        }
+    }
+}
+
 impl Parts<'_> {
     /// The value of the first header of this name.
     pub(super) fn header(&self, name: &str) -> Option<&str> {

@@ -12,41 +12,17 @@ use super::*;
 use crate::address::{Address, TlsSettings};
 use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Driver, OpenError};
 use crate::read_buffer::{READ_BUFFER_BYTES, ReadBuffer};
+use crate::testing::block_on;
 use server::{Over, Server};
 
 use crate::address::AUTHORITY;
 
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    tokio::task::LocalSet::new().block_on(&runtime, future)
-}
-
 fn parts<'a>(method: &'a str, path: &'a str) -> Parts<'a> {
-    Parts {
-        method,
-        scheme: "http",
-        authority: "localhost",
-        path,
-        headers: &[],
-        body: b"",
-        keep_alive: true,
-        keeps_body: true,
-        body_bytes_max: 64 << 20,
-        envelope: None,
-    }
+    Parts { method, keeps_body: true, body_bytes_max: 64 << 20, ..Parts::get(path) }
 }
 
 fn address(socket: std::net::SocketAddr, tls: Option<TlsSettings>) -> Address {
-    Address {
-        socket,
-        host: "localhost".to_owned(),
-        login: None,
-        path: "/".to_owned(),
-        tls,
-        reply_bytes_max: 1 << 20,
-        upgrade: Default::default(),
-        speaks: Default::default(),
-    }
+    Address { tls, ..Address::plain(socket) }
 }
 
 /// A connection with a buffer of its own.

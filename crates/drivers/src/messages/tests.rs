@@ -8,11 +8,7 @@ use tokio::net::TcpListener;
 use tokio_websockets::{Message as Theirs, ServerBuilder};
 
 use super::*;
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    tokio::task::LocalSet::new().block_on(&runtime, future)
-}
+use crate::testing::block_on;
 
 /// Requests and replies have their numbers in field 1, replies their errors in field 2.
 fn envelope() -> Envelope {
@@ -48,16 +44,7 @@ fn talk(
     block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = listener.local_addr().unwrap();
-        let to = Address {
-            socket,
-            host: "x".to_owned(),
-            login: None,
-            path: "/".to_owned(),
-            tls: None,
-            reply_bytes_max: 1 << 20,
-            upgrade: Default::default(),
-            speaks: Default::default(),
-        };
+        let to = Address::plain(socket);
         let server = tokio::task::spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();
             let (_, mut server) = ServerBuilder::new().accept(stream).await.unwrap();
@@ -73,15 +60,12 @@ fn talk(
         let mut driver = Messages::open(Messages::begin_connect(&to, None).unwrap(), &to).await.unwrap();
         let parts = Parts {
             method: "",
-            scheme: "http",
             authority: "",
-            path: "",
-            headers: &[],
             body: &[0x5a, 1, b'x'],
-            keep_alive: true,
             keeps_body: true,
             body_bytes_max: 0,
             envelope: Some(&Arc::new(envelope)),
+            ..Parts::get("")
         };
         let prepared = Messages::prepare(&parts);
         for tag in tags {

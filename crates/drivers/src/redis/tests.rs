@@ -5,11 +5,8 @@ use proptest::prelude::*;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
+use crate::testing::block_on;
 use crate::unfinished::{UNFINISHED_BYTES_MAX, reserved_bytes};
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap().block_on(future)
-}
 
 const REPLY_BYTES_MAX: usize = 4 << 20;
 
@@ -244,16 +241,8 @@ fn a_connection_opens_on_its_database_and_what_is_not_redis_is_named() {
         block_on(async {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
             let socket = listener.local_addr().unwrap();
-            let to = Address {
-                socket,
-                host: "x".to_owned(),
-                login: None,
-                path: path.to_owned(),
-                tls: None,
-                reply_bytes_max: REPLY_BYTES_MAX,
-                upgrade: Default::default(),
-                speaks: Default::default(),
-            };
+            let to =
+                Address { path: path.to_owned(), reply_bytes_max: REPLY_BYTES_MAX, ..Address::plain(socket) };
             let begin_connect = Redis::begin_connect(&to, Some("127.0.0.77".parse().unwrap())).unwrap();
             let server = async {
                 let (mut far, from) = listener.accept().await.unwrap();
@@ -287,14 +276,9 @@ fn a_password_is_shown_before_the_database_is_selected_and_a_refusal_is_told_in_
             let login = Login { user: user.map(str::to_owned), password: "open sesame".to_owned() };
             assert!(!format!("{login:?}").contains("sesame"));
             let to = Address {
-                socket: listener.local_addr().unwrap(),
-                host: "x".to_owned(),
                 login: Some(login),
-                path: "/".to_owned(),
-                tls: None,
                 reply_bytes_max: REPLY_BYTES_MAX,
-                upgrade: Default::default(),
-                speaks: Default::default(),
+                ..Address::plain(listener.local_addr().unwrap())
             };
             let begin_connect = Redis::begin_connect(&to, None).unwrap();
             let server = async {

@@ -6,6 +6,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
+use crate::testing::block_on;
 use crate::unfinished::{ROOM_BYTES_KEPT, Reservation, UNFINISHED_BYTES_MAX, reserved_bytes};
 
 async fn pair<F>() -> (TcpStream, Tcp<F>) {
@@ -13,10 +14,6 @@ async fn pair<F>() -> (TcpStream, Tcp<F>) {
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (far, _) = listener.accept().await.unwrap();
     (far, Tcp::new(near))
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap().block_on(future)
 }
 
 async fn flush<F: Framing>(socket: &mut Tcp<F>) {
@@ -340,16 +337,7 @@ fn a_large_message_leaves_no_large_buffer_behind() {
 
 fn address(listener: &TcpListener) -> Address {
     let socket = listener.local_addr().unwrap();
-    Address {
-        socket,
-        host: "x".to_owned(),
-        login: None,
-        path: "/".to_owned(),
-        tls: None,
-        reply_bytes_max: 1 << 20,
-        upgrade: Default::default(),
-        speaks: Default::default(),
-    }
+    Address::plain(socket)
 }
 
 #[test]

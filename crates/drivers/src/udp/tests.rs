@@ -5,23 +5,10 @@ use tokio::net::UdpSocket;
 
 use super::*;
 use crate::any::Protocol;
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
-    runtime.block_on(future)
-}
+use crate::testing::block_on;
 
 fn address(socket: SocketAddr) -> Address {
-    Address {
-        socket,
-        host: "localhost".to_owned(),
-        login: None,
-        path: String::new(),
-        tls: None,
-        reply_bytes_max: 0,
-        upgrade: Default::default(),
-        speaks: Protocol::Udp,
-    }
+    Address { path: String::new(), reply_bytes_max: 0, speaks: Protocol::Udp, ..Address::plain(socket) }
 }
 
 async fn open(to: SocketAddr) -> Udp {

@@ -7,6 +7,7 @@ use super::*;
 use crate::address::Address;
 use crate::driver::ANSWER_BYTES_MAX;
 use crate::read_buffer::READ_BUFFER_BYTES;
+use crate::testing::block_on;
 use crate::unfinished::{FREE_BYTES, UNFINISHED_BYTES_MAX, reserved_bytes};
 
 /// A server's frame: never masked.
@@ -54,10 +55,6 @@ async fn pair() -> (TcpStream, WebSocket) {
     let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
     let (far, _) = listener.accept().await.unwrap();
     (far, WebSocket { stream: Stream::Plain(near), codec: Codec::new(Vec::new()) })
-}
-
-fn block_on<T>(future: impl Future<Output = T>) -> T {
-    tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap().block_on(future)
 }
 
 proptest! {
@@ -157,16 +154,7 @@ fn an_independent_server_understands_every_message() {
     let local = tokio::task::LocalSet::new();
     block_on(local.run_until(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let to = Address {
-            socket: listener.local_addr().unwrap(),
-            host: "localhost".to_owned(),
-            login: None,
-            path: "/any?path=1".to_owned(),
-            tls: None,
-            reply_bytes_max: 1 << 20,
-            upgrade: Default::default(),
-            speaks: Default::default(),
-        };
+        let to = Address { path: "/any?path=1".to_owned(), ..Address::plain(listener.local_addr().unwrap()) };
         let server = tokio::task::spawn_local(async move {
             let (stream, _) = listener.accept().await.unwrap();
             let (_, mut server) = ServerBuilder::new().accept(stream).await.unwrap();
@@ -205,16 +193,7 @@ fn a_server_that_closes_at_once_is_told_from_one_that_refuses() {
     block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = listener.local_addr().unwrap();
-        let to = Address {
-            socket,
-            host: "x".to_owned(),
-            login: None,
-            path: "/".to_owned(),
-            tls: None,
-            reply_bytes_max: 1 << 20,
-            upgrade: Default::default(),
-            speaks: Default::default(),
-        };
+        let to = Address::plain(socket);
         let begin_connect = WebSocket::begin_connect(&to, None).unwrap();
         let (far, _) = listener.accept().await.unwrap();
         drop(far);
@@ -235,16 +214,7 @@ fn what_comes_with_the_answer_is_heard_without_another_read() {
     block_on(async {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let socket = listener.local_addr().unwrap();
-        let to = Address {
-            socket,
-            host: "x".to_owned(),
-            login: None,
-            path: "/".to_owned(),
-            tls: None,
-            reply_bytes_max: 1 << 20,
-            upgrade: Default::default(),
-            speaks: Default::default(),
-        };
+        let to = Address::plain(socket);
         let mut begin_connect = WebSocket::begin_connect(&to, None).unwrap();
         begin_connect.key = "dGhlIHNhbXBsZSBub25jZQ==".to_owned();
         let (mut far, _) = listener.accept().await.unwrap();
@@ -292,16 +262,7 @@ async fn tls_echo(listener: TcpListener) {
 }
 
 async fn over_tls(socket: std::net::SocketAddr, tls: crate::TlsSettings) -> Result<Vec<u8>, OpenError> {
-    let to = Address {
-        socket,
-        host: "localhost".to_owned(),
-        login: None,
-        path: "/".to_owned(),
-        tls: Some(tls),
-        reply_bytes_max: 1 << 20,
-        upgrade: Default::default(),
-        speaks: Default::default(),
-    };
+    let to = Address { tls: Some(tls), ..Address::plain(socket) };
     let mut socket = WebSocket::open(WebSocket::begin_connect(&to, None)?, &to).await?;
     socket.send(Message::Text(b"over TLS")).unwrap();
     poll_fn(|cx| socket.poll_flush(cx)).await.unwrap();

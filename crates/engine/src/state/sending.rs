@@ -311,16 +311,7 @@ mod tests {
                 socket,
             )
         };
-        let address = Address {
-            socket,
-            host: "nowhere".to_owned(),
-            login: None,
-            path: "/".to_owned(),
-            tls: None,
-            reply_bytes_max: 1 << 20,
-            upgrade: Default::default(),
-            speaks: Default::default(),
-        };
+        let address = Address { host: "nowhere".to_owned(), ..Address::plain(socket) };
         WorkerState::<Narrow>::new(Box::new(Interval::new(names)), &plan, vec![address], Shared::default())
     }
 

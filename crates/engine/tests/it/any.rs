@@ -109,16 +109,7 @@ fn connections_of_all_kinds_are_heard_and_end_in_one_worker() {
         (answer_over_tcp(b"one\ntwo\n"), Protocol::Tcp(tcp::Frames::Lines)),
         (answer_over_tcp(http), Protocol::Http(HttpVersion::Any)),
     ];
-    let addresses = addresses.map(|(socket, speaks)| Address {
-        socket,
-        host: "x".to_owned(),
-        login: None,
-        path: "/".to_owned(),
-        tls: None,
-        reply_bytes_max: 1 << 20,
-        upgrade: Default::default(),
-        speaks,
-    });
+    let addresses = addresses.map(|(socket, speaks)| Address { speaks, ..Address::plain(socket) });
     let timeline = Arc::new(Timeline::default());
     timeline.drain_at(SECOND_NS);
     timeline.stop_at(60 * SECOND_NS);

@@ -184,16 +184,7 @@ fn last_word<B: Bots>(greeting: Greeting) -> (usize, FromWorker) {
     let (_collector, mut ends) = Collector::new(1, &says);
     let setup = Setup {
         plan: worker_plan(address),
-        addresses: vec![Address {
-            socket: address,
-            host: "x".to_owned(),
-            login: None,
-            path: "/".to_owned(),
-            tls: None,
-            reply_bytes_max: 1 << 20,
-            upgrade: Default::default(),
-            speaks: Default::default(),
-        }],
+        addresses: vec![Address::plain(address)],
         shared: Shared { timeline, ..Shared::default() },
         clock: MonotonicClock::starting_now(),
         to_collector: ends.remove(0),

@@ -197,15 +197,11 @@ pub(super) fn http1_client(input: &[u8]) {
     let Some((&first, stream)) = input.split_first() else { return };
     let parts = Parts {
         method: if first & 1 == 0 { "GET" } else { "HEAD" },
-        scheme: "http",
         authority: "a",
-        path: "/",
-        headers: &[],
-        body: b"",
         keep_alive: first & 2 == 0,
         keeps_body: first & 4 == 0,
         body_bytes_max: if first & 8 == 0 { 1 << 20 } else { 100 },
-        envelope: None,
+        ..Parts::get("/")
     };
     BUFFER.with_borrow_mut(|buffer| same_however_split(stream, |pieces| http1_talk(&parts, pieces, buffer)));
 }
@@ -257,15 +253,10 @@ pub(super) fn http1_pieces(input: &[u8]) {
     let Some((&first, stream)) = input.split_first() else { return };
     let parts = Parts {
         method: if first & 1 == 0 { "GET" } else { "HEAD" },
-        scheme: "http",
         authority: "a",
-        path: "/",
-        headers: &[],
         body: if first & 4 == 0 { b"" } else { b"body" },
         keep_alive: first & 2 == 0,
-        keeps_body: false,
-        body_bytes_max: u64::MAX,
-        envelope: None,
+        ..Parts::get("/")
     };
     BUFFER
         .with_borrow_mut(|buffer| same_however_split(stream, |reads| http1_passed_on(&parts, reads, buffer)));

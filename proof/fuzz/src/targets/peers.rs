@@ -189,15 +189,12 @@ pub(super) fn http2_client(input: &[u8]) {
     ];
     let parts = Parts {
         method: "POST",
-        scheme: "http",
         authority: "a",
-        path: "/s/Method",
         headers: if first & 1 == 0 { &[] } else { &headers },
         body: b"\0\0\0\0\0",
-        keep_alive: true,
         keeps_body: first & 2 == 0,
         body_bytes_max: 1 << 20,
-        envelope: None,
+        ..Parts::get("/s/Method")
     };
     // Byte by byte is as slow as HTTP/2 is: whole and in two pieces.
     BUFFER.with_borrow_mut(|buffer| {
@@ -213,18 +210,7 @@ pub(super) fn http2_client(input: &[u8]) {
 /// The same where answers are passed on in pieces: of each request one head, its body and one end, and nothing behind it.
 pub(super) fn http2_pieces(input: &[u8]) {
     let Some((&first, stream)) = input.split_first() else { return };
-    let parts = Parts {
-        method: "GET",
-        scheme: "http",
-        authority: "a",
-        path: "/",
-        headers: &[],
-        body: if first & 1 == 0 { b"" } else { b"body" },
-        keep_alive: true,
-        keeps_body: false,
-        body_bytes_max: u64::MAX,
-        envelope: None,
-    };
+    let parts = Parts { authority: "a", body: if first & 1 == 0 { b"" } else { b"body" }, ..Parts::get("/") };
     let cut = stream.len() / 2;
     let reads: [&[&[u8]]; 2] = [&[&[], stream], &[&stream[..cut], &stream[cut..]]];
     BUFFER.with_borrow_mut(|buffer| {

@@ -83,18 +83,8 @@ fn write_header(wire: &mut Vec<u8>, name: &str, value: &str) {
 mod tests {
     use super::*;
 
-    const GET: Parts<'static> = Parts {
-        method: "GET",
-        scheme: "http",
-        authority: "example.org:8080",
-        path: "/a?b=1",
-        headers: &[],
-        body: b"",
-        keep_alive: true,
-        keeps_body: false,
-        body_bytes_max: 1000,
-        envelope: None,
-    };
+    const GET: Parts<'static> =
+        Parts { authority: "example.org:8080", body_bytes_max: 1000, ..Parts::get("/a?b=1") };
 
     fn check(parts: &Parts<'_>, expected: &str) {
         assert_eq!(String::from_utf8_lossy(&Request::new(parts).wire), expected);

@@ -108,13 +108,9 @@ mod tests {
         method: "POST",
         scheme: "https",
         authority: "example.org:8080",
-        path: "/a?b={\"c\": 1}#d",
-        headers: &[],
         body: b"xyz",
-        keep_alive: true,
-        keeps_body: false,
         body_bytes_max: 1000,
-        envelope: None,
+        ..Parts::get("/a?b={\"c\": 1}#d")
     };
 
     #[test]

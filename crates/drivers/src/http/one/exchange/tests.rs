@@ -12,18 +12,8 @@ pub enum Told {
     Answer { tag: u32, status: u16, body: Vec<u8>, body_bytes: u64, location: Option<String>, closes: bool },
 }
 
-pub const GET: Parts<'static> = Parts {
-    method: "GET",
-    scheme: "http",
-    authority: "a",
-    path: "/",
-    headers: &[],
-    body: b"",
-    keep_alive: true,
-    keeps_body: true,
-    body_bytes_max: 1 << 20,
-    envelope: None,
-};
+pub const GET: Parts<'static> =
+    Parts { authority: "a", keeps_body: true, body_bytes_max: 1 << 20, ..Parts::get("/") };
 
 pub fn request(parts: &Parts<'_>) -> Rc<Request> {
     Rc::new(Request::new(parts))

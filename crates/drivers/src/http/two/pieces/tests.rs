@@ -6,18 +6,7 @@ use proptest::prelude::*;
 use super::super::channel::End;
 use super::*;
 
-const GET: Parts<'static> = Parts {
-    method: "GET",
-    scheme: "http",
-    authority: "a",
-    path: "/",
-    headers: &[],
-    body: b"",
-    keep_alive: true,
-    keeps_body: false,
-    body_bytes_max: u64::MAX,
-    envelope: None,
-};
+const GET: Parts<'static> = Parts { authority: "a", ..Parts::get("/") };
 
 const DATA: u8 = 0;
 const HEADERS: u8 = 1;

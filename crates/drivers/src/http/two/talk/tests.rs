@@ -5,18 +5,7 @@ use super::*;
 use crate::http::Parts;
 use crate::unfinished::{FREE_BYTES, UNFINISHED_BYTES_MAX, reserved_bytes};
 
-const GET: Parts<'static> = Parts {
-    method: "GET",
-    scheme: "http",
-    authority: "a",
-    path: "/",
-    headers: &[],
-    body: b"",
-    keep_alive: true,
-    keeps_body: true,
-    body_bytes_max: u64::MAX,
-    envelope: None,
-};
+const GET: Parts<'static> = Parts { authority: "a", keeps_body: true, ..Parts::get("/") };
 
 const HEADERS: u8 = 1;
 const SETTINGS: u8 = 4;
