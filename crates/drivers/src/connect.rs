@@ -14,7 +14,7 @@ pub fn begin(to: SocketAddr, from: Option<IpAddr>) -> Result<Socket, OpenError> 
     socket.set_tcp_nodelay(true)?;
     if let Some(source) = from {
         // Without it `bind` reserves the port for every target at once, and 28,000 ports are soon gone.
-        bind_address_no_port(&socket)?;
+        turn_on(&socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT)?;
         socket.bind(&SocketAddr::new(source, 0).into())?;
     }
     match socket.connect(&to.into()) {
@@ -34,14 +34,15 @@ pub fn send_now(socket: &Socket, bytes: &[u8]) -> Result<usize, OpenError> {
     }
 }
 
-fn bind_address_no_port(socket: &Socket) -> io::Result<()> {
+/// Turns an option of a socket on.
+pub fn turn_on(socket: &Socket, level: libc::c_int, option: libc::c_int) -> io::Result<()> {
     let on: libc::c_int = 1;
     // SAFETY: the option takes an int, and we pass the address and size of one that outlives the call.
     let status = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
-            libc::IPPROTO_IP,
-            libc::IP_BIND_ADDRESS_NO_PORT,
+            level,
+            option,
             (&raw const on).cast(),
             size_of::<libc::c_int>() as libc::socklen_t,
         )

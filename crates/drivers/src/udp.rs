@@ -10,7 +10,6 @@
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
-use std::os::fd::AsRawFd;
 use std::task::{Context, Poll, Waker};
 
 use socket2::{Domain, Protocol, Socket, Type};
@@ -18,6 +17,7 @@ use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
 use crate::address::Address;
+use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::protocol::DATAGRAM_BYTES_MAX;
 use crate::read_buffer::{READ_BUFFER_BYTES, ReadBuffer};
@@ -185,18 +185,7 @@ fn refused(error: io::Error, has_heard: &mut bool) -> io::Result<()> {
 /// Makes an error something to read (EPOLLPRI beside EPOLLERR): else it wakes only who waits to write, and a refusal
 /// would be known no sooner than with the next datagram. Source: socket(7) does not name it; Linux 3.10, net/core/datagram.c.
 fn errors_are_urgent(socket: &Socket) -> io::Result<()> {
-    let on: libc::c_int = 1;
-    // SAFETY: the option takes an int, and we pass the address and size of one that outlives the call.
-    let status = unsafe {
-        libc::setsockopt(
-            socket.as_raw_fd(),
-            libc::SOL_SOCKET,
-            libc::SO_SELECT_ERR_QUEUE,
-            (&raw const on).cast(),
-            size_of::<libc::c_int>() as libc::socklen_t,
-        )
-    };
-    if status == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+    connect::turn_on(socket, libc::SOL_SOCKET, libc::SO_SELECT_ERR_QUEUE)
 }
 
 impl Udp {

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
-use crate::testing::block_on;
+use crate::testing::{block_on, connected, split};
 use crate::unfinished::{UNFINISHED_BYTES_MAX, reserved_bytes};
 
 const REPLY_BYTES_MAX: usize = 4 << 20;
@@ -15,9 +15,7 @@ async fn pair() -> (TcpStream, Redis) {
 }
 
 async fn pair_with(reply_bytes_max: usize) -> (TcpStream, Redis) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let (far, _) = listener.accept().await.unwrap();
+    let (far, near) = connected().await;
     (far, Redis::over(Stream::Plain(near), reply_bytes_max))
 }
 
@@ -37,12 +35,7 @@ async fn told(kinds: &[Kind], bytes: &[u8], cuts: &[usize]) -> Told {
     }
     poll_fn(|cx| redis.poll_flush(cx)).await.unwrap();
     let (mut buffer, mut all) = (ReadBuffer::new(), Vec::new());
-    let mut edges: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
-    edges.extend([0, bytes.len()]);
-    edges.sort_unstable();
-    edges.dedup();
-    for edge in edges.windows(2) {
-        let piece = &bytes[edge[0]..edge[1]];
+    for piece in split(bytes, cuts) {
         let mut wanted = piece.len();
         let write = far.write_all(piece);
         let read = async {

@@ -6,13 +6,11 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use super::*;
-use crate::testing::block_on;
+use crate::testing::{block_on, connected, split};
 use crate::unfinished::{ROOM_BYTES_KEPT, Reservation, UNFINISHED_BYTES_MAX, reserved_bytes};
 
 async fn pair<F>() -> (TcpStream, Tcp<F>) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let (far, _) = listener.accept().await.unwrap();
+    let (far, near) = connected().await;
     (far, Tcp::new(near))
 }
 
@@ -32,13 +30,9 @@ async fn received<F: Framing>(bytes: &[u8], cuts: &[usize], limit: usize) -> Tol
     let (mut far, mut socket) = pair::<F>().await;
     let (mut buffer, mut received) = (ReadBuffer::new(), Vec::new());
     buffer.set_limit(limit);
-    let mut edges: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
-    edges.extend([0, bytes.len()]);
-    edges.sort_unstable();
-    edges.dedup();
-    for edge in edges.windows(2) {
-        far.write_all(&bytes[edge[0]..edge[1]]).await.unwrap();
-        let mut wanted = edge[1] - edge[0];
+    for piece in split(bytes, cuts) {
+        far.write_all(piece).await.unwrap();
+        let mut wanted = piece.len();
         while wanted > 0 {
             let count = read(&mut socket, &mut buffer).await.unwrap();
             assert!(count <= limit, "{count} bytes in one read, {limit} allowed");

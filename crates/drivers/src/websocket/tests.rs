@@ -7,7 +7,7 @@ use super::*;
 use crate::address::Address;
 use crate::driver::ANSWER_BYTES_MAX;
 use crate::read_buffer::READ_BUFFER_BYTES;
-use crate::testing::block_on;
+use crate::testing::{block_on, connected, split};
 use crate::unfinished::{FREE_BYTES, UNFINISHED_BYTES_MAX, reserved_bytes};
 
 /// A server's frame: never masked.
@@ -31,13 +31,9 @@ fn server_frame(out: &mut Vec<u8>, is_final: bool, opcode: u8, payload: &[u8]) {
 async fn heard_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, Broken> {
     let (mut far, mut socket) = pair().await;
     let (mut buffer, mut received) = (ReadBuffer::new(), Vec::new());
-    let mut edges: Vec<usize> = cuts.iter().map(|cut| cut % (bytes.len() + 1)).collect();
-    edges.extend([0, bytes.len()]);
-    edges.sort_unstable();
-    edges.dedup();
-    for edge in edges.windows(2) {
-        far.write_all(&bytes[edge[0]..edge[1]]).await.unwrap();
-        let mut wanted = edge[1] - edge[0];
+    for piece in split(bytes, cuts) {
+        far.write_all(piece).await.unwrap();
+        let mut wanted = piece.len();
         while wanted > 0 && socket.codec.ended().is_none() {
             wanted -= poll_fn(|cx| socket.poll_read(cx, &mut buffer)).await.unwrap();
             while let Some(message) = socket.next(&mut buffer) {
@@ -51,9 +47,7 @@ async fn heard_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, B
 }
 
 async fn pair() -> (TcpStream, WebSocket) {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let near = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-    let (far, _) = listener.accept().await.unwrap();
+    let (far, near) = connected().await;
     (far, WebSocket { stream: Stream::Plain(near), codec: Codec::new(Vec::new()) })
 }
 
