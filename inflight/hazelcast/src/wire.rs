@@ -9,6 +9,7 @@
 //! nothing here panics, and a connection holds at most `Limits` bytes of what it received.
 //! Source: Hazelcast Open Binary Client Protocol 2.x (github.com/hazelcast/hazelcast-client-protocol).
 
+mod broken;
 pub mod data;
 mod fields;
 mod fragments;
@@ -21,8 +22,10 @@ mod reader;
 pub mod request;
 mod session;
 mod settings;
+mod uuid;
 pub mod views;
 
+pub use broken::Broken;
 pub use data::{Data, Key, Object};
 pub use message::{Message, ServerError};
 pub use partitions::PartitionTable;
@@ -30,23 +33,5 @@ pub use reader::{Place, Reader, Received};
 pub use request::{Answer, Entries, MapName, Request};
 pub use session::{Ended, Event, Refused, Session, SessionError};
 pub use settings::{Credentials, Limits, Settings};
-pub use views::{Authentication, Member, MembersView, PartitionsView, Uuid};
-
-/// The peer broke the protocol, or speaks another one.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Broken {
-    /// A frame shorter than its own header.
-    #[error("a frame says that it is {0} bytes long, which no frame can be")]
-    FrameLength(i32),
-    /// A frame or message beyond the limit, at a place where the operation that it answers is not known.
-    #[error("a frame of {bytes} bytes, with a limit of {limit_bytes}")]
-    TooLarge {
-        /// what it said, or what it has reached
-        bytes: usize,
-        /// what it may be
-        limit_bytes: usize,
-    },
-    /// Bytes that are no message, or not the message that this place asks for.
-    #[error("{0}")]
-    Malformed(&'static str),
-}
+pub use uuid::Uuid;
+pub use views::{Authentication, Member, MembersView, PartitionsView};

@@ -3,9 +3,9 @@
 //! Newer members put further parameters behind the known ones; whatever is not asked for is skipped.
 //! Source: Open Binary Client Protocol 2.x, sections 2.1.3 (variable size) and 2.1.6 (compatibility).
 
-use super::Broken;
+use super::broken::Broken;
 use super::frame::{BEGIN, END, Frame, Frames, NULL};
-use super::views::Uuid;
+use super::uuid::Uuid;
 
 const CUT_SHORT: Broken = Broken::Malformed("a message that lacks parameters");
 const NESTING: Broken = Broken::Malformed("a message whose lists and types do not nest");

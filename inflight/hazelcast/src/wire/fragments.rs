@@ -4,7 +4,7 @@
 //! Bounded: all unfinished messages together hold at most the limit of one message, and are few.
 //! Source: Open Binary Client Protocol 2.x, section 2.1.4.
 
-use super::Broken;
+use super::broken::Broken;
 use super::frame::{BEGIN_FRAGMENT, END_FRAGMENT, FINAL, HEADER_BYTES, header};
 
 /// Messages that may be unfinished at once.

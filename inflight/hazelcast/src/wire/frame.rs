@@ -4,7 +4,7 @@
 //! frames, the last of which carries `FINAL`. Pure: slices in, slices out; nothing here is larger than what it was given.
 //! Source: Open Binary Client Protocol 2.x, sections 2.1.1 (frame) and 2.1.3 (special frames).
 
-use super::Broken;
+use super::broken::Broken;
 
 /// Length and flags in front of every content.
 pub const HEADER_BYTES: usize = 6;

@@ -6,7 +6,7 @@
 
 use std::fmt;
 
-use super::Broken;
+use super::broken::Broken;
 use super::fields::{Fields, Fixed};
 use super::frame::{self, BEGIN, END, EVENT, FINAL, Frame, Frames, HEADER_BYTES, UNFRAGMENTED};
 

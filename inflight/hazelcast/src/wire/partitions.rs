@@ -1,6 +1,7 @@
 //! The partition table: which member owns which partition.
 
-use super::views::{PartitionsView, Uuid};
+use super::uuid::Uuid;
+use super::views::PartitionsView;
 
 /// Owner of each partition, as the members last said.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

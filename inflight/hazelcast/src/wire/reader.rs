@@ -7,7 +7,7 @@
 //! are skipped and the connection lives on; otherwise it is an error.
 //! Source: Open Binary Client Protocol 2.x, sections 2.1.4 (fragments) and 2.1.5 (boundaries).
 
-use super::Broken;
+use super::broken::Broken;
 use super::fragments::Fragments;
 use super::frame::{FINAL, HEADER_BYTES, UNFRAGMENTED, header};
 use super::message::{ANSWER_FIXED, Message, correlation_of};

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use send_buffer::{REFERRED_FROM_BYTES, SendBuffer};
 
-use super::Broken;
+use super::broken::Broken;
 use super::data::{self, Data, DataError, Deserialize, Key};
 use super::fields::Fields;
 use super::frame::{FINAL, HEADER_BYTES};

@@ -8,7 +8,7 @@
 
 use send_buffer::SendBuffer;
 
-use super::Broken;
+use super::broken::Broken;
 use super::data::Key;
 use super::in_flight::{Entry, InFlight};
 use super::message::{Message, ServerError};

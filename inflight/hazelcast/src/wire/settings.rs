@@ -1,6 +1,6 @@
 //! What a session is told at its start.
 
-use super::Uuid;
+use super::uuid::Uuid;
 
 /// The most that a connection holds of what it received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
