@@ -11,9 +11,8 @@ use crate::plan::{Axis, Cell};
 use crate::settings::{Setting, Shape};
 use crate::units::{self, UnitError};
 use crate::workloads::Visit;
+use crate::workloads::http::settings::TRANSPORT;
 use crate::workloads::leaderboard::settings::BULK;
-
-const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard", "protobuf"]);
 
 settings! { pub(crate) SETTINGS;
     REQUESTS_PER_BOT = TRANSPORT.key("bots.requests_per_bot", Shape::OneOrMore, "[1, 10, 100]")

@@ -33,7 +33,7 @@ const REQUEST: Setting = Setting::of("HTTP", &["http", "protobuf"]).at_most(PART
 /// What leaves a choice to requests over HTTP alone.
 const OF_VERSION: Setting = Setting::of("HTTP", &["http", "leaderboard"]);
 /// What every kind of bots that sends requests takes.
-const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard", "protobuf"]);
+pub(crate) const TRANSPORT: Setting = Setting::of("HTTP", &["http", "leaderboard", "protobuf"]);
 
 settings! { SETTINGS;
     pub(crate) CONNECTIONS = Setting::of("HTTP", &["http", "leaderboard", "protobuf", "grid"])
