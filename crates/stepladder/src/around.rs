@@ -2,6 +2,8 @@
 
 use std::sync::mpsc::{Receiver, channel};
 
+use console::masks::{mask, mask_own};
+use console::signals::Interrupt;
 use engine::{Clock, MonotonicClock};
 use measure::trial::kind;
 use measure::{Entry, Event};
@@ -10,8 +12,6 @@ use store::{Committed, RunWriter};
 use watch::{LinkKind, NetworkLink, Sampler, SamplerPlan};
 
 use crate::progress::Progress;
-use crate::secrets::{mask, mask_own};
-use crate::signals::Interrupt;
 use crate::trial::{StopReason, TrialEnv, TrialStatus};
 use crate::under_test::UnderTest;
 

@@ -10,15 +10,15 @@ mod leaderboard;
 use std::path::Path;
 
 use clap::Subcommand;
+use console::exit::{Exit, Failure, not_measured};
+use console::other_runs::Wait;
+use console::say;
+use console::signals::Interrupt;
 use inflight_analysis::Beside;
 use store::{RunEnd, RunKind, RunRecord, RunState, Store};
 
 use self::in_flight::stored;
-use crate::exit::{Exit, Failure, not_measured};
-use crate::other_runs::Wait;
 use crate::outputs::write_json;
-use crate::say;
-use crate::signals::Interrupt;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -95,5 +95,5 @@ pub fn run(options: &Options) -> Result<Exit, Failure> {
 }
 
 fn interrupt() -> Result<Interrupt, Failure> {
-    Interrupt::take().map_err(crate::exit::not_measured)
+    Interrupt::take().map_err(console::exit::not_measured)
 }

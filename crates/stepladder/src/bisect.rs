@@ -11,6 +11,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::other_runs::Wait;
+use console::signals::Interrupt;
 use ladder::FigureDoc;
 use ladder::bisect::{self, Found, Look, Made, Next};
 use ladder::duel::{DuelStop, Finding, Gate, Side};
@@ -23,12 +26,9 @@ use self::revisions::{Repository, Revision, Tree, Trees};
 use crate::cli::Settings;
 use crate::climb::no_store;
 use crate::duel::{self, Asked, Decided, DuelRun, SidePlan};
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::other_runs::Wait;
 use crate::outputs::{Followers, check_writable};
 use crate::preflight::Machine;
 use crate::progress::Progress;
-use crate::signals::Interrupt;
 
 /// Options of `bisect`.
 #[derive(Debug, Args)]

@@ -9,6 +9,11 @@ use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::layout;
+use console::masks::{mask, mask_own};
+use console::say;
+use console::signals::Interrupt;
 use ladder::{Next, NextTrial, Repeats, Rung, Terms};
 use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme};
@@ -16,14 +21,10 @@ use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Stor
 
 use crate::around::Around;
 use crate::consent::Consent;
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::{JudgedRun, PROTOCOL, schedule};
 use crate::outputs::{self, Followers, Outputs};
 use crate::preflight::Machine;
 use crate::progress::Progress;
-use crate::say;
-use crate::secrets::{mask, mask_own};
-use crate::signals::Interrupt;
 use crate::trial::{self, Recovery, TrialSpec};
 use crate::under_test::{self, UnderTest};
 use crate::{calibration, preflight, show};
@@ -113,9 +114,9 @@ fn climb_subject(
     outputs.results.write(&climb)?;
     outputs::append_step_summary(&climb);
     if outputs.take_stdout() {
-        say::err_own_text!("{}", show::closing(&climb, show::columns_of(std::io::stderr())));
+        say::err_own_text!("{}", show::closing(&climb, layout::columns_of(std::io::stderr())));
     } else {
-        say::out_text!("{}", show::closing(&climb, show::columns()));
+        say::out_text!("{}", show::closing(&climb, layout::columns()));
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }

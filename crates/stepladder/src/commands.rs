@@ -7,6 +7,9 @@ use std::path::Path;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::signals::Interrupt;
+use console::{layout, say};
 use plan::layers::I_MAY_LOAD;
 use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve_with, wishes};
 use serde_json::json;
@@ -19,12 +22,10 @@ use crate::cli::{
 };
 use crate::climb;
 use crate::consent::Consent;
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
 use crate::outputs::{self, Outputs};
-use crate::signals::Interrupt;
 use crate::view::Beside;
-use crate::{bench, doctor, duel, lookup, probe, say, selftest, show, ticks};
+use crate::{bench, doctor, duel, lookup, probe, selftest, show, ticks};
 
 /// A scenario is a page, not a data set.
 const SCENARIO_BYTES_MAX: u64 = 4 << 20;
@@ -122,14 +123,14 @@ pub fn ticks(args: &TicksArgs) -> Answer {
         ticks::Options { files: args.files.clone(), json: args.json.clone(), tick_rate_hz: args.tick_rate };
     let mut out = say::stdout();
     let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    ticks::run(&options, &mut out, show::width(), colour).map_err(not_measured)
+    ticks::run(&options, &mut out, layout::width(), colour).map_err(not_measured)
 }
 
 /// `stepladder runs`
 pub fn runs(args: &StoreArgs) -> Answer {
     let store = Store::open(&args.store).map_err(climb::no_store)?;
     let list = store.runs().map_err(not_measured)?;
-    print(&show::runs(&store, &list.runs, show::columns()))?;
+    print(&show::runs(&store, &list.runs, layout::columns()))?;
     for error in &list.damaged {
         say::err_line!("stepladder: {error}");
     }
@@ -161,7 +162,7 @@ pub fn show(args: &ShowArgs) -> Answer {
     args.results.prepare().map_err(wrong_usage)?;
     args.results.write(&climb).map_err(not_measured)?;
     if !args.results.take_stdout() {
-        print(&show::closing(&climb, show::columns().filter(|_| !args.wide)))?;
+        print(&show::closing(&climb, layout::columns().filter(|_| !args.wide)))?;
     }
     Ok(Exit::Met)
 }
@@ -266,7 +267,7 @@ pub fn doctor(args: &DoctorArgs) -> Answer {
         args.wait.enter(|| false)?;
     }
     let scope = if args.grid { doctor::Scope::Grid } else { doctor::Scope::Machine };
-    doctor::report(&mut out, args.json, show::width(), colour, (scope, target)).map_err(not_measured)?;
+    doctor::report(&mut out, args.json, layout::width(), colour, (scope, target)).map_err(not_measured)?;
     Ok(Exit::Met)
 }
 

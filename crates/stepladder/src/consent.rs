@@ -6,9 +6,8 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use anyhow::bail;
+use console::say;
 use plan::Wish;
-
-use crate::say;
 
 /// No wish is longer where its user is asked: what is not shown whole is not consented to. The longest command of a scenario, with
 /// the words around it.

@@ -13,9 +13,8 @@ use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 
 use anstyle::{AnsiColor, Style};
+use console::say;
 use serde_json::{Map, Value, json};
-
-use crate::say;
 
 pub use examine::examine;
 

@@ -9,6 +9,10 @@ mod record;
 
 use std::sync::mpsc::{Receiver, channel};
 
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::masks::mask_own;
+use console::say;
+use console::signals::Interrupt;
 use ladder::NextTrial;
 use ladder::duel::{DuelNext, DuelTrial, Side};
 use measure::Purpose;
@@ -22,13 +26,9 @@ use self::record::DuelPlan;
 pub(crate) use self::record::DuelRun;
 use crate::bench::in_flight::duel as libraries;
 use crate::climb::{self, Climbing, SubjectTrial, no_store};
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::outputs::{self, Followers, ResultFiles, ended_early_by};
 use crate::preflight::{self, Machine};
 use crate::progress::Progress;
-use crate::say;
-use crate::secrets::mask_own;
-use crate::signals::Interrupt;
 use crate::under_test::{self, UnderTest};
 use crate::view::Beside;
 

@@ -2,10 +2,11 @@
 
 use std::process::ExitCode;
 
+use console::exit::{Exit, Failure, not_measured};
+use console::{say, signals};
 use servers::leaderboard::bench::CountingAllocator;
 use stepladder::cli::{Command, unknown_option};
-use stepladder::exit::{Exit, Failure, not_measured};
-use stepladder::{bench, bisect, commands, duel, help, report, say, scripts, serve, signals, view};
+use stepladder::{bench, bisect, commands, duel, help, report, scripts, serve, view};
 
 /// Counts only while `stepladder bench` runs.
 #[global_allocator]

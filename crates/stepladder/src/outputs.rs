@@ -20,13 +20,13 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use console::say;
 use ladder::Climb;
 use store::{Outcome, RunEnd, RunId, RunState};
 use viewer::MetricsServer;
 
 use self::lines::{LineFile, LineWriter};
 use self::metrics::MetricsPort;
-use crate::say;
 
 /// GitHub's runner shows what is appended to this file on the page of the job.
 pub(crate) const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";

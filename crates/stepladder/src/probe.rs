@@ -15,11 +15,11 @@ use std::task::Poll;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use console::say;
 use drivers::tcp::{Lines, lines};
 use drivers::{
     Address, Closed, Driver, Hazelcast, Http1, Http2, OpenError, ReadBuffer, Redis, Tcp, WebSocket, shown,
 };
-use http::First;
 use plan::{
     FirstSign, HttpBots, Paths, Plan, REPLY_BYTES, Scheme, ScriptBots, Target, Transport, WorkerPlan,
     WorkloadSettings as _, needs,
@@ -27,8 +27,9 @@ use plan::{
 use tokio::runtime::Runtime;
 use tokio::time::{sleep, timeout};
 
+use crate::secrets;
 use crate::trial::{tls, upgrade};
-use crate::{say, secrets};
+use http::First;
 
 pub mod cluster;
 mod first_bot;

@@ -6,13 +6,13 @@ use std::borrow::Cow;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use console::{layout, say};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ladder::wording::{show_cell, show_many};
 use measure::Purpose;
 use measure::{Entry, Measure, Role, TrialHead};
 
 use crate::trial::TrialStatus;
-use crate::{say, show};
 
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
@@ -143,8 +143,8 @@ impl Progress {
 
 /// Broken where standard error ends, if anything says where that is.
 fn within_stderr(text: &str) -> Cow<'_, str> {
-    match show::columns_of(std::io::stderr()) {
-        Some(columns) => Cow::Owned(show::broken_at(text, columns)),
+    match layout::columns_of(std::io::stderr()) {
+        Some(columns) => Cow::Owned(layout::broken_at(text, columns)),
         None => Cow::Borrowed(text),
     }
 }

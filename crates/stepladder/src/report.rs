@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use store::{RunId, Store};
 use viewer::ViewError;
 
 use crate::cli::ReportArgs;
 use crate::climb;
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::outputs::{check_writable, write_whole};
 use crate::view::Replay;
 

@@ -11,12 +11,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::say;
 use plan::is_script_file;
 use recording::{Frames, Session};
 use script::TEMPLATES;
-
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::say;
 
 pub use attempt::{TryArgs, attempt};
 pub use import::{ImportArgs, import};

@@ -2,23 +2,21 @@
 //! Passwords and tokens come from a variable or a file that the plan names (`login`).
 //!
 //! The plan that is stored, printed and repeated holds the name only. What is filled in lives in the workers' plans,
-//! which are neither stored nor shown, and an error never repeats it. What a server says back of them is masked (`masks`).
+//! which are neither stored nor shown, and an error never repeats it. What a server says back of them is masked (`console::masks`).
 
 mod login;
-mod masks;
 
 use std::fs;
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-pub use login::{login, of_address};
-#[cfg(feature = "otlp")]
-pub(crate) use masks::remember;
-pub use masks::{mask, mask_json, mask_own};
+use console::masks;
 use plan::units::http::with_environment;
 use plan::{BotSettings, LeaderboardBots, Plan, ScriptBots, WorkerPlan, WorkloadSettings as _};
 use script::Rows;
+
+pub use login::{login, of_address};
 
 /// Fills in what the workers send. Errors: a variable that is not set, by its name.
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {

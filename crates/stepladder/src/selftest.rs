@@ -16,17 +16,16 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use console::exit::Exit;
+use console::say;
+use console::scratch::ScratchFolder;
+use console::signals::Interrupt;
 use serde_json::{Value, json};
 
 pub use cases::{CASES, Case, Machine, Subject};
 pub use child::hog;
 pub use expectation::{Agreement, Came, Outcome};
 pub use list::{expected_seconds, markdown, plain};
-
-use crate::exit::Exit;
-use crate::say;
-use crate::scratch::ScratchFolder;
-use crate::signals::Interrupt;
 
 /// What to run and where to write.
 pub struct Options {

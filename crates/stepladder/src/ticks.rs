@@ -16,14 +16,13 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use console::exit::Exit;
 use measure::TickCounts;
 use measure::ticklog::{Disagreement, TickLogReader, TickLogSummary};
 use watch::files::{self, Accepts};
 
-use ink::Ink;
-
-use crate::exit::Exit;
 use crate::outputs::write_whole;
+use ink::Ink;
 pub(crate) use ink::grouped;
 
 /// What `ticks` was asked for.

@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
+use console::say;
 use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
 use rustix::io::{FdFlags, fcntl_setfd};
 use watch::{ControlGroup, ExitWatch, Listens, Started, TickLog};
@@ -17,7 +18,7 @@ use watch::{ControlGroup, ExitWatch, Listens, Started, TickLog};
 use crate::cli::Cli;
 use crate::consent::Consent;
 use crate::probe::Asked;
-use crate::{lookup, probe, say};
+use crate::{lookup, probe};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 

@@ -13,6 +13,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::Context as _;
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::say;
+use console::signals::Interrupt;
 use ladder::duel::DuelAnswers;
 use ladder::{Climb, Objective};
 use store::{RunId, RunState, Store, StoreError};
@@ -21,12 +24,9 @@ use viewer::{Judge, Unjudged, ViewError, Viewer};
 use crate::cli::ViewArgs;
 use crate::climb;
 use crate::duel::{self, DuelRun};
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::JudgedRun;
 use crate::outputs;
 use crate::report::Report;
-use crate::say;
-use crate::signals::Interrupt;
 
 /// The room of the page that shows the run that goes on.
 const LIVE: &str = "#/live";

@@ -20,6 +20,10 @@ mod timeline;
 use std::path::Path;
 
 use anyhow::Context as _;
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::say;
+use console::scratch::ScratchFolder;
+use console::signals::Interrupt;
 use inflight_analysis::{Note, Replay, Report, Subject, artifact};
 use ladder::wording::show_bytes;
 use store::{LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState, RunWriter, Store};
@@ -32,11 +36,7 @@ use self::options::Task;
 use self::runner::{Client, How};
 use self::table::Table;
 use crate::climb;
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::outputs::{check_writable, write_json};
-use crate::say;
-use crate::scratch::ScratchFolder;
-use crate::signals::Interrupt;
 use crate::view::Beside;
 
 /// Runs every client, prints the table. Exit code 1 when an operation failed, had a wrong value or an unknown outcome.

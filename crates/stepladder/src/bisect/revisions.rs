@@ -11,12 +11,11 @@ use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
+use console::signals::Interrupt;
 use rustix::process::Pid;
 use serde::Serialize;
 use tempfile::TempDir;
 use watch::LastWill;
-
-use crate::signals::Interrupt;
 
 /// One commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]

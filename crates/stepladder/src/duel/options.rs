@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, FromArgMatches as _};
+use console::comparing;
+use console::other_runs::Wait;
 use ladder::Repeats;
 use ladder::duel::{BLOCKS_LEAST, BLOCKS_MOST, Duel, Gate, Side};
 use measure::Purpose;
@@ -14,10 +16,8 @@ use plan::{Arrivals, Flags, HoldLength, Plan, SubjectSource};
 use crate::bench::in_flight::duel as libraries;
 use crate::cli::{ClimbArgs, Settings};
 use crate::commands::planned;
-use crate::comparing;
 use crate::consent::Consent;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS, hold_ns};
-use crate::other_runs::Wait;
 use crate::outputs::{Followed, ResultFiles};
 
 /// Options of `duel`.

@@ -3,6 +3,9 @@
 use std::io;
 
 use anstyle::{AnsiColor, Style};
+use console::comparing;
+use console::exit::Exit;
+use console::{layout, say};
 use ladder::duel::{
     DuelAnswers, DuelLoad, DuelStop, DuelVerdict, Finding, GateState, LoadStanding, Side, Standing, blocks,
     ended,
@@ -12,12 +15,9 @@ use ladder::{Climb, Conclusion, RunFacts};
 use measure::LoadUnit;
 use serde_json::{Value, json};
 
-use crate::comparing;
 use crate::duel::options::differences;
 use crate::duel::record::DuelRun;
-use crate::exit::Exit;
 use crate::outputs::{Results, junit, markdown};
-use crate::{say, show};
 
 /// What a duel says, of servers or of client libraries, from what is stored of it.
 pub struct DuelAnswer {
@@ -244,7 +244,7 @@ pub(crate) fn table(load: &LoadStanding, at: &str, delta: f64) -> String {
         ]
     });
     if !load.findings.is_empty() {
-        text += &show::columns_of_table(["figure", "A", "B", "B against A (95 %)", "with B"], rows);
+        text += &layout::columns_of_table(["figure", "A", "B", "B against A (95 %)", "with B"], rows);
     }
     for gate in &load.gates {
         let word = gate.state.in_words();

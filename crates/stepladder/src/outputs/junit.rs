@@ -11,13 +11,13 @@ mod of_duel;
 use std::collections::BTreeMap;
 use std::io;
 
+use console::say;
 use ladder::wording::{show_cell, show_number};
 use ladder::{Climb, GateResult, RunFacts, Rung, Verdict};
 use quick_xml::Writer;
 use quick_xml::events::{BytesDecl, BytesText, Event};
 
 pub use self::of_duel::report as report_of_duel;
-use crate::say;
 
 /// What became of a test case.
 #[derive(Debug, PartialEq)]
@@ -240,7 +240,7 @@ fn timestamp(unix_ms: u64) -> String {
 
 /// A text as XML may hold it: control characters, which XML 1.0 has no form for, are written as JSON writes them.
 fn text(text: &str) -> String {
-    let masked = crate::secrets::mask_own(text);
+    let masked = console::masks::mask_own(text);
     say::harmless(&masked)
         .replace('\u{1b}', "\\u001b")
         .replace('\u{fffe}', "\\ufffe")

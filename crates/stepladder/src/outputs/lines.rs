@@ -13,11 +13,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use console::say;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use store::export::SecondLines;
 use store::{RunId, Store, StoreError};
-
-use crate::say;
 
 /// Between two looks for something new.
 const LOOK: Duration = Duration::from_millis(100);

@@ -5,12 +5,12 @@
 
 use std::fmt::Write;
 
+use console::masks::mask_own;
+use console::say;
 use ladder::Climb;
 use ladder::duel::DuelFigure;
 
 use crate::duel::DuelAnswer;
-use crate::say;
-use crate::secrets::mask_own;
 
 /// A job's summary holds 1 MiB: of tables and lists no more rows are written.
 const ROWS_MAX: usize = 200;

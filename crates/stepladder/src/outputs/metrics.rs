@@ -8,12 +8,11 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use console::masks::mask;
+use console::say;
 use store::export::{RunSums, open_metrics};
 use store::{RunId, Store};
 use viewer::MetricsServer;
-
-use crate::say;
-use crate::secrets::mask;
 
 /// A port that is ours before the run begins.
 pub(crate) struct MetricsPort {

@@ -8,13 +8,13 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use console::masks;
 use store::export::{Counted, RunSums, otlp};
 use store::{RunId, Store};
 use ureq::http::Uri;
 
 use super::metrics::shown;
 use crate::climb::unix_ms;
-use crate::secrets;
 
 /// Between two exports.
 const EVERY: Duration = Duration::from_secs(5);
@@ -39,7 +39,7 @@ impl Collector {
     pub fn named(text: &str) -> anyhow::Result<Collector> {
         let headers = std::env::var(HEADERS).unwrap_or_default();
         let headers = headers_of(&headers).with_context(|| HEADERS.to_owned())?;
-        headers.iter().for_each(|(_, value)| secrets::remember(value));
+        headers.iter().for_each(|(_, value)| masks::remember(value));
         Ok(Collector { url: url_of(text)?, headers })
     }
 
@@ -79,7 +79,7 @@ fn agent() -> ureq::Agent {
 /// `http://127.0.0.1:4318` is that of its metrics.
 fn url_of(text: &str) -> anyhow::Result<String> {
     let wrong = || {
-        let shown = secrets::mask(text);
+        let shown = masks::mask(text);
         anyhow::anyhow!(
             "--otlp {shown:?} is no address of a collector; write for example --otlp http://127.0.0.1:4318"
         )

@@ -2,13 +2,13 @@
 
 use std::sync::LazyLock;
 
+use console::exit::Exit;
 use ladder::duel::{DuelAnswers, DuelFigure, DuelGate, DuelLoad, DuelStop, DuelVerdict, GateState};
 use ladder::scene::Scene;
 use ladder::{Asked, Climb, Gate, GateResult, RunFacts, Rung, Terms, Verdict, answers, rung};
 use measure::LoadUnit;
 
 use crate::duel::DuelAnswer;
-use crate::exit::Exit;
 
 /// Arenas at 500 games, which hold, and at 1000, which do not.
 static HELD: LazyLock<[Rung; 2]> = LazyLock::new(|| {

@@ -4,11 +4,11 @@ use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
+use console::say;
 use hazelcast::Config;
 use hazelcast::reactor::{Reactor, Tls};
 use plan::Target;
 
-use crate::say;
 use crate::secrets;
 use crate::trial::tls;
 

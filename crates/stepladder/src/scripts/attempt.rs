@@ -6,6 +6,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::say;
+use console::signals::Interrupt;
 use engine::collector::FromWorker;
 use engine::thread::Setup;
 use engine::{Clock as _, Collector, MonotonicClock, Progress, Shared, Timeline};
@@ -16,11 +19,9 @@ use plan::units::duration_ns_within;
 
 use crate::cli::Settings;
 use crate::commands::planned;
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::signals::Interrupt;
+use crate::secrets;
 use crate::trial::addresses;
 use crate::under_test::UnderTest;
-use crate::{say, secrets};
 
 /// Longer than any look at one bot.
 const TIME_NS_MAX: u64 = 3_600_000_000_000;

@@ -4,12 +4,12 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::Args;
+use console::exit::{Exit, Failure, wrong_usage};
+use console::say;
 use recording::Frames;
 use watch::files::{self, Accepts};
 
 use super::{check_free, counted, write_recorded};
-use crate::exit::{Exit, Failure, wrong_usage};
-use crate::say;
 
 /// A session of hours, with its bodies.
 const HAR_BYTES_MAX: u64 = 512 << 20;

@@ -11,15 +11,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
-
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::say;
+use console::signals::Interrupt;
 use plan::units::duration_ns_within;
 use plan::{Scheme, Target, Transport};
 use recording::{Content, Event, Frames, Session, Side, What};
 
 use super::{check_free, write_recorded};
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::signals::Interrupt;
-use crate::{certificates, lookup, say};
+use crate::{certificates, lookup};
 
 /// Longer than any client is watched.
 const TIME_NS_MAX: u64 = 24 * 3_600_000_000_000;

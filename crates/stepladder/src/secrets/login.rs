@@ -9,10 +9,9 @@ use std::sync::{LazyLock, Mutex, PoisonError};
 use anyhow::{Context as _, bail};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use console::masks;
 use plan::{Credentials, HttpBots, Login, SecretSource, Target, Transport, WorkerPlan};
 use watch::files::Accepts;
-
-use super::masks;
 
 /// No password or token is longer.
 const SECRET_BYTES_MAX: usize = 4096;

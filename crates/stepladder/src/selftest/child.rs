@@ -10,10 +10,10 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use console::signals::Interrupt;
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
 
 use super::{Came, Case, Machine};
-use crate::signals::Interrupt;
 
 /// How often the climb is looked at.
 const LOOK: Duration = Duration::from_millis(20);

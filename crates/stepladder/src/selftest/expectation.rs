@@ -1,10 +1,10 @@
 //! What must come, what must never come, and whether what came agrees.
 
+use console::exit::Exit;
 use ladder::Verdict;
 use serde_json::{Value, json};
 
 use super::Case;
-use crate::exit::Exit;
 
 /// One acceptable end of a climb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

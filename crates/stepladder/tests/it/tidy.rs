@@ -11,6 +11,7 @@ fn root() -> PathBuf {
 fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
         ("measure", vec![]),
+        ("console", vec!["ladder", "watch"]),
         ("ladder", vec!["measure"]),
         ("recording", vec![]),
         ("script", vec![]),
@@ -49,6 +50,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
             "stepladder",
             vec![
                 "bots",
+                "console",
                 "drivers",
                 "engine",
                 "hazelcast",
@@ -240,5 +242,5 @@ fn the_command_line_prints_in_one_place_only() {
     // `serve` announces a URL of ours, and a runner of the benchmark speaks its own protocol to its parent.
     let except = ["say.rs", "serve.rs", "rust.rs"];
     let words = ["println!(", "print!(", "anstream::std", "io::stdout().lock", "io::stderr().lock"];
-    refuse(&["stepladder"], &words, &except, "what is printed goes through say.rs");
+    refuse(&["console", "stepladder"], &words, &except, "what is printed goes through say.rs");
 }

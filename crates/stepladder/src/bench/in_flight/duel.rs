@@ -9,6 +9,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
+use console::comparing;
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::say;
+use console::scratch::ScratchFolder;
+use console::signals::Interrupt;
 use inflight_analysis::{Note, Run, duel as processes};
 use ladder::Difference;
 use ladder::duel::{
@@ -24,14 +29,9 @@ use super::options::{Options, Task};
 use super::runner::{self, Client, How};
 use super::stored;
 use crate::climb;
-use crate::comparing;
 use crate::duel::{DuelAnswer, page, words_of_side, wrong_in_side};
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
 use crate::judging::facts;
 use crate::outputs::{self, ResultFiles};
-use crate::say;
-use crate::scratch::ScratchFolder;
-use crate::signals::Interrupt;
 use crate::view::Beside;
 
 /// The word that a side begins with.

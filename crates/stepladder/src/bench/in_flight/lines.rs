@@ -8,10 +8,9 @@ use std::io::{BufWriter, Write};
 use std::path::Path;
 
 use anyhow::Context as _;
+use console::say;
 use inflight_analysis::{Note, artifact};
 use store::{LineSource, RunWriter, StoredLine};
-
-use crate::say;
 
 /// Where lines go: the store, and the file of `--lines`.
 pub(super) struct Record<'w> {

@@ -8,6 +8,8 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
+use console::say;
+use console::signals::Interrupt;
 use inflight_analysis::{Heap, Line, Note, Run, Subject};
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
 use serde_json::Value;
@@ -16,8 +18,6 @@ use watch::LastWill;
 use super::lines::Record;
 use super::member::Member;
 use super::profile::{self, Perf};
-use crate::say;
-use crate::signals::Interrupt;
 
 /// Runners of other languages: `inflight/clients/run NAME PLAN`.
 const LANGUAGES: [&str; 4] = ["node", "java", "go", "python"];

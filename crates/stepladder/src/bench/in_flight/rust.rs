@@ -9,6 +9,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use console::exit::{Exit, Failure};
+use console::signals::Interrupt;
 use drivers::TlsSettings;
 use inflight::{
     Client, End, Fake, Kind, Null, Operations, Options, Outcome, Overhead, Plan, Token, Workload, benchmark,
@@ -19,8 +21,6 @@ use self::planted::CopiesAgain;
 pub(in crate::bench) use self::planted::Fault;
 use super::options::is_tls;
 use crate::certificates::trusting;
-use crate::exit::{Exit, Failure};
-use crate::signals::Interrupt;
 
 /// What connections of a plan over TLS to `host` need; `None` without TLS. Errors: a file without a certificate, a host that
 /// cannot be in one.

@@ -5,11 +5,11 @@
 
 use std::io;
 
+use console::exit::Exit;
 use ladder::duel::{DuelVerdict, GateState};
 
 use super::{Case, Found, State};
 use crate::duel::DuelAnswer;
-use crate::exit::Exit;
 
 /// The whole file.
 pub fn report(answer: &DuelAnswer) -> io::Result<String> {

@@ -1,8 +1,8 @@
+use console::exit::Exit;
 use proptest::prelude::*;
 use quick_xml::Reader;
 
 use super::*;
-use crate::exit::Exit;
 use crate::outputs::planted::{HOSTILE, climb, climb_saying};
 
 /// An element as a reader of the file sees it.

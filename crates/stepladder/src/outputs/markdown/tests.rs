@@ -1,10 +1,9 @@
+use console::exit::Exit;
+use ladder::duel::GateState;
 use proptest::prelude::*;
 use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use super::*;
-use ladder::duel::GateState;
-
-use crate::exit::Exit;
 use crate::outputs::planted::{HOSTILE, climb, climb_saying, duel};
 
 /// The page of a climb that ended early, for this reason.

@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use console::say;
+use console::signals::Interrupt;
 use drivers::TlsSettings;
 use futures_util::{SinkExt as _, StreamExt as _};
 use recording::{Opening, Side, What};
@@ -18,8 +20,6 @@ use tokio_rustls::TlsConnector;
 use tokio_websockets::{ClientBuilder, Limits, Message, ServerBuilder};
 
 use super::{Recorder, http};
-use crate::say;
-use crate::signals::Interrupt;
 
 /// A client that has closed its last connection may come back: a page that is loaded again, a client that reconnects.
 const LEFT_AFTER: Duration = Duration::from_millis(1500);

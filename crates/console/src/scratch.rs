@@ -11,7 +11,7 @@ const REMOVE: &str = "rm -rf -- \"$1\"; sleep 6; rm -rf -- \"$1\"";
 
 /// Goes when it is dropped, and when this process is killed.
 #[derive(Debug)]
-pub(crate) struct ScratchFolder {
+pub struct ScratchFolder {
     // In this order: while it is removed, the other still watches.
     folder: TempDir,
     _last_will: LastWill,
@@ -21,13 +21,14 @@ impl ScratchFolder {
     /// A new folder in TMPDIR whose name begins with `stepladder-NAME-`.
     ///
     /// Errors: TMPDIR takes no folder, or there is no shell.
-    pub(crate) fn new(name: &str) -> io::Result<ScratchFolder> {
+    pub fn new(name: &str) -> io::Result<ScratchFolder> {
         let folder = tempfile::Builder::new().prefix(&format!("stepladder-{name}-")).tempdir()?;
         let last_will = LastWill::run(REMOVE, [folder.path()])?;
         Ok(ScratchFolder { folder, _last_will: last_will })
     }
 
-    pub(crate) fn path(&self) -> &Path {
+    /// Where it is.
+    pub fn path(&self) -> &Path {
         self.folder.path()
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! A server may say back what it was sent: as it was, decoded, or as part of a URL, of JSON, of a page or in base64, and a message
 //! may be cut in its midst. So every longer piece of every such form is replaced, whatever stands around it.
-//! Not here: who is asked to mask. That is the writer of the store (`around`, `climb`) and the printer (`say`).
+//! Not here: who is asked to mask. That is whoever writes the store, and the printer (`say`).
 
 use std::borrow::Cow;
 use std::collections::HashSet;

@@ -3,7 +3,7 @@
 //! Texts come from servers under test, from scenarios and from stores that others wrote: an escape sequence in one of them
 //! could hide lines, rewrite what stands above or type into a shell. Control characters, and those that reorder or hide text,
 //! are shown in the form that JSON has for them (`\u001b`), which is also right inside JSON.
-//! In results what others said was masked where it came in, so a short number that is left is one of our figures (`secrets`).
+//! In results what others said was masked where it came in, so a short number that is left is one of our figures (`masks`).
 //! Not here: what is written into files, which stays as it is.
 
 use std::borrow::Cow;
@@ -15,8 +15,8 @@ use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::exit::{Exit, Failure};
-use crate::secrets::{mask, mask_json, mask_own};
-use crate::show;
+use crate::layout;
+use crate::masks::{mask, mask_json, mask_own};
 
 /// The colours and weights that we print (`anstyle`): what may follow `ESC [` before an `m`.
 const OUR_STYLES: [&str; 10] = ["0", "1", "2", "4", "31", "32", "33", "34", "35", "36"];
@@ -26,26 +26,31 @@ const LINE_BYTES_MAX: usize = 1 << 20;
 const MESSAGE_CHARS_MAX: usize = 4_000;
 
 /// One line on standard error.
+#[macro_export]
 macro_rules! err_line {
     ($($words:tt)*) => { $crate::say::to_stderr(format_args!("{}\n", format_args!($($words)*))) };
 }
 /// The same without a line's end.
+#[macro_export]
 macro_rules! err_text {
     ($($words:tt)*) => { $crate::say::to_stderr(format_args!($($words)*)) };
 }
 /// Text of our own on standard error: results and the progress line, in which what others said is masked already.
+#[macro_export]
 macro_rules! err_own_text {
     ($($words:tt)*) => { $crate::say::own_to_stderr(format_args!($($words)*)) };
 }
 /// One line on standard output.
+#[macro_export]
 macro_rules! out_line {
     ($($words:tt)*) => { $crate::say::to_stdout(format_args!("{}\n", format_args!($($words)*))) };
 }
 /// The same without a line's end.
+#[macro_export]
 macro_rules! out_text {
     ($($words:tt)*) => { $crate::say::to_stdout(format_args!($($words)*)) };
 }
-pub(crate) use {err_line, err_own_text, err_text, out_line, out_text};
+pub use {err_line, err_own_text, err_text, out_line, out_text};
 
 /// What a terminal would obey, reorder or hide, made visible. Ends of lines, tabs and our own colours stay.
 pub fn harmless(text: &str) -> Cow<'_, str> {
@@ -275,9 +280,9 @@ pub fn error(error: &anyhow::Error) {
 /// What clap says: help and version on standard output, mistakes on standard error.
 pub fn usage(said: &clap::Error) {
     let text = said.render().ansi().to_string();
-    match show::columns() {
+    match layout::columns() {
         // What clap does not break: usage lines, and tables behind the options.
-        Some(columns) if !said.use_stderr() => out_text!("{}", show::broken_at(&text, columns)),
+        Some(columns) if !said.use_stderr() => out_text!("{}", layout::broken_at(&text, columns)),
         None if !said.use_stderr() => out_text!("{text}"),
         _ => err_text!("{text}"),
     }
