@@ -95,9 +95,30 @@ pub fn fit(table: &mut Table, columns: Option<usize>) {
     }
 }
 
+/// `1234567` as `1,234,567`.
+pub fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn large_numbers_are_written_in_groups() {
+        assert_eq!(
+            (grouped(0), grouped(999), grouped(1_667_143)),
+            ("0".into(), "999".into(), "1,667,143".into())
+        );
+    }
 
     #[test]
     fn a_long_answer_is_broken_between_words() {

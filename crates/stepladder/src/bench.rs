@@ -10,6 +10,7 @@ mod leaderboard;
 use std::path::Path;
 
 use clap::Subcommand;
+use climb::outputs::write_json;
 use console::exit::{Exit, Failure, not_measured};
 use console::other_runs::Wait;
 use console::say;
@@ -18,7 +19,6 @@ use inflight_analysis::Beside;
 use store::{RunEnd, RunKind, RunRecord, RunState, Store};
 
 use self::in_flight::stored;
-use crate::outputs::write_json;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]

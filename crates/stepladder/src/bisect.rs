@@ -11,6 +11,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use clap::Args;
+use climb::options::Settings;
+use climb::outputs::{Followers, check_writable};
+use climb::preflight::Machine;
+use climb::progress::Progress;
+use climb::stored::no_store;
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::other_runs::Wait;
 use console::signals::Interrupt;
@@ -23,12 +28,7 @@ use store::Store;
 
 use self::page::{Ended, Step};
 use self::revisions::{Repository, Revision, Tree, Trees};
-use crate::cli::Settings;
-use crate::climb::no_store;
 use crate::duel::{self, Asked, Decided, DuelRun, SidePlan};
-use crate::outputs::{Followers, check_writable};
-use crate::preflight::Machine;
-use crate::progress::Progress;
 
 /// Options of `bisect`.
 #[derive(Debug, Args)]

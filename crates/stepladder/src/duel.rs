@@ -7,8 +7,17 @@ mod options;
 pub(crate) mod page;
 mod record;
 
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
+use climb::beside::Beside;
+use climb::outputs::{self, Followers, ResultFiles};
+use climb::preflight::{self, Machine};
+use climb::progress::Progress;
+use climb::stored::ended_early_by;
+use climb::stored::no_store;
+use climb::under_test::{self, UnderTest};
+use climb::{Climbing, SubjectTrial};
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::masks::mask_own;
 use console::say;
@@ -21,16 +30,11 @@ use store::{Committed, RunHead, RunId, RunKind, RunRecord, RunWriter, Store};
 
 pub use self::options::DuelArgs;
 pub(crate) use self::options::{Asked, Decided, SidePlan, budget_ns, words_of_side, wrong_in_side};
-pub(crate) use self::page::{DuelAnswer, contract};
+pub(crate) use self::page::contract;
 use self::record::DuelPlan;
 pub(crate) use self::record::DuelRun;
 use crate::bench::in_flight::duel as libraries;
-use crate::climb::{self, Climbing, SubjectTrial, no_store};
-use crate::outputs::{self, Followers, ResultFiles, ended_early_by};
-use crate::preflight::{self, Machine};
-use crate::progress::Progress;
-use crate::under_test::{self, UnderTest};
-use crate::view::Beside;
+use crate::replay::Replay;
 
 /// `stepladder duel`
 pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
@@ -45,7 +49,7 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     args.results.prepare().map_err(wrong_usage)?;
     let mut followers = args.followed.prepare(&args.results.all()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;
-    let beside = Beside::begin(&args.store, args.view, args.report.as_deref())?;
+    let beside = Beside::begin(&args.store, args.view, args.report.as_deref(), Arc::new(Replay::default()))?;
     let mut progress = Progress::new();
     let run = fight(&decided, &machine, &store, (&mut progress, &mut followers), interrupt)?;
     followers.end();
@@ -172,7 +176,7 @@ fn hold_all(
     let mut run = DuelRun::open(store, &id)?;
     let holding = Holding { machine, store, writer: &writer, committed: &committed, interrupt };
     let outcome = holding.all_trials(&mut run, subjects, progress);
-    let mut end = climb::run_end(&outcome, interrupt);
+    let mut end = climb::stored::run_end(&outcome, interrupt);
     run.ended_early = ended_early_by(&end);
     let answer = run.read_on(store).and_then(|()| page::answer(&run));
     if let Ok(Some(answer)) = &answer {
@@ -196,7 +200,7 @@ fn run_head(decided: &Decided, subjects: &Subjects) -> anyhow::Result<RunHead> {
         subject: format!("{} against {}", b.plan.subject.name, a.plan.subject.name),
         name: a.plan.name.clone().or_else(|| Some(format!("duel-{}", a.plan.subject.name))),
         plan: plan.with(&a.plan)?,
-        ..climb::run_head(&a.plan, subjects.a.address)?
+        ..climb::stored::run_head(&a.plan, subjects.a.address)?
     })
 }
 
@@ -298,7 +302,7 @@ impl Holding<'_> {
         let Some(last) = run.last_held() else { return Ok(()) };
         let Some(side) = Side::of(&last.judged.cell) else { return Ok(()) };
         let Some(rung) = run.rungs().last() else { return Ok(()) };
-        climb::keep_verdict(self.writer, rung)?;
+        climb::stored::keep_verdict(self.writer, rung)?;
         if let Some(why) = &last.unfair {
             progress.say(&page::dropped(side, why));
             return Ok(());

@@ -16,14 +16,14 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use climb::outputs::write_whole;
 use console::exit::Exit;
+use console::layout::grouped;
 use measure::TickCounts;
 use measure::ticklog::{Disagreement, TickLogReader, TickLogSummary};
 use watch::files::{self, Accepts};
 
-use crate::outputs::write_whole;
 use ink::Ink;
-pub(crate) use ink::grouped;
 
 /// What `ticks` was asked for.
 #[derive(Clone, Debug)]

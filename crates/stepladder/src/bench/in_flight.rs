@@ -18,8 +18,11 @@ mod table;
 mod timeline;
 
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
+use climb::beside::Beside;
+use climb::outputs::{check_writable, write_json};
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use console::scratch::ScratchFolder;
@@ -35,9 +38,6 @@ pub use self::options::Options;
 use self::options::Task;
 use self::runner::{Client, How};
 use self::table::Table;
-use crate::climb;
-use crate::outputs::{check_writable, write_json};
-use crate::view::Beside;
 
 /// Runs every client, prints the table. Exit code 1 when an operation failed, had a wrong value or an unknown outcome.
 pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Failure> {
@@ -53,8 +53,13 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
         asked.check_heaps(each).map_err(wrong_usage)?;
     }
     let file = lines::open(options.lines.as_deref()).map_err(wrong_usage)?;
-    let store = Store::open_or_create(&options.store).map_err(climb::no_store)?;
-    let beside = Beside::begin(&options.store, options.view, options.report.as_deref())?;
+    let store = Store::open_or_create(&options.store).map_err(climb::stored::no_store)?;
+    let beside = Beside::begin(
+        &options.store,
+        options.view,
+        options.report.as_deref(),
+        Arc::new(crate::replay::Replay::default()),
+    )?;
     let plan = options.as_json(target, &clients).to_string();
     let head = head(target, u64::from(options.seed), plan).map_err(not_measured)?;
     let head = RunHead { name: options.name.clone(), ..head };
@@ -213,8 +218,8 @@ fn head(target: &str, seed: u64, plan: String) -> anyhow::Result<RunHead> {
         // Clients and server are on this machine; only an affinity of the server's own could part them.
         shared_cores: true,
         plan,
-        environment: serde_json::to_string(&climb::environment())?,
-        ..climb::head_of_now()
+        environment: serde_json::to_string(&climb::stored::environment())?,
+        ..climb::stored::head_of_now()
     })
 }
 
@@ -225,7 +230,7 @@ fn end(writer: RunWriter, measured: &anyhow::Result<()>, interrupt: &Interrupt) 
         Ok(()) => Outcome::Finished,
     };
     let reason = measured.as_ref().err().map(|error| format!("{error:#}"));
-    Ok(writer.end_run(RunEnd { outcome, reason, ended_unix_ms: climb::unix_ms(), climb: None })?)
+    Ok(writer.end_run(RunEnd { outcome, reason, ended_unix_ms: climb::stored::unix_ms(), climb: None })?)
 }
 
 /// The table and what follows from it, with the name of the run.

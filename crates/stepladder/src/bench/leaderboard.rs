@@ -6,6 +6,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use climb::outputs::{check_writable, write_json};
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use serde_json::{Value, json};
@@ -13,7 +14,6 @@ use servers::leaderboard::Implementation;
 use servers::leaderboard::bench::{self, Cell, NAME_BYTES_MIN, Operation, Report, Settings};
 
 use super::gate::{self, Gate};
-use crate::outputs::{check_writable, write_json};
 
 /// Options of `bench leaderboard`.
 #[derive(Debug, clap::Args)]

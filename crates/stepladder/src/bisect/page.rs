@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use anstyle::Style;
+use climb::outputs::write_json;
 use console::say;
 use ladder::FigureDoc;
 use ladder::bisect::{Found, Look};
@@ -13,7 +14,6 @@ use serde_json::{Value, json};
 use super::AskedOf;
 use super::revisions::Revision;
 use crate::duel::DuelRun;
-use crate::outputs::write_json;
 
 /// How a bisection ended.
 pub enum Ended {

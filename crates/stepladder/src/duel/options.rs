@@ -4,6 +4,11 @@ use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
 use clap::{Args, FromArgMatches as _};
+use climb::consent::Consent;
+use climb::judging::{CEILING_CLIENTS, LATENCY_CLIENTS, hold_ns};
+use climb::options::{ClimbArgs, Settings};
+use climb::outputs::{Followed, ResultFiles};
+use climb::planned;
 use console::comparing;
 use console::other_runs::Wait;
 use ladder::Repeats;
@@ -14,11 +19,6 @@ use plan::units::{self, duration_ns_within};
 use plan::{Arrivals, Flags, HoldLength, Plan, SubjectSource};
 
 use crate::bench::in_flight::duel as libraries;
-use crate::cli::{ClimbArgs, Settings};
-use crate::commands::planned;
-use crate::consent::Consent;
-use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS, hold_ns};
-use crate::outputs::{Followed, ResultFiles};
 
 /// Options of `duel`.
 #[derive(Debug, Args)]

@@ -1,67 +1,20 @@
 //! What is shown of a duel: the closing page, and the JSON contract, which is that of a climb with `duel` beside it.
 
-use std::io;
-
 use anstyle::{AnsiColor, Style};
+use climb::outputs::DuelAnswer;
 use console::comparing;
 use console::exit::Exit;
 use console::{layout, say};
 use ladder::duel::{
-    DuelAnswers, DuelLoad, DuelStop, DuelVerdict, Finding, GateState, LoadStanding, Side, Standing, blocks,
-    ended,
+    DuelAnswers, DuelStop, DuelVerdict, Finding, GateState, LoadStanding, Side, Standing, blocks, ended,
 };
 use ladder::wording::show_number;
-use ladder::{Climb, Conclusion, RunFacts};
+use ladder::{Climb, Conclusion};
 use measure::LoadUnit;
 use serde_json::{Value, json};
 
 use crate::duel::options::differences;
 use crate::duel::record::DuelRun;
-use crate::outputs::{Results, junit, markdown};
-
-/// What a duel says, of servers or of client libraries, from what is stored of it.
-pub struct DuelAnswer {
-    /// of its run
-    pub run: RunFacts,
-    /// what is known of each figure and gate
-    pub duel: DuelAnswers,
-    /// each load of `duel`, in words: `500 games`
-    pub places: Vec<String>,
-    /// what was found, and why the duel ended, in sentences
-    pub found: Vec<String>,
-    /// the contract
-    pub json: Value,
-    /// the page
-    pub text: String,
-    /// of the whole
-    pub exit: Exit,
-}
-
-impl DuelAnswer {
-    /// Each load with its place.
-    pub fn loads(&self) -> impl Iterator<Item = (&str, &DuelLoad)> {
-        self.places.iter().map(String::as_str).zip(&self.duel.loads)
-    }
-
-    /// The page without colours.
-    pub fn plain_text(&self) -> String {
-        anstream::adapter::strip_str(&self.text).to_string()
-    }
-}
-
-impl Results for DuelAnswer {
-    fn json(&self) -> anyhow::Result<String> {
-        Ok(format!("{:#}", self.json))
-    }
-
-    fn junit(&self) -> io::Result<String> {
-        junit::report_of_duel(self)
-    }
-
-    fn markdown(&self) -> String {
-        markdown::page_of_duel(self)
-    }
-}
 
 /// A duel in the form of a climb, what was asked first, and what is known block by block. `None`: no trial of either side was
 /// held.

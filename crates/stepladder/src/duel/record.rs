@@ -2,6 +2,8 @@
 //! years later.
 
 use anyhow::Context as _;
+use climb::judging::{calibrate, facts, judged_trial, link_of, terms};
+use climb::stored::ended_early;
 use ladder::duel::{Duel, DuelNext, DuelStop, HeldTrial, Rules, Side, Standing};
 use ladder::{Asked, Calibration, Climb, Judged, Judgement, Link, Rung, Verdict, answers, rung};
 use measure::Purpose;
@@ -9,9 +11,6 @@ use plan::Plan;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{RunHead, RunId, RunState, Store};
-
-use crate::judging::{calibrate, facts, judged_trial, link_of, terms};
-use crate::outputs::ended_early;
 
 /// Under this key of the run's plan, which is A's, stands what makes it a duel. So whatever reads plans of climbs can read it.
 const KEY: &str = "duel";

@@ -6,6 +6,11 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use climb::addresses;
+use climb::options::Settings;
+use climb::planned;
+use climb::secrets;
+use climb::under_test::UnderTest;
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use console::signals::Interrupt;
@@ -16,12 +21,6 @@ use ladder::wording::{show_many, show_ns, show_number};
 use measure::{Books, Interval, Measure, Phase, Quantile, ValueSummary};
 use plan::layers::SUBJECT;
 use plan::units::duration_ns_within;
-
-use crate::cli::Settings;
-use crate::commands::planned;
-use crate::secrets;
-use crate::trial::addresses;
-use crate::under_test::UnderTest;
 
 /// Longer than any look at one bot.
 const TIME_NS_MAX: u64 = 3_600_000_000_000;

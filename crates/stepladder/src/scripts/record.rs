@@ -19,7 +19,7 @@ use plan::{Scheme, Target, Transport};
 use recording::{Content, Event, Frames, Session, Side, What};
 
 use super::{check_free, write_recorded};
-use crate::{certificates, lookup};
+use climb::{certificates, lookup};
 
 /// Longer than any client is watched.
 const TIME_NS_MAX: u64 = 24 * 3_600_000_000_000;

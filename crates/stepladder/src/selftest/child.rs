@@ -158,7 +158,7 @@ fn own_command() -> anyhow::Result<Command> {
     let own = std::env::current_exe().context("the path of this program is not known")?;
     let mut command = Command::new(own);
     // A planted fault is no result of the job that runs the selftest.
-    command.env_remove(crate::outputs::STEP_SUMMARY);
+    command.env_remove(climb::outputs::STEP_SUMMARY);
     Ok(command)
 }
 

@@ -5,10 +5,14 @@
 //! The lines of all processes are stored as those of `bench --target`, and everything that is shown is made of them.
 
 use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
+use climb::beside::Beside;
+use climb::judging::facts;
+use climb::outputs::{self, DuelAnswer, ResultFiles};
 use console::comparing;
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
@@ -28,11 +32,8 @@ use super::member::Member;
 use super::options::{Options, Task};
 use super::runner::{self, Client, How};
 use super::stored;
-use crate::climb;
-use crate::duel::{DuelAnswer, page, words_of_side, wrong_in_side};
-use crate::judging::facts;
-use crate::outputs::{self, ResultFiles};
-use crate::view::Beside;
+use crate::duel::{page, words_of_side, wrong_in_side};
+use crate::replay::Replay;
 
 /// The word that a side begins with.
 pub(crate) const WORD: &str = "bench";
@@ -204,8 +205,8 @@ pub(crate) fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Fail
         )));
     }
     asked.results.prepare().map_err(wrong_usage)?;
-    let store = Store::open_or_create(asked.store).map_err(climb::no_store)?;
-    let beside = Beside::begin(asked.store, asked.view, asked.report)?;
+    let store = Store::open_or_create(asked.store).map_err(climb::stored::no_store)?;
+    let beside = Beside::begin(asked.store, asked.view, asked.report, Arc::new(Replay::default()))?;
     let began = Instant::now();
     let Some(pilots) = pilots(&mut sides, interrupt).map_err(not_measured)? else {
         say::err_line!("stepladder: interrupted before the first block; nothing can be compared");

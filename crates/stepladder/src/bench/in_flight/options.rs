@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, anyhow, bail};
+use climb::certificates::trusting;
 use inflight::Plan;
 use inflight_analysis::CellKey;
 use plan::ConfigError;
@@ -12,7 +13,6 @@ use watch::ControlGroup;
 use super::profile::Asked;
 use super::runner::Client;
 use super::sweep::{self, Axis};
-use crate::certificates::trusting;
 
 /// Options of `bench --target`.
 #[derive(Debug, clap::Args)]

@@ -9,6 +9,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use climb::certificates::trusting;
 use console::exit::{Exit, Failure};
 use console::signals::Interrupt;
 use drivers::TlsSettings;
@@ -20,7 +21,6 @@ use inflight::{
 use self::planted::CopiesAgain;
 pub(in crate::bench) use self::planted::Fault;
 use super::options::is_tls;
-use crate::certificates::trusting;
 
 /// What connections of a plan over TLS to `host` need; `None` without TLS. Errors: a file without a certificate, a host that
 /// cannot be in one.

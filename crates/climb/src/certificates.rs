@@ -12,7 +12,7 @@ const BYTES_MAX: u64 = 4 << 20;
 /// What connections to `host` accept: certificates of public authorities and of the PEM file `ca`, or any with `insecure`.
 ///
 /// Errors: the file cannot be read or holds no certificate; the host cannot be the name in one.
-pub(crate) fn trusting(host: &str, ca: Option<&Path>, insecure: bool) -> anyhow::Result<TlsSettings> {
+pub fn trusting(host: &str, ca: Option<&Path>, insecure: bool) -> anyhow::Result<TlsSettings> {
     let Some(path) = ca else { return Ok(TlsSettings::new(host, None, insecure)?) };
     let name = path.display().to_string();
     // A scenario may name it, and so nothing but a regular file is read.

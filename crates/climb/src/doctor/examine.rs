@@ -4,6 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 use std::{env, fs, thread};
 
+use console::layout::grouped;
 use procfs::Current;
 use serde_json::json;
 use watch::{AllowedCores, Machine, OtherPrograms, Ports};
@@ -359,11 +360,6 @@ fn read(path: &str) -> Option<String> {
 
 fn gigabytes(bytes: u64) -> String {
     format!("{:.1} GB", bytes as f64 / 1e9)
-}
-
-/// `1234567` as `1,234,567`.
-fn grouped(number: u64) -> String {
-    crate::ticks::grouped(number)
 }
 
 fn short(ns: u64) -> String {

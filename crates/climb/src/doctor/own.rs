@@ -6,6 +6,7 @@
 
 use std::net::SocketAddr;
 
+use console::layout::grouped;
 use ladder::wording::show_ns;
 use measure::{Distribution, Entry, Measure, Purpose, Trial, TrialHead};
 use plan::{Flags, HoldLength, Scheme};
@@ -16,7 +17,6 @@ use super::{Finding, Grade};
 use crate::calibration;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS};
 use crate::preflight::Machine;
-use crate::ticks::grouped;
 use crate::trial::{self, StopReason, TrialEnv, TrialSpec, TrialStatus};
 use crate::under_test::UnderTest;
 

@@ -10,7 +10,7 @@ use console::say;
 use ladder::Climb;
 use ladder::duel::DuelFigure;
 
-use crate::duel::DuelAnswer;
+use crate::outputs::duel_answer::DuelAnswer;
 
 /// A job's summary holds 1 MiB: of tables and lists no more rows are written.
 const ROWS_MAX: usize = 200;

@@ -13,9 +13,9 @@ use clap::Parser as _;
 use console::say;
 use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
 use rustix::io::{FdFlags, fcntl_setfd};
+use servers::Server;
 use watch::{ControlGroup, ExitWatch, Listens, Started, TickLog};
 
-use crate::cli::Cli;
 use crate::consent::Consent;
 use crate::probe::Asked;
 use crate::{lookup, probe};
@@ -336,14 +336,21 @@ pub fn check_options(plan: &Plan) -> anyhow::Result<()> {
     let of_cells = plan.ladder.cells.iter().map(|cell| [options.as_slice(), &cell.options].concat());
     // The options alone first: then it is not a cell's that is blamed.
     for options in whole.chain(of_cells) {
-        let words = ["stepladder", "serve", server].into_iter().chain(options.iter().map(String::as_str));
-        let Err(error) = Cli::try_parse_from(words) else { continue };
+        let words = ["serve", server].into_iter().chain(options.iter().map(String::as_str));
+        let Err(error) = Serve::try_parse_from(words) else { continue };
         let text = error.to_string();
         let first = text.split("\n\n").next().unwrap_or_default().trim();
         let why = first.strip_prefix("error: ").unwrap_or("they ask for help");
         bail!("options after --: {why}; all of them: stepladder serve {server} --help")
     }
     Ok(())
+}
+
+/// What a server that `serve` starts would read.
+#[derive(clap::Parser)]
+struct Serve {
+    #[command(subcommand)]
+    _server: Server,
 }
 
 /// What `stepladder serve` calls it.

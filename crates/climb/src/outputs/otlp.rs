@@ -14,7 +14,7 @@ use store::{RunId, Store};
 use ureq::http::Uri;
 
 use super::metrics::shown;
-use crate::climb::unix_ms;
+use crate::stored::unix_ms;
 
 /// Between two exports.
 const EVERY: Duration = Duration::from_secs(5);
@@ -29,7 +29,7 @@ const HEADERS: &str = "OTEL_EXPORTER_OTLP_HEADERS";
 const PATH: &str = "/v1/metrics";
 
 /// Where the figures go.
-pub(crate) struct Collector {
+pub struct Collector {
     url: String,
     headers: Vec<(String, String)>,
 }
@@ -129,7 +129,7 @@ fn decoded(text: &str) -> Option<String> {
 }
 
 /// A thread that sends.
-pub(crate) struct Exporter {
+pub struct Exporter {
     url: String,
     end: Sender<()>,
     told: Receiver<Told>,

@@ -9,7 +9,7 @@ use console::exit::Exit;
 use ladder::duel::{DuelVerdict, GateState};
 
 use super::{Case, Found, State};
-use crate::duel::DuelAnswer;
+use crate::outputs::duel_answer::DuelAnswer;
 
 /// The whole file.
 pub fn report(answer: &DuelAnswer) -> io::Result<String> {

@@ -492,7 +492,8 @@ fn join(threads: Vec<JoinHandle<()>>) {
     }
 }
 
-pub(crate) fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>> {
+/// Where the connections of a worker lead, one for each of its sockets. Errors: no certificate, or a request that cannot be sent.
+pub fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>> {
     let (tls, host) = (tls(target)?, target.authority());
     let reply_bytes_max = plan.bots.reply_bytes_max();
     let of_path = |path: String| {
@@ -515,13 +516,13 @@ pub(crate) fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Ve
 }
 
 /// What the bots' WebSocket handshakes say besides.
-pub(crate) fn upgrade(plan: &WorkerPlan) -> Upgrade {
+pub fn upgrade(plan: &WorkerPlan) -> Upgrade {
     let Handshake { headers, subprotocols } = plan.handshake.clone();
     Upgrade { headers, subprotocols }
 }
 
 /// What a target's TLS needs, where it speaks it.
-pub(crate) fn tls(target: &Target) -> anyhow::Result<Option<TlsSettings>> {
+pub fn tls(target: &Target) -> anyhow::Result<Option<TlsSettings>> {
     let settings = || trusting(&target.host, target.ca.as_deref(), target.insecure);
     Ok(if target.scheme.is_tls() { Some(settings()?) } else { None })
 }

@@ -187,7 +187,7 @@ impl JudgedRun {
 }
 
 /// What a rung of a plan is judged by.
-pub(crate) fn terms(plan: &Plan, load: f64, calibration: Option<&Calibration>, link: Option<&Link>) -> Terms {
+pub fn terms(plan: &Plan, load: f64, calibration: Option<&Calibration>, link: Option<&Link>) -> Terms {
     Terms {
         objectives: plan.objectives.clone(),
         gates: plan
@@ -210,7 +210,7 @@ pub(crate) fn terms(plan: &Plan, load: f64, calibration: Option<&Calibration>, l
 }
 
 /// A stored rung, judged over all its seconds and over those that were disturbed least.
-pub(crate) fn judged_trial(
+pub fn judged_trial(
     store: &Store,
     run: &RunId,
     seq: u32,
@@ -223,7 +223,7 @@ pub(crate) fn judged_trial(
 }
 
 /// How long a hold is to last; 0 where a count ends it.
-pub(crate) fn hold_ns(plan: &Plan) -> u64 {
+pub fn hold_ns(plan: &Plan) -> u64 {
     if let Some(stop) = &plan.ladder.stop {
         return stop.after_ns;
     }
@@ -234,7 +234,7 @@ pub(crate) fn hold_ns(plan: &Plan) -> u64 {
 }
 
 /// What is known of a run besides its trials.
-pub(crate) fn facts(id: &RunId, head: &RunHead, unit: LoadUnit) -> anyhow::Result<RunFacts> {
+pub fn facts(id: &RunId, head: &RunHead, unit: LoadUnit) -> anyhow::Result<RunFacts> {
     Ok(RunFacts {
         id: id.to_string(),
         name: head.name.clone(),
@@ -253,7 +253,7 @@ pub(crate) fn facts(id: &RunId, head: &RunHead, unit: LoadUnit) -> anyhow::Resul
 }
 
 /// The way to the server, as it was found when the run began.
-pub(crate) fn link_of(head: &RunHead) -> anyhow::Result<Option<Link>> {
+pub fn link_of(head: &RunHead) -> anyhow::Result<Option<Link>> {
     let environment: serde_json::Value = serde_json::from_str(&head.environment)?;
     Ok(environment.get("link").and_then(|link| {
         Some(Link {
@@ -267,7 +267,7 @@ pub(crate) fn link_of(head: &RunHead) -> anyhow::Result<Option<Link>> {
 /// Adds a calibration to what is known of the generator.
 ///
 /// Of several those that nothing disturbed count, the last of them; without any the fastest.
-pub(crate) fn calibrate(found: &mut Option<Calibration>, trial: &Trial) {
+pub fn calibrate(found: &mut Option<Calibration>, trial: &Trial) {
     let was_disturbed = disturbance(trial).any();
     let is_first = found.as_ref().is_none_or(|found| found.own_latency.is_none());
     let calibration: &mut Calibration = found.get_or_insert_default();

@@ -4,20 +4,16 @@
 //! the answers are a pure function of what is stored. Nothing is judged from memory.
 
 use std::collections::BTreeMap;
-use std::ffi::OsString;
-use std::net::SocketAddr;
 use std::sync::mpsc::{Receiver, channel};
-use std::time::{SystemTime, UNIX_EPOCH};
 
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::layout;
-use console::masks::{mask, mask_own};
 use console::say;
 use console::signals::Interrupt;
-use ladder::{Next, NextTrial, Repeats, Rung, Terms};
+use ladder::{Next, NextTrial, Repeats, Terms};
 use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme};
-use store::{Committed, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store, StoreError};
+use store::{Committed, RunId, RunWriter, Store};
 
 use crate::around::Around;
 use crate::consent::Consent;
@@ -25,26 +21,12 @@ use crate::judging::{JudgedRun, PROTOCOL, schedule};
 use crate::outputs::{self, Followers, Outputs};
 use crate::preflight::Machine;
 use crate::progress::Progress;
+use crate::stored::{ended_early_by, keep_verdict, no_store, run_end, run_head, unix_ms};
 use crate::trial::{self, Recovery, TrialSpec};
 use crate::under_test::{self, UnderTest};
-use crate::{calibration, preflight, show};
+use crate::{calibration, page, preflight};
 
 const SECOND_NS: u64 = 1_000_000_000;
-
-/// A file that is no store of ours was named by mistake; one that fails or is damaged was not.
-pub fn no_store(error: StoreError) -> Failure {
-    let is_usage = matches!(
-        error,
-        StoreError::NoStore { .. }
-            | StoreError::NotSqlite { .. }
-            | StoreError::Foreign { .. }
-            | StoreError::Newer { .. }
-            | StoreError::Older { .. }
-            | StoreError::OtherTables { .. }
-            | StoreError::CannotOpen { .. }
-    );
-    (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error.into())
-}
 
 /// Climbs. Returns the run's id and the exit code.
 pub fn climb(
@@ -97,7 +79,7 @@ fn climb_subject(
     let mut judged = JudgedRun::open(store, &run)?;
     let outcome = climbing.all_trials(&mut judged, subject, progress);
     let mut end = run_end(&outcome, interrupt);
-    let ended_early = outputs::ended_early_by(&end);
+    let ended_early = ended_early_by(&end);
     let climb = judged.read_rest(store).and_then(|()| judged.answers(ended_early.as_deref()));
     if let Ok(Some(climb)) = &climb {
         end.climb = Some(serde_json::to_string(climb)?);
@@ -114,38 +96,28 @@ fn climb_subject(
     outputs.results.write(&climb)?;
     outputs::append_step_summary(&climb);
     if outputs.take_stdout() {
-        say::err_own_text!("{}", show::closing(&climb, layout::columns_of(std::io::stderr())));
+        say::err_own_text!("{}", page::closing(&climb, layout::columns_of(std::io::stderr())));
     } else {
-        say::out_text!("{}", show::closing(&climb, layout::columns()));
+        say::out_text!("{}", page::closing(&climb, layout::columns()));
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }
 
-/// How a run of trials ended, at this moment; its answers are not in it yet.
-pub(crate) fn run_end(outcome: &anyhow::Result<()>, interrupt: &Interrupt) -> RunEnd {
-    RunEnd {
-        outcome: match outcome {
-            Err(_) => Outcome::Broken,
-            Ok(()) if interrupt.is_asked() => Outcome::Interrupted,
-            Ok(()) => Outcome::Finished,
-        },
-        reason: outcome.as_ref().err().map(|error| mask(&format!("{error:#}")).into_owned()),
-        ended_unix_ms: unix_ms(),
-        climb: None,
-    }
-}
-
 /// A trial of the subject, as far as the plan does not say it.
-pub(crate) struct SubjectTrial<'a> {
+pub struct SubjectTrial<'a> {
     /// in its cell of a sweep
     pub plan: &'a Plan,
+    /// its place in the run, from 0
     pub seq: u32,
+    /// what it is held for
     pub purpose: Purpose,
+    /// in the plan's unit of load
     pub load: f64,
     /// under which names it is stored
     pub cell: BTreeMap<String, String>,
     /// of a sweep: the one request that is made
     pub request: Option<usize>,
+    /// how long it holds
     pub hold: HoldLength,
     /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
     pub terms: Option<Terms>,
@@ -153,26 +125,20 @@ pub(crate) struct SubjectTrial<'a> {
     pub recovery_load: Option<f64>,
 }
 
-/// Stores what a rung was found to be worth.
-pub(crate) fn keep_verdict(writer: &RunWriter, rung: &Rung) -> anyhow::Result<()> {
-    let verdict = store::StoredVerdict {
-        judge: "climb".to_owned(),
-        verdict: rung.verdict.name().to_owned(),
-        reason: rung.reason.as_ref().map(|reason| mask_own(reason).into_owned()),
-        cut_s: rung.hold.map_or(0, |hold| hold.cut_s),
-        evidence: serde_json::to_string(&rung.evidence)?,
-    };
-    Ok(writer.verdict(rung.seq, verdict)?)
-}
-
 /// What holding the trials of a plan takes.
-pub(crate) struct Climbing<'a> {
-    pub(crate) plan: &'a Plan,
-    pub(crate) machine: &'a Machine,
-    pub(crate) store: &'a Store,
-    pub(crate) writer: &'a RunWriter,
-    pub(crate) committed: &'a Receiver<Committed>,
-    pub(crate) interrupt: &'a Interrupt,
+pub struct Climbing<'a> {
+    /// what is held
+    pub plan: &'a Plan,
+    /// what it is held with
+    pub machine: &'a Machine,
+    /// where it is stored
+    pub store: &'a Store,
+    /// by this
+    pub writer: &'a RunWriter,
+    /// and what was stored already
+    pub committed: &'a Receiver<Committed>,
+    /// whether the user wants it to end
+    pub interrupt: &'a Interrupt,
 }
 
 impl Climbing<'_> {
@@ -254,12 +220,12 @@ impl Climbing<'_> {
         }
         let Some(rung) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
         keep_verdict(self.writer, rung)?;
-        progress.say(&show::rung(rung));
+        progress.say(&page::rung(rung));
         Ok(())
     }
 
     /// One load on the subject, held once.
-    pub(crate) fn load_subject(
+    pub fn load_subject(
         &self,
         trial: SubjectTrial<'_>,
         subject: &mut UnderTest,
@@ -305,7 +271,7 @@ impl Climbing<'_> {
 
     /// The same engine against the null server of the subject's protocol: own latency at a pace, own ceiling in a
     /// closed loop.
-    pub(crate) fn calibration(
+    pub fn calibration(
         &self,
         order: &NextTrial,
         scheme: Scheme,
@@ -381,94 +347,9 @@ impl Climbing<'_> {
 /// Memory from this size on is mapped for itself and goes back to the system when it is freed: the C library's own default.
 const MAPPED_BYTES_LEAST: libc::c_int = 128 * 1024;
 
-pub(crate) fn stop(null: Option<UnderTest>) {
+/// Stops the null server of the calibrations, where one runs.
+pub fn stop(null: Option<UnderTest>) {
     if let Some(null) = null {
         null.stop();
-    }
-}
-
-/// What a run's head says of this moment and this process.
-pub(crate) fn head_of_now() -> RunHead {
-    RunHead {
-        command: mask_own(&command_line(std::env::args_os())).into_owned(),
-        git: git_commit(),
-        stepladder: env!("CARGO_PKG_VERSION").to_owned(),
-        started_unix_ms: unix_ms(),
-        ..RunHead::default()
-    }
-}
-
-/// The words as a shell takes them. What is not UTF-8 in them is shown by the character that stands for such.
-fn command_line(words: impl Iterator<Item = OsString>) -> String {
-    words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
-}
-
-/// The machine.
-pub(crate) fn environment() -> serde_json::Map<String, serde_json::Value> {
-    let mut environment = watch::environment();
-    let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    environment.insert("cores".to_owned(), cores.into());
-    environment
-}
-
-pub(crate) fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
-    let mut environment = environment();
-    if let Ok(link) = watch::NetworkLink::to(address) {
-        let described = serde_json::json!({
-            "interface": link.interface, "kind": link.kind.name(), "bits_per_s": link.bits_per_s,
-        });
-        environment.insert("link".to_owned(), described);
-    }
-    if plan.subject.target().is_some_and(|target| target.insecure) {
-        environment.insert("certificates".to_owned(), "any".into());
-    }
-    Ok(RunHead {
-        kind: RunKind::Climb,
-        name: plan.name.clone(),
-        subject: plan.subject.name.clone(),
-        scenario: plan.scenario.clone(),
-        seed: plan.seed,
-        arrivals: plan.arrivals.to_string(),
-        // On loopback both are on this machine; only an affinity of the subject's own could part them.
-        shared_cores: address.ip().is_loopback(),
-        plan: serde_json::to_string(plan)?,
-        environment: serde_json::to_string(&environment)?,
-        ..head_of_now()
-    })
-}
-
-fn quoted(word: &str) -> String {
-    let is_plain = !word.is_empty()
-        && word.chars().all(|letter| letter.is_ascii_alphanumeric() || "-_./:,=%@+".contains(letter));
-    if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
-}
-
-/// The commit of the folder we stand in, with `+` when files differ from it; `None` outside a repository.
-fn git_commit() -> Option<String> {
-    let git = |arguments: &[&str]| {
-        let output = std::process::Command::new("git").args(arguments).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).trim().to_owned())
-    };
-    let commit = git(&["rev-parse", "--short=12", "HEAD"])?;
-    let is_changed =
-        git(&["status", "--porcelain", "--untracked-files=no"]).is_some_and(|text| !text.is_empty());
-    Some(if is_changed { format!("{commit}+") } else { commit })
-}
-
-pub(crate) fn unix_ms() -> u64 {
-    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
-}
-
-#[cfg(test)]
-mod tests {
-    use std::os::unix::ffi::OsStringExt as _;
-
-    use super::*;
-
-    #[test]
-    fn a_command_line_is_kept_as_a_shell_takes_it_whatever_its_bytes_are() {
-        let words = [&b"stepladder"[..], b"climb", b"a b", b"--store", b"\xff.db"];
-        let words = words.map(|word| OsString::from_vec(word.to_vec()));
-        assert_eq!(command_line(words.into_iter()), "stepladder climb 'a b' --store '\u{fffd}.db'");
     }
 }

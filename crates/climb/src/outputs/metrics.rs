@@ -15,7 +15,7 @@ use store::{RunId, Store};
 use viewer::MetricsServer;
 
 /// A port that is ours before the run begins.
-pub(crate) struct MetricsPort {
+pub struct MetricsPort {
     listener: TcpListener,
     address: SocketAddr,
 }

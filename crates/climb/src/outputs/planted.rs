@@ -8,7 +8,7 @@ use ladder::scene::Scene;
 use ladder::{Asked, Climb, Gate, GateResult, RunFacts, Rung, Terms, Verdict, answers, rung};
 use measure::LoadUnit;
 
-use crate::duel::DuelAnswer;
+use crate::outputs::duel_answer::DuelAnswer;
 
 /// Arenas at 500 games, which hold, and at 1000, which do not.
 static HELD: LazyLock<[Rung; 2]> = LazyLock::new(|| {

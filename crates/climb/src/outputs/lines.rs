@@ -28,7 +28,7 @@ const LAST_WORDS: Duration = Duration::from_secs(10);
 const PIECE_BYTES: usize = 4096;
 
 /// Where the lines go, open before the run begins.
-pub(crate) struct LineFile {
+pub struct LineFile {
     /// `--ndjson FILE`
     name: String,
     file: File,
@@ -88,7 +88,7 @@ impl LineFile {
 }
 
 /// A thread that writes lines.
-pub(crate) struct LineWriter {
+pub struct LineWriter {
     name: String,
     run: RunId,
     over: Arc<OnceLock<Instant>>,
