@@ -10,13 +10,14 @@ mod leaderboard;
 use std::path::Path;
 
 use clap::Subcommand;
-use climb::outputs::write_json;
+use climb::outputs::{DuelAnswer, write_json};
 use console::exit::{Exit, Failure, not_measured};
 use console::other_runs::Wait;
 use console::say;
 use console::signals::Interrupt;
 use inflight_analysis::Beside;
 use store::{RunEnd, RunKind, RunRecord, RunState, Store};
+use versus::libraries::Asked;
 
 use self::in_flight::stored;
 
@@ -51,6 +52,16 @@ enum Subject {
 /// Whether a stored comparison of client libraries is a duel.
 pub fn is_duel(record: &RunRecord) -> bool {
     record.head.kind == RunKind::Bench && in_flight::duel::is_duel(record)
+}
+
+/// What a stored duel of client libraries says. `None`: it holds no block yet.
+pub fn stored_duel(store: &Store, record: &RunRecord) -> anyhow::Result<Option<DuelAnswer>> {
+    in_flight::duel::stored_answer(store, record)
+}
+
+/// A duel of two client libraries.
+pub fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Failure> {
+    in_flight::duel::duel(asked, interrupt)
 }
 
 /// The answer of a stored comparison of client libraries, in one line.

@@ -10,10 +10,10 @@ use climb::options::ClimbArgs;
 use climb::outputs::{Followed, ResultFiles};
 use console::other_runs::Wait;
 use servers::Server;
+use versus::bisect::BisectArgs;
+use versus::duel::DuelArgs;
 
 use crate::bench;
-use crate::bisect;
-use crate::duel;
 use crate::scripts;
 
 /// Finds out how many clients a real-time server holds, what gives first, and whether the answer can be
@@ -43,9 +43,9 @@ pub enum Command {
     /// Write the bot of a browser's recording (HAR), with the WebSocket messages in it
     Import(scripts::ImportArgs),
     /// Load two servers in turns, in random order, and say which is faster, by how much, and how sure that is
-    Duel(Box<duel::DuelArgs>),
+    Duel(Box<DuelArgs>),
     /// Say which commit of a repository changed a figure, by duels along its history
-    Bisect(Box<bisect::BisectArgs>),
+    Bisect(Box<BisectArgs>),
     /// Repeat a stored run, same plan and seed, and print old against new
     Again(AgainArgs),
     /// Run a reference server by itself

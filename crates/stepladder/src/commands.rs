@@ -21,12 +21,13 @@ use console::{layout, say};
 use plan::{Flags, Plan, Target, wishes};
 use serde_json::json;
 use store::{RunKind, RunState, Store, StoreError};
+use versus::Replay;
+use versus::duel::{self, DuelArgs};
 
 use crate::cli::{
     AgainArgs, Cli, CompareArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
 };
-use crate::replay::Replay;
-use crate::{bench, duel, selftest, show, ticks};
+use crate::{bench, selftest, show, ticks};
 
 type Answer = Result<Exit, Failure>;
 
@@ -41,6 +42,13 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
     Ok(code)
+}
+
+/// `stepladder duel`
+pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Answer {
+    let Some(asked) = args.of_libraries().map_err(wrong_usage)? else { return duel::duel(args, interrupt) };
+    args.wait.enter(|| interrupt.is_asked())?;
+    bench::duel(asked, interrupt)
 }
 
 /// `stepladder again`
@@ -116,7 +124,11 @@ pub fn show(args: &ShowArgs) -> Answer {
         say::err_line!("stepladder: {}: {cut_off}", args.store.display());
     }
     if record.head.kind == RunKind::Duel || bench::is_duel(&record) {
-        return duel::show(&store, &record, &args.results);
+        let answer = match record.head.kind {
+            RunKind::Bench => bench::stored_duel(&store, &record),
+            RunKind::Climb | RunKind::Duel => duel::stored_answer(&store, &record),
+        };
+        return duel::show(answer, &record, &args.results);
     }
     if record.head.kind == RunKind::Bench {
         args.results.only_json("a comparison of client libraries").map_err(wrong_usage)?;

@@ -4,12 +4,9 @@
 //! prints. Nothing is measured or judged here.
 
 pub mod bench;
-pub mod bisect;
 pub mod cli;
 pub mod commands;
-pub mod duel;
 pub mod help;
-mod replay;
 pub mod report;
 pub mod scripts;
 pub mod selftest;

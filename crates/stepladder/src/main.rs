@@ -6,7 +6,8 @@ use console::exit::{Exit, Failure, not_measured};
 use console::{say, signals};
 use servers::leaderboard::bench::CountingAllocator;
 use stepladder::cli::{Command, unknown_option};
-use stepladder::{bench, bisect, commands, duel, help, report, scripts, serve, view};
+use stepladder::{bench, commands, help, report, scripts, serve, view};
+use versus::bisect;
 
 /// Counts only while `stepladder bench` runs.
 #[global_allocator]
@@ -36,7 +37,7 @@ fn main() -> ExitCode {
         Command::Try(args) => interrupt().and_then(|interrupt| scripts::attempt(&args, &interrupt)),
         Command::Record(args) => interrupt().and_then(|interrupt| scripts::record(&args, &interrupt)),
         Command::Import(args) => scripts::import(&args),
-        Command::Duel(args) => interrupt().and_then(|interrupt| duel::duel(&args, &interrupt)),
+        Command::Duel(args) => interrupt().and_then(|interrupt| commands::duel(&args, &interrupt)),
         Command::Bisect(args) => interrupt().and_then(|interrupt| bisect::bisect(&args, &interrupt)),
         Command::Again(args) => interrupt().and_then(|interrupt| commands::again(&args, &interrupt)),
         Command::Ticks(args) => commands::ticks(&args),

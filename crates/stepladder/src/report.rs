@@ -3,9 +3,9 @@
 use climb::beside::Report;
 use console::exit::{Exit, Failure, wrong_usage};
 use store::Store;
+use versus::Replay;
 
 use crate::cli::ReportArgs;
-use crate::replay::Replay;
 
 /// `stepladder report`
 pub fn report(args: &ReportArgs) -> Result<Exit, Failure> {

@@ -8,9 +8,9 @@ use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use console::signals::Interrupt;
 use store::{Store, StoreError};
+use versus::Replay;
 
 use crate::cli::ViewArgs;
-use crate::replay::Replay;
 
 /// `stepladder view`
 pub fn view(args: &ViewArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {

@@ -58,7 +58,7 @@ pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Fail
         &options.store,
         options.view,
         options.report.as_deref(),
-        Arc::new(crate::replay::Replay::default()),
+        Arc::new(versus::Replay::default()),
     )?;
     let plan = options.as_json(target, &clients).to_string();
     let head = head(target, u64::from(options.seed), plan).map_err(not_measured)?;

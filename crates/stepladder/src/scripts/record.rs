@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Args;
+use climb::{certificates, lookup};
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use console::signals::Interrupt;
@@ -19,7 +20,6 @@ use plan::{Scheme, Target, Transport};
 use recording::{Content, Event, Frames, Session, Side, What};
 
 use super::{check_free, write_recorded};
-use climb::{certificates, lookup};
 
 /// Longer than any client is watched.
 const TIME_NS_MAX: u64 = 24 * 3_600_000_000_000;

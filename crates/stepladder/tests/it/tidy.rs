@@ -64,6 +64,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "watch",
             ],
         ),
+        ("versus", vec!["climb", "console", "ladder", "measure", "plan", "store", "viewer", "watch"]),
         (
             "stepladder",
             vec![
@@ -82,6 +83,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "script",
                 "servers",
                 "store",
+                "versus",
                 "viewer",
                 "watch",
             ],
@@ -91,7 +93,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
 
 fn folder(name: &str) -> PathBuf {
     match name {
-        "servers" => root().join("servers"),
+        "servers" | "versus" => root().join(name),
         "inflight" => root().join("inflight/clients/rust"),
         "inflight-analysis" => root().join("inflight/analysis"),
         "hazelcast" => root().join("inflight/hazelcast"),
@@ -243,7 +245,7 @@ fn workers_have_neither_tokios_timers_nor_its_signals_nor_a_blocking_pool() {
 #[test]
 fn files_that_grow_long_are_listed() {
     let mut files = Vec::new();
-    for wing in WINGS.into_iter().chain(["inflight", "servers"]) {
+    for wing in WINGS.into_iter().chain(["inflight", "servers", "versus"]) {
         sources(&root().join(wing), &mut files);
     }
     for path in files {
@@ -261,5 +263,10 @@ fn the_command_line_prints_in_one_place_only() {
     // `serve` announces a URL of ours, and a runner of the benchmark speaks its own protocol to its parent.
     let except = ["say.rs", "serve.rs", "rust.rs"];
     let words = ["println!(", "print!(", "anstream::std", "io::stdout().lock", "io::stderr().lock"];
-    refuse(&["console", "climb", "stepladder"], &words, &except, "what is printed goes through say.rs");
+    refuse(
+        &["console", "climb", "versus", "stepladder"],
+        &words,
+        &except,
+        "what is printed goes through say.rs",
+    );
 }

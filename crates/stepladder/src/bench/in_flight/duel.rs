@@ -4,7 +4,6 @@
 //! Block by block each side's process carries out its plan once, in random order (`ladder::duel`, `inflight_analysis::duel`).
 //! The lines of all processes are stored as those of `bench --target`, and everything that is shown is made of them.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -12,7 +11,7 @@ use anyhow::{Context as _, bail};
 use clap::Parser;
 use climb::beside::Beside;
 use climb::judging::facts;
-use climb::outputs::{self, DuelAnswer, ResultFiles};
+use climb::outputs::{self, DuelAnswer};
 use console::comparing;
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
@@ -26,17 +25,16 @@ use ladder::duel::{
 use measure::LoadUnit;
 use serde::{Deserialize, Serialize};
 use store::{RunEnd, RunId, RunRecord, RunState, Store};
+use versus::Replay;
+use versus::duel::{page, words_of_side, wrong_in_side};
+use versus::libraries::Asked;
 
 use super::lines::Record;
 use super::member::Member;
 use super::options::{Options, Task};
 use super::runner::{self, Client, How};
 use super::stored;
-use crate::duel::{page, words_of_side, wrong_in_side};
-use crate::replay::Replay;
 
-/// The word that a side begins with.
-pub(crate) const WORD: &str = "bench";
 /// Options of `bench --target` that are about a whole comparison.
 const NOT_OF_SIDES: [&str; 11] = [
     "--runs",
@@ -60,19 +58,6 @@ const SECONDS_MOST: f64 = 2.0;
 const BLOCKS_MEANT: f64 = 12.0;
 /// More blocks are not planned: looks at many blocks are stricter from the first one on.
 const BLOCKS_MOST: usize = 30;
-
-/// What is asked of a duel of libraries.
-pub(crate) struct Asked<'a> {
-    /// A and B, as they were written
-    pub texts: [&'a str; 2],
-    pub gates: Vec<Gate>,
-    pub budget_ns: u64,
-    pub delta: f64,
-    pub results: &'a ResultFiles,
-    pub store: &'a Path,
-    pub view: bool,
-    pub report: Option<&'a Path>,
-}
 
 /// As it is stored in the run's plan.
 #[derive(Serialize, Deserialize)]
@@ -184,17 +169,8 @@ impl Pilot {
     }
 }
 
-/// Whether both sides are runs of `bench`. Errors: one is and the other is not.
-pub(crate) fn is_meant(texts: [&str; 2]) -> anyhow::Result<bool> {
-    let is_bench = texts.map(|text| text.split_whitespace().next() == Some(WORD));
-    if is_bench[0] != is_bench[1] {
-        bail!("one side is a client library (bench …) and the other a server; a duel compares two of a kind");
-    }
-    Ok(is_bench[0])
-}
-
 /// Runs it, prints what is known, and stores every line.
-pub(crate) fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Failure> {
+pub fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let [a, b] = asked.texts;
     let sides = (SideTask::read(Side::A, a), SideTask::read(Side::B, b));
     let mut sides = [sides.0.map_err(wrong_usage)?, sides.1.map_err(wrong_usage)?];

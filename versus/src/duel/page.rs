@@ -13,8 +13,8 @@ use ladder::{Climb, Conclusion};
 use measure::LoadUnit;
 use serde_json::{Value, json};
 
-use crate::duel::options::differences;
 use crate::duel::record::DuelRun;
+use crate::duel::sides::differences;
 
 /// A duel in the form of a climb, what was asked first, and what is known block by block. `None`: no trial of either side was
 /// held.
@@ -83,7 +83,8 @@ pub fn print(answer: &DuelAnswer, takes_stdout: bool) {
     }
 }
 
-pub(crate) fn exit(loads: &[LoadStanding], stop: Option<DuelStop>) -> Exit {
+/// The exit code of a duel that ended so, over its gates and what is known of its figures.
+pub fn exit(loads: &[LoadStanding], stop: Option<DuelStop>) -> Exit {
     let gates = || loads.iter().flat_map(|load| &load.gates);
     let has_looked = |load: &LoadStanding| load.findings.iter().any(|finding| finding.range.is_some());
     match stop {
@@ -98,7 +99,7 @@ pub(crate) fn exit(loads: &[LoadStanding], stop: Option<DuelStop>) -> Exit {
 }
 
 /// `At 500 games, 7 blocks: ticks.late_share is less with B, −31 pp (−33 pp to −29 pp).`
-pub(crate) fn sentences(load: &LoadStanding, at: &str, delta: f64) -> Vec<String> {
+pub fn sentences(load: &LoadStanding, at: &str, delta: f64) -> Vec<String> {
     let mut sentences = Vec::new();
     let of = |is: fn(DuelVerdict) -> bool| load.findings.iter().filter(move |one| is(one.verdict));
     let listed =
@@ -168,7 +169,7 @@ fn page<'a>(
 }
 
 /// Of how to read what stands above it.
-pub(crate) const HOW_TO_READ: &str = "Medians over the blocks; the change is the mean within blocks, the interval holds at whichever block the duel ended.\n";
+pub const HOW_TO_READ: &str = "Medians over the blocks; the change is the mean within blocks, the interval holds at whichever block the duel ended.\n";
 
 /// A load of a duel of servers, for a heading.
 fn place(load: f64, unit: LoadUnit) -> String {
@@ -176,7 +177,7 @@ fn place(load: f64, unit: LoadUnit) -> String {
 }
 
 /// Figures, gates and dropped blocks under one load.
-pub(crate) fn table(load: &LoadStanding, at: &str, delta: f64) -> String {
+pub fn table(load: &LoadStanding, at: &str, delta: f64) -> String {
     let bold = Style::new().bold();
     let dropped = match load.dropped.len() {
         0 => String::new(),

@@ -11,7 +11,7 @@ use ladder::bisect::{Found, Look};
 use ladder::duel::blocks;
 use serde_json::{Value, json};
 
-use super::AskedOf;
+use super::options::AskedOf;
 use super::revisions::Revision;
 use crate::duel::DuelRun;
 

@@ -3,22 +3,20 @@
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use clap::{Args, FromArgMatches as _};
-use climb::consent::Consent;
+use clap::Args;
 use climb::judging::{CEILING_CLIENTS, LATENCY_CLIENTS, hold_ns};
-use climb::options::{ClimbArgs, Settings};
+use climb::options::Settings;
 use climb::outputs::{Followed, ResultFiles};
-use climb::planned;
 use console::comparing;
 use console::other_runs::Wait;
-use ladder::Repeats;
 use ladder::duel::{BLOCKS_LEAST, BLOCKS_MOST, Duel, Gate, Side};
 use measure::Purpose;
 use plan::layers::settings;
 use plan::units::{self, duration_ns_within};
-use plan::{Arrivals, Flags, HoldLength, Plan, SubjectSource};
+use plan::{Arrivals, Plan, SubjectSource};
 
-use crate::bench::in_flight::duel as libraries;
+use super::sides::{SidePlan, differences};
+use crate::libraries;
 
 /// Options of `duel`.
 #[derive(Debug, Args)]
@@ -43,8 +41,9 @@ pub struct DuelArgs {
     b: String,
     #[command(flatten)]
     settings: Settings<false>,
+    /// whether it waits for other runs
     #[command(flatten, next_help_heading = "Duel")]
-    pub(crate) wait: Wait,
+    pub wait: Wait,
     /// A change from A to B that must be kept, e.g. 'response.p99 <= +5%'; several times for several
     #[arg(long, value_name = "GATE", help_heading = "Duel")]
     gate: Vec<String>,
@@ -60,30 +59,22 @@ pub struct DuelArgs {
     /// Let a scenario start its command, and lead built-in servers to files and addresses
     #[arg(long, help_heading = "Subject")]
     allow_start: bool,
+    /// the files of its results
     #[command(flatten, next_help_heading = "Output")]
-    pub(crate) results: ResultFiles,
+    pub results: ResultFiles,
+    /// what is written while it goes on
     #[command(flatten, next_help_heading = "Output")]
-    pub(crate) followed: Followed,
+    pub followed: Followed,
     /// Write the results here as one HTML file that opens anywhere
     #[arg(long, value_name = "FILE.html", help_heading = "Output")]
-    pub(crate) report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     /// Show the duel as a page on 127.0.0.1 while it goes on, opened where there is a desktop; on a terminal also afterwards,
     /// until Ctrl-C
     #[arg(long, help_heading = "Output")]
-    pub(crate) view: bool,
+    pub view: bool,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db", help_heading = "Output")]
     pub store: PathBuf,
-}
-
-/// What a side is held with.
-pub struct SidePlan {
-    /// as it was written
-    pub text: String,
-    /// decided
-    pub plan: Plan,
-    /// on whose word
-    pub consent: Consent,
 }
 
 /// A duel, completely decided.
@@ -98,8 +89,6 @@ pub struct Decided {
     pub remarks: Vec<String>,
 }
 
-/// A trial of a duel is this long unless the user says otherwise: more blocks tell more than longer ones.
-const HOLD_NS: u64 = 10_000_000_000;
 /// Beside ramp, settling and hold: connecting, draining, a fresh server.
 const AROUND_NS: u64 = 2_000_000_000;
 const BUDGET: &str = "10m";
@@ -107,12 +96,10 @@ const BUDGET: &str = "10m";
 const BUDGET_OF_LIBRARIES: &str = "60s";
 const BUDGET_NS_LEAST: u64 = 1_000_000_000;
 const BUDGET_NS_MOST: u64 = 7 * 24 * 3_600_000_000_000;
-const LOADS: [&str; 4] = ["--rungs", "--rate", "--updates-rate", "--requesters"];
-
 impl DuelArgs {
     /// What is asked where both sides are runs of `bench`; `None`: they are servers. Errors: one of each, or options of the
     /// other kind.
-    pub(crate) fn of_libraries(&self) -> anyhow::Result<Option<libraries::Asked<'_>>> {
+    pub fn of_libraries(&self) -> anyhow::Result<Option<libraries::Asked<'_>>> {
         let texts = [self.a.as_str(), self.b.as_str()];
         if !libraries::is_meant(texts)? {
             return Ok(None);
@@ -221,122 +208,6 @@ impl Decided {
     }
 }
 
-impl SidePlan {
-    /// What one side's string and what is said for both come to. Errors: the author's mistakes.
-    pub fn read(
-        side: Side,
-        text: &str,
-        common: &Flags,
-        allow_start: bool,
-        seed: u64,
-    ) -> anyhow::Result<SidePlan> {
-        let name = side.name();
-        let flags = side_flags(name, text)?;
-        let is_said = |flag: &str| {
-            settings()
-                .filter(|one| one.flag == flag)
-                .any(|one| !flags.all(one).is_empty() || !common.all(one).is_empty())
-        };
-        let (has_load, has_hold) = (LOADS.into_iter().any(is_said), is_said("--hold"));
-        let flags = flags.clone().over(common).map_err(|flag| {
-            anyhow::anyhow!(
-                "{flag} is said for {name} (`{text}`) and, with another value, for both; say it once"
-            )
-        })?;
-        let (mut plan, consent) =
-            planned(&flags, allow_start, seed).with_context(|| format!("{name}, `{text}`"))?;
-        if plan.scenario.is_none() {
-            if !has_hold {
-                plan.ladder.hold = HoldLength::Time(HOLD_NS);
-            }
-            if !has_load {
-                plan.ladder.rungs.truncate(1);
-                plan.ladder.is_open_ended = false;
-            }
-        }
-        check_holdable(name, &plan)?;
-        Ok(SidePlan { text: text.to_owned(), plan, consent })
-    }
-}
-
-/// The words of one side's string.
-pub(crate) fn words_of_side(name: &str, text: &str) -> anyhow::Result<Vec<String>> {
-    shlex::split(text)
-        .with_context(|| format!("{name}, `{text}`: a quote is not closed, or a backslash ends it"))
-}
-
-/// Of clap's page only what is wrong: its usage is that of another command.
-pub(crate) fn wrong_in_side(name: &str, text: &str, error: &clap::Error) -> anyhow::Error {
-    let said = error.to_string();
-    let first = said.lines().next().unwrap_or_default().trim_start_matches("error: ");
-    anyhow::anyhow!("{name}, `{text}`: {first}")
-}
-
-/// What one side's string says. It is read as the arguments of `climb`.
-fn side_flags(name: &str, text: &str) -> anyhow::Result<Flags> {
-    let words = words_of_side(name, text)?;
-    let command = ClimbArgs::augment_args(clap::Command::new("climb").no_binary_name(true))
-        .disable_help_flag(true)
-        .override_usage("'SUBJECT [OPTIONS OF climb] [-- OPTIONS OF THE BUILT-IN SERVER]'");
-    let matches = command.try_get_matches_from(&words).map_err(|error| wrong_in_side(name, text, &error))?;
-    let args = ClimbArgs::from_arg_matches(&matches)?;
-    let flags = args.flags()?;
-    if flags.subject().is_none() {
-        bail!(
-            "{name}, `{text}`: it begins with no subject; write a built-in server, a scenario or a URL first"
-        );
-    }
-    for id in ["json", "junit", "markdown", "ndjson", "report", "view", "store", "allow_start"] {
-        if matches.value_source(id) == Some(clap::parser::ValueSource::CommandLine) {
-            let flag = id.replace('_', "-");
-            bail!("{name}, `{text}`: --{flag} is not for one side; write it behind both");
-        }
-    }
-    for flag in ["--name", "--note", "--seed"] {
-        if settings().filter(|one| one.flag == flag).any(|one| !flags.all(one).is_empty()) {
-            bail!("{name}, `{text}`: {flag} is not for one side; write it behind both");
-        }
-    }
-    if let Some(one) = settings().find(|one| one.is_of_climbs && !flags.all(one).is_empty()) {
-        bail!(
-            "{name}, `{text}`: {} is about a whole climb, and a duel has options of its own; leave it out",
-            one.flag
-        );
-    }
-    Ok(flags)
-}
-
-/// Errors: the plan is no single load under which a server can be held again and again.
-fn check_holdable(name: &str, plan: &Plan) -> anyhow::Result<()> {
-    let ladder = &plan.ladder;
-    if ladder.cells.len() > 1 {
-        bail!(
-            "{name}: this is a sweep of {} cells, and a duel holds one; name one value of each axis",
-            ladder.cells.len()
-        );
-    }
-    if ladder.is_open_ended {
-        bail!("{name}: loads without an end cannot be held in blocks; name them, as in --requesters 1,5,10");
-    }
-    if ladder.search.is_some()
-        || ladder.repeat != Repeats::default()
-        || !ladder.overload.is_empty()
-        || !plan.gates.is_empty()
-    {
-        bail!(
-            "{name}: its scenario searches, repeats loads or has gates, which are about a whole climb; a duel repeats by \
-             itself and has --gate: leave ladder.search, ladder.repeat and gates out"
-        );
-    }
-    if ladder.stop.is_some() {
-        bail!("{name}: a subject that is told to end cannot be held again; leave out the options of its end");
-    }
-    if !matches!(ladder.hold, HoldLength::Time(_)) {
-        bail!("{name}: both sides are held equally long; give --hold as a time, as in --hold 10s");
-    }
-    Ok(())
-}
-
 /// Errors: A and B would not be held under the same load.
 fn check_alike(a: &Plan, b: &Plan) -> anyhow::Result<()> {
     let (ours, theirs) = (&a.ladder, &b.ladder);
@@ -409,10 +280,4 @@ fn remarks(a: &SidePlan, b: &SidePlan) -> Vec<String> {
         );
     }
     remarks
-}
-
-/// The settings in which two plans differ.
-pub fn differences(a: &Plan, b: &Plan) -> Vec<ladder::Difference> {
-    let read = |plan: &Plan| serde_json::to_value(plan).unwrap_or_default();
-    ladder::differing::settings_that_differ(&read(a), &read(b))
 }

@@ -4,14 +4,15 @@
 //! stored like those of a climb, in cells named by their side; verdicts, page and JSON are made of what is stored.
 
 mod options;
-pub(crate) mod page;
-mod record;
+pub mod page;
+pub(crate) mod record;
+mod sides;
 
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 use climb::beside::Beside;
-use climb::outputs::{self, Followers, ResultFiles};
+use climb::outputs::{self, DuelAnswer, Followers, ResultFiles};
 use climb::preflight::{self, Machine};
 use climb::progress::Progress;
 use climb::stored::ended_early_by;
@@ -29,19 +30,15 @@ use plan::{HoldLength, Plan};
 use store::{Committed, RunHead, RunId, RunKind, RunRecord, RunWriter, Store};
 
 pub use self::options::DuelArgs;
-pub(crate) use self::options::{Asked, Decided, SidePlan, budget_ns, words_of_side, wrong_in_side};
-pub(crate) use self::page::contract;
+pub use self::options::{Asked, Decided, budget_ns};
+pub use self::page::contract;
 use self::record::DuelPlan;
-pub(crate) use self::record::DuelRun;
-use crate::bench::in_flight::duel as libraries;
+pub use self::record::DuelRun;
+pub use self::sides::{SidePlan, words_of_side, wrong_in_side};
 use crate::replay::Replay;
 
-/// `stepladder duel`
+/// `stepladder duel` of two servers.
 pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
-    if let Some(asked) = args.of_libraries().map_err(wrong_usage)? {
-        args.wait.enter(|| interrupt.is_asked())?;
-        return libraries::duel(asked, interrupt);
-    }
     let decided = args.decide().map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
     check(&decided, &machine)?;
@@ -71,7 +68,7 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
 }
 
 /// Errors: a side has options that its server does not, or this machine cannot hold it.
-pub(crate) fn check(decided: &Decided, machine: &Machine) -> Result<(), Failure> {
+pub fn check(decided: &Decided, machine: &Machine) -> Result<(), Failure> {
     for side in [&decided.a, &decided.b] {
         under_test::check_options(&side.plan).map_err(wrong_usage)?;
         machine.check(&side.plan, None).map_err(not_measured)?;
@@ -80,7 +77,7 @@ pub(crate) fn check(decided: &Decided, machine: &Machine) -> Result<(), Failure>
 }
 
 /// Starts both sides and holds them in turns until everything asked is known, or the time is up; also by an interruption.
-pub(crate) fn fight(
+pub fn fight(
     decided: &Decided,
     machine: &Machine,
     store: &Store,
@@ -95,14 +92,17 @@ pub(crate) fn fight(
     DuelRun::whole(store, &outcome.map_err(not_measured)?).map_err(not_measured)
 }
 
-/// `stepladder show` of a duel.
-pub fn show(store: &Store, record: &RunRecord, results: &ResultFiles) -> Result<Exit, Failure> {
-    let answer = match record.head.kind {
-        RunKind::Bench => libraries::stored_answer(store, record),
-        RunKind::Climb | RunKind::Duel => {
-            DuelRun::whole(store, &record.id).and_then(|duel| page::answer(&duel))
-        }
-    };
+/// What a stored duel of two servers says. `None`: it holds no block yet.
+pub fn stored_answer(store: &Store, record: &RunRecord) -> anyhow::Result<Option<DuelAnswer>> {
+    DuelRun::whole(store, &record.id).and_then(|duel| page::answer(&duel))
+}
+
+/// `stepladder show` of a duel, of servers or of client libraries. `answer`: what it says.
+pub fn show(
+    answer: anyhow::Result<Option<DuelAnswer>>,
+    record: &RunRecord,
+    results: &ResultFiles,
+) -> Result<Exit, Failure> {
     let Some(answer) = answer.map_err(not_measured)? else {
         say::err_line!("stepladder: run {} holds no block yet", record.id);
         return Ok(Exit::NotMeasured);
@@ -119,7 +119,7 @@ pub fn show(store: &Store, record: &RunRecord, results: &ResultFiles) -> Result<
 /// The server of a side, by its name, did not come up.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct NotStarted(&'static str);
+pub struct NotStarted(&'static str);
 
 /// Both servers, started.
 struct Subjects {

@@ -8,7 +8,8 @@ use ladder::{Climb, Objective};
 use store::{RunId, RunState, Store};
 use viewer::{Judge, Unjudged};
 
-use crate::duel::{self, DuelRun};
+use crate::duel::page;
+use crate::duel::record::DuelRun;
 
 /// Judges stored runs by their plans. A rung is judged once, however often the page asks.
 #[derive(Default)]
@@ -42,7 +43,7 @@ impl Judge for Replay {
             other => &mut other.insert((run.clone(), DuelRun::open(store, run)?)).1,
         };
         duel.read_on(store)?;
-        Ok(duel::contract(duel)?)
+        Ok(page::contract(duel)?)
     }
 
     fn objectives(&self, store: &Store, run: &RunId) -> Result<Vec<Objective>, Unjudged> {
