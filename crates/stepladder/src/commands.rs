@@ -27,7 +27,7 @@ use versus::duel::{self, DuelArgs};
 use crate::cli::{
     AgainArgs, Cli, CompareArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
 };
-use crate::{bench, selftest, show, ticks};
+use crate::{selftest, show, ticks};
 
 type Answer = Result<Exit, Failure>;
 
@@ -48,7 +48,7 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
 pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Answer {
     let Some(asked) = args.of_libraries().map_err(wrong_usage)? else { return duel::duel(args, interrupt) };
     args.wait.enter(|| interrupt.is_asked())?;
-    bench::duel(asked, interrupt)
+    inflight_command::duel(asked, interrupt)
 }
 
 /// `stepladder again`
@@ -123,16 +123,16 @@ pub fn show(args: &ShowArgs) -> Answer {
     if let RunState::CutOff(cut_off) = &record.state {
         say::err_line!("stepladder: {}: {cut_off}", args.store.display());
     }
-    if record.head.kind == RunKind::Duel || bench::is_duel(&record) {
+    if record.head.kind == RunKind::Duel || inflight_command::is_duel(&record) {
         let answer = match record.head.kind {
-            RunKind::Bench => bench::stored_duel(&store, &record),
+            RunKind::Bench => inflight_command::stored_duel(&store, &record),
             RunKind::Climb | RunKind::Duel => duel::stored_answer(&store, &record),
         };
         return duel::show(answer, &record, &args.results);
     }
     if record.head.kind == RunKind::Bench {
         args.results.only_json("a comparison of client libraries").map_err(wrong_usage)?;
-        return bench::show(&store, &record, args.results.json.as_deref());
+        return inflight_command::show(&store, &record, args.results.json.as_deref());
     }
     let ended_early = climb::stored::ended_early(&record.state);
     let judged = JudgedRun::whole(&store, &run).and_then(|run| run.answers(ended_early.as_deref()));
@@ -187,7 +187,7 @@ pub fn compare(args: &CompareArgs) -> Answer {
         RunKind::Bench => {
             let both = viewer::beside(&store, &old.id, &new.id).map_err(not_measured)?;
             let contract = serde_json::to_value(&both).map_err(not_measured)?;
-            (both.differs.clone(), bench::compared(&both), contract)
+            (both.differs.clone(), inflight_command::compared(&both), contract)
         }
     };
     outputs::write_json(&format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;

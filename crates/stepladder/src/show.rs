@@ -15,8 +15,6 @@ use ladder::StoredAnswers;
 use ladder::wording::{show_cell, show_many, show_ns, show_number, show_share};
 use store::{RunId, RunKind, RunRecord, RunState, Store};
 
-use crate::bench;
-
 const NOT_STATED: &str = ladder::closing::NOT_STATED;
 
 /// The answers of a list of runs need at least so many columns to be read beside the others.
@@ -74,7 +72,7 @@ fn state(state: &RunState) -> String {
 
 fn answer(store: &Store, run: &RunRecord) -> String {
     match &run.state {
-        RunState::Ended(_) if run.head.kind == RunKind::Bench => bench::answer(store, run),
+        RunState::Ended(_) if run.head.kind == RunKind::Bench => inflight_command::answer(store, run),
         RunState::Ended(end) => {
             let stored = end.climb.as_deref().and_then(|text| serde_json::from_str(text).ok());
             let how_many = stored.and_then(|StoredAnswers { conclusions }| conclusions.into_iter().next());

@@ -25,7 +25,7 @@ fn us(ns: f64) -> String {
 }
 
 /// The figures of what both did, what only one did, and what all of it is worth.
-pub(in crate::bench) fn page(both: &Beside) -> String {
+pub fn page(both: &Beside) -> String {
     let mut text = String::new();
     if !both.cells.is_empty() {
         text = format!("\n  {:<14}{:>14}{:>14}{:>8}\n", "", "old", "new", "ratio");

@@ -113,12 +113,12 @@ fn first(report: &Report) -> Option<(&Cell, &Run, &Value)> {
 }
 
 /// Whether any run has one.
-pub(super) fn is_in(report: &Report) -> bool {
+pub fn is_in(report: &Report) -> bool {
     first(report).is_some()
 }
 
 /// Draws where `--timeline` says. Errors: no client wrote a timeline, it cannot be read, or the file not be written.
-pub(super) fn write(report: &Report, path: Option<&Path>) -> anyhow::Result<()> {
+pub fn write(report: &Report, path: Option<&Path>) -> anyhow::Result<()> {
     let Some(path) = path else { return Ok(()) };
     let (cell, run, line) = first(report)
         .with_context(|| format!("--timeline {}: no client wrote a line \"timeline\"", path.display()))?;

@@ -7,7 +7,7 @@ use inflight::{Operations, Outcome, Token, Workload};
 
 /// Faults that `bench runner --fault` plants into the target `null:`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub(in crate::bench) enum Fault {
+pub enum Fault {
     /// values arrive in pieces, and with each piece everything that came before is copied again
     CopiesAgain,
 }
@@ -16,13 +16,13 @@ pub(in crate::bench) enum Fault {
 const PIECE: usize = 1024;
 
 /// Its time grows with the square of the value's length.
-pub(super) struct CopiesAgain<'w> {
+pub struct CopiesAgain<'w> {
     workload: &'w Workload,
     open: Vec<(Token, u64)>,
 }
 
 impl<'w> CopiesAgain<'w> {
-    pub(super) fn new(workload: &'w Workload) -> CopiesAgain<'w> {
+    pub fn new(workload: &'w Workload) -> CopiesAgain<'w> {
         CopiesAgain { workload, open: Vec::new() }
     }
 }

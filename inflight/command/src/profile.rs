@@ -18,11 +18,11 @@ use inferno::flamegraph::color::{MultiPalette, Palette};
 use inflight_analysis::{CellKey, Heap, HeapBy, HeapError, Kind, Profile, Report, Stacks, Subject};
 use ladder::wording::show_bytes;
 
-pub(super) use self::perf::Perf;
+pub use self::perf::Perf;
 
 /// What `--profile` asks for: `PATH`, `alloc` or `alloc:PATH`.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) struct Asked {
+pub struct Asked {
     pub subject: Subject,
     /// a folder, or one file that ends in `.svg`
     to: PathBuf,
@@ -48,7 +48,7 @@ impl Asked {
     }
 
     /// Errors: one file for several pictures, or a folder that cannot be made.
-    pub(super) fn check(&self, pictures: usize) -> anyhow::Result<()> {
+    pub fn check(&self, pictures: usize) -> anyhow::Result<()> {
         let shown = self.to.display();
         if self.is_file() && pictures > 1 {
             bail!("--profile {shown}: {pictures} profiles do not fit one file; name a folder");
@@ -75,12 +75,12 @@ impl Asked {
     }
 
     /// Where the heap of a client at a task goes, without the ending that tells its format.
-    pub(super) fn heap_path(&self, client: &str, key: &CellKey) -> PathBuf {
+    pub fn heap_path(&self, client: &str, key: &CellKey) -> PathBuf {
         self.path_of(client, key).with_extension("")
     }
 
     /// The files of heaps that are kept of a report's clients.
-    pub(super) fn heaps(&self, report: &Report) -> Vec<PathBuf> {
+    pub fn heaps(&self, report: &Report) -> Vec<PathBuf> {
         let with_heap = report.profiles.iter().filter(|profile| profile.heap.is_some());
         with_heap
             .flat_map(|profile| {
@@ -91,7 +91,7 @@ impl Asked {
     }
 
     /// Errors: a heap would replace a file, or another one of this run.
-    pub(super) fn check_heaps<'k>(
+    pub fn check_heaps<'k>(
         &self,
         profiled: impl Iterator<Item = (&'k str, &'k CellKey)>,
     ) -> anyhow::Result<()> {
@@ -115,7 +115,7 @@ impl Asked {
     }
 
     /// Draws every profile of the report, and says where.
-    pub(super) fn draw(&self, report: &Report) -> anyhow::Result<Vec<PathBuf>> {
+    pub fn draw(&self, report: &Report) -> anyhow::Result<Vec<PathBuf>> {
         let mut drawn = Vec::new();
         for profile in &report.profiles {
             let path = self.path_of(&profile.client, &profile.key);
@@ -129,12 +129,12 @@ impl Asked {
 }
 
 /// Where `perf` records.
-pub(super) fn recording(folder: &Path) -> PathBuf {
+pub fn recording(folder: &Path) -> PathBuf {
     folder.join("perf.data")
 }
 
 /// Where a client writes its stacks.
-pub(super) fn folded(folder: &Path) -> PathBuf {
+pub fn folded(folder: &Path) -> PathBuf {
     folder.join("stacks.folded")
 }
 
@@ -172,7 +172,7 @@ impl HeapFormat {
 /// What a client told in `folder` of what is alive, in either format; the file is moved to `to`. `None`: it told nothing.
 ///
 /// Errors: it is damaged, or there is a file already, or none can be written.
-pub(super) fn take_heap(folder: &Path, to: &Path) -> anyhow::Result<Option<Heap>> {
+pub fn take_heap(folder: &Path, to: &Path) -> anyhow::Result<Option<Heap>> {
     let stacks = folded(folder);
     for format in HeapFormat::ALL {
         let (written, to) = (format.of(&stacks), format.of(to));
@@ -250,7 +250,7 @@ fn without_script(svg: &str) -> String {
 }
 
 /// A profile as a table.
-pub(super) struct Costs<'p>(pub &'p Profile);
+pub struct Costs<'p>(pub &'p Profile);
 
 impl fmt::Display for Costs<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

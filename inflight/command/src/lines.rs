@@ -13,7 +13,7 @@ use inflight_analysis::{Note, artifact};
 use store::{LineSource, RunWriter, StoredLine};
 
 /// Where lines go: the store, and the file of `--lines`.
-pub(super) struct Record<'w> {
+pub struct Record<'w> {
     writer: &'w RunWriter,
     file: Option<BufWriter<File>>,
     /// how many processes were begun
@@ -21,22 +21,22 @@ pub(super) struct Record<'w> {
 }
 
 impl<'w> Record<'w> {
-    pub(super) fn new(writer: &'w RunWriter, file: Option<File>) -> Record<'w> {
+    pub fn new(writer: &'w RunWriter, file: Option<File>) -> Record<'w> {
         Record { writer, file: file.map(BufWriter::new), begun: 0 }
     }
 
     /// What follows is of the next process.
-    pub(super) fn begin(&mut self, process: &Note) -> anyhow::Result<()> {
+    pub fn begin(&mut self, process: &Note) -> anyhow::Result<()> {
         self.begun += 1;
         self.note(process)
     }
 
-    pub(super) fn note(&mut self, note: &Note) -> anyhow::Result<()> {
+    pub fn note(&mut self, note: &Note) -> anyhow::Result<()> {
         self.keep(LineSource::Bench, &note.text())
     }
 
     /// A line of the process, as it came.
-    pub(super) fn line(&mut self, text: &str) -> anyhow::Result<()> {
+    pub fn line(&mut self, text: &str) -> anyhow::Result<()> {
         if let Some(file) = &mut self.file {
             writeln!(file, "{text}").context("--lines: the file cannot be written any more")?;
         }
@@ -44,7 +44,7 @@ impl<'w> Record<'w> {
     }
 
     /// The stacks of the process's profile.
-    pub(super) fn artifact(&self, folded: &str) -> anyhow::Result<()> {
+    pub fn artifact(&self, folded: &str) -> anyhow::Result<()> {
         Ok(self.writer.artifact(&artifact(self.begun.saturating_sub(1)), folded.as_bytes())?)
     }
 
@@ -65,7 +65,7 @@ impl Drop for Record<'_> {
 }
 
 /// Errors: the file of `--lines` cannot be written.
-pub(super) fn open(path: Option<&Path>) -> anyhow::Result<Option<File>> {
+pub fn open(path: Option<&Path>) -> anyhow::Result<Option<File>> {
     let open = |path: &Path| {
         File::create(path).with_context(|| format!("--lines {}: cannot be written", path.display()))
     };

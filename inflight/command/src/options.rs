@@ -10,9 +10,9 @@ use plan::ConfigError;
 use serde_json::{Value, json};
 use watch::ControlGroup;
 
-use super::profile::Asked;
-use super::runner::Client;
-use super::sweep::{self, Axis};
+use crate::profile::Asked;
+use crate::runner::Client;
+use crate::sweep::{self, Axis};
 
 /// Options of `bench --target`.
 #[derive(Debug, clap::Args)]
@@ -28,35 +28,35 @@ pub struct Options {
     /// Client libraries, one after the other: rust, node, java, go, python (after inflight/clients/setup), or a command that
     /// takes a plan as its last argument
     #[arg(long = "client", value_name = "NAME,…|COMMAND", default_value = "rust")]
-    pub(super) clients: Vec<String>,
+    pub clients: Vec<String>,
     /// Operations, one after the other: get, set, mix (40 % get, 40 % set, 20 % delete)
     #[arg(long, value_name = "OP,…", default_value = "get", value_delimiter = ',')]
-    pub(super) op: Vec<String>,
+    pub op: Vec<String>,
     /// Lengths of the values, in bytes
     #[arg(long, value_name = "BYTES,…", default_value = "3", value_delimiter = ',')]
-    pub(super) value: Vec<u64>,
+    pub value: Vec<u64>,
     /// Operations of each run, its warm-up (the first tenth) included
     #[arg(long, value_name = "N", default_value_t = 1_000_000)]
-    pub(super) total: u64,
+    pub total: u64,
     /// Operations in flight, one number after the other; "unlimited" starts all at once, without back-pressure
     #[arg(long, value_name = "N,…", default_value = "100", value_delimiter = ',', value_parser = number_in_flight)]
-    pub(super) in_flight: Vec<String>,
+    pub in_flight: Vec<String>,
     /// Vary these one at a time, at six numbers or more (those of --value and --in-flight where they name so many), and
     /// say what follows: the best number in flight, how time grows with the value, how long a run must be
     #[arg(long, value_name = "AXIS,…", value_delimiter = ',')]
-    pub(super) sweep: Vec<Axis>,
+    pub sweep: Vec<Axis>,
     /// Which keys: one, uniform:COUNT or zipf:COUNT
     #[arg(long, value_name = "PATTERN", default_value = "one")]
-    pub(super) keys: String,
+    pub keys: String,
     /// How often each client does each of it
     #[arg(long, value_name = "N", default_value_t = 3)]
-    pub(super) runs: u32,
+    pub runs: u32,
     /// Random seed of keys, operations and the order of the runs
     #[arg(long, value_name = "N", default_value_t = 1)]
-    pub(super) seed: u32,
+    pub seed: u32,
     /// Name of the Hazelcast cluster
     #[arg(long, value_name = "NAME", default_value = "dev")]
-    pub(super) cluster: String,
+    pub cluster: String,
     /// Trust this certificate authority (PEM) besides the usual ones
     #[arg(long, value_name = "FILE")]
     ca: Option<PathBuf>,
@@ -65,48 +65,49 @@ pub struct Options {
     insecure: bool,
     /// Process of the server, for its CPU; found by its port when it runs on this machine
     #[arg(long, value_name = "PID")]
-    pub(super) pid: Option<u32>,
+    pub pid: Option<u32>,
     /// Control group of the server, as of its container, for its CPU and memory
     #[arg(long, value_name = "PATH", conflicts_with = "pid")]
     watch_cgroup: Option<PathBuf>,
     /// Name of the run, for runs, show and compare
     #[arg(long, value_name = "NAME")]
-    pub(super) name: Option<String>,
+    pub name: Option<String>,
     /// Write the results here as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
-    pub(super) json: Option<PathBuf>,
+    pub json: Option<PathBuf>,
     /// Write the results here as one HTML file that opens anywhere
     #[arg(long, value_name = "FILE.html")]
-    pub(super) report: Option<PathBuf>,
+    pub report: Option<PathBuf>,
     /// Show the comparison as a page on 127.0.0.1 while it goes on, opened where there is a desktop; on a terminal also
     /// afterwards, until Ctrl-C
     #[arg(long)]
-    pub(super) view: bool,
+    pub view: bool,
     /// Keep every line that the clients wrote in this file too
     #[arg(long, value_name = "FILE")]
-    pub(super) lines: Option<PathBuf>,
+    pub lines: Option<PathBuf>,
     /// Draw the first 200 operations of the first client's first run in lanes
     #[arg(long, value_name = "FILE.svg")]
-    pub(super) timeline: Option<PathBuf>,
+    pub timeline: Option<PathBuf>,
     /// Profile each client in one run more, and draw flame graphs into this folder or file: PATH for CPU time, alloc or
     /// alloc:PATH for allocations and what is alive (node, java, go). Clients that do not profile themselves need
     /// perf
     #[arg(long, value_name = "[alloc:]PATH")]
-    pub(super) profile: Option<Asked>,
+    pub profile: Option<Asked>,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
-    pub(super) store: PathBuf,
+    pub store: PathBuf,
 }
 
 /// One thing that every client does: a row of the matrix.
 #[derive(Clone, Debug)]
-pub(super) struct Task {
+pub struct Task {
     pub key: CellKey,
     pub plan: Value,
 }
 
 impl Options {
-    pub(super) fn target(&self) -> anyhow::Result<&str> {
+    /// The server, as it was written. Errors: it is missing or beyond this machine, or its certificates cannot be judged.
+    pub fn target(&self) -> anyhow::Result<&str> {
         let target = self.target.as_deref().context(
             "--target is missing; name a server, for example --target redis://127.0.0.1:6379, or a subject: \
              stepladder bench leaderboard",
@@ -133,7 +134,7 @@ impl Options {
     }
 
     /// The control group that is watched. Errors: it is not there.
-    pub(super) fn group(&self) -> anyhow::Result<Option<ControlGroup>> {
+    pub fn group(&self) -> anyhow::Result<Option<ControlGroup>> {
         self.watch_cgroup.as_deref().map(ControlGroup::open).transpose().context("--watch-cgroup")
     }
 
@@ -152,7 +153,7 @@ impl Options {
     }
 
     /// What was asked for, as the store keeps it.
-    pub(super) fn as_json(&self, target: &str, clients: &[Client]) -> Value {
+    pub fn as_json(&self, target: &str, clients: &[Client]) -> Value {
         let axis = |axis: &Axis| match axis {
             Axis::Total => "total",
             Axis::InFlight => "in-flight",
@@ -167,7 +168,7 @@ impl Options {
     }
 
     /// Everything that each client does. Errors: whatever a plan may not say, in the words of the runners.
-    pub(super) fn tasks(&self, target: &str) -> anyhow::Result<Vec<Task>> {
+    pub fn tasks(&self, target: &str) -> anyhow::Result<Vec<Task>> {
         if !(1..=1000).contains(&self.runs) {
             bail!("--runs {}: give 1 to 1000", self.runs);
         }
@@ -252,7 +253,7 @@ impl Options {
     }
 
     /// Errors: a client that is not there, or cannot speak to the target.
-    pub(super) fn clients(&self, target: &str) -> anyhow::Result<Vec<Client>> {
+    pub fn clients(&self, target: &str) -> anyhow::Result<Vec<Client>> {
         let mut clients: Vec<Client> = Vec::new();
         for text in &self.clients {
             // A command may hold commas; a list of names holds nothing else.
@@ -291,7 +292,7 @@ fn places<T: Clone>(flag: &str, named: &[T], ours: impl FnOnce() -> Vec<T>) -> a
 }
 
 /// Whether connections to a target are encrypted.
-pub(super) fn is_tls(target: &str) -> bool {
+pub fn is_tls(target: &str) -> bool {
     target.starts_with("hazelcasts:") || target.starts_with("rediss:")
 }
 

@@ -21,7 +21,7 @@ const RECONNECT: Duration = Duration::from_millis(100);
 const READ_BYTES: usize = 64 << 10;
 
 /// A database of a server.
-pub(super) struct Redis {
+pub struct Redis {
     host: String,
     database: u32,
     version: Option<String>,
@@ -42,7 +42,7 @@ pub(super) struct Redis {
 
 impl Redis {
     /// Errors: nothing listens, or it is no Redis.
-    pub(super) fn connect(plan: &Plan) -> Result<Redis, String> {
+    pub fn connect(plan: &Plan) -> Result<Redis, String> {
         let rest = plan.target.split_once("://").map_or("", |(_, rest)| rest);
         let (host, database) = rest.split_once('/').unwrap_or((rest, "0"));
         let mut redis = Redis {
@@ -63,7 +63,7 @@ impl Redis {
         Ok(redis)
     }
 
-    pub(super) fn version(&self) -> Option<String> {
+    pub fn version(&self) -> Option<String> {
         self.version.clone()
     }
 

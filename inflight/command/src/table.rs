@@ -4,10 +4,10 @@ use std::fmt;
 
 use inflight_analysis::{Cell, Report, conclusions};
 
-use super::profile::Costs;
+use crate::profile::Costs;
 
 /// A report as a table.
-pub(super) struct Table<'r>(pub &'r Report);
+pub struct Table<'r>(pub &'r Report);
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {

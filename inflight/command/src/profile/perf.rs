@@ -18,7 +18,7 @@ const PERIOD_NS: u64 = 1_000_000;
 
 /// A recording.
 #[derive(Debug)]
-pub(in super::super) struct Perf {
+pub struct Perf {
     file: PathBuf,
     from_ns: u64,
     to_ns: u64,
@@ -26,7 +26,7 @@ pub(in super::super) struct Perf {
 
 impl Perf {
     /// Into this file. Errors: there is no `perf`.
-    pub(in super::super) fn new(file: PathBuf) -> anyhow::Result<Perf> {
+    pub fn new(file: PathBuf) -> anyhow::Result<Perf> {
         let version =
             Command::new("perf").arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
         match version {
@@ -38,7 +38,7 @@ impl Perf {
     }
 
     /// What stands before the client's own command.
-    pub(in super::super) fn words(&self) -> Vec<OsString> {
+    pub fn words(&self) -> Vec<OsString> {
         let period = PERIOD_NS.to_string();
         let words = [
             "record",
@@ -59,17 +59,17 @@ impl Perf {
     }
 
     /// What was sampled before does not count.
-    pub(in super::super) fn begins_now(&mut self) {
+    pub fn begins_now(&mut self) {
         self.from_ns = now_ns();
     }
 
     /// What is sampled from here on does not count.
-    pub(in super::super) fn ends_now(&mut self) {
+    pub fn ends_now(&mut self) {
         self.to_ns = now_ns();
     }
 
     /// The stacks as `inflight/clients/README.md` wants them. Errors: `perf script` failed.
-    pub(in super::super) fn folded(&self) -> anyhow::Result<String> {
+    pub fn folded(&self) -> anyhow::Result<String> {
         let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
         let mut script = Command::new("perf")
             // Without the period, so that each sample counts as one.

@@ -19,8 +19,8 @@ use inflight::{
 };
 
 use self::planted::CopiesAgain;
-pub(in crate::bench) use self::planted::Fault;
-use super::options::is_tls;
+pub use self::planted::Fault;
+use crate::options::is_tls;
 
 /// What connections of a plan over TLS to `host` need; `None` without TLS. Errors: a file without a certificate, a host that
 /// cannot be in one.
@@ -131,11 +131,7 @@ impl<S: Store> OnStore<'_, S> {
 
 /// Carries out a plan. Exit codes are those that inflight/clients/README.md gives runners: 2 for a bad plan, 3 when it cannot
 /// connect.
-pub(in super::super) fn run(
-    plan: &str,
-    fault: Option<Fault>,
-    interrupt: &Interrupt,
-) -> Result<Exit, Failure> {
+pub fn run(plan: &str, fault: Option<Fault>, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let plan = match Plan::read(plan) {
         Ok(plan) => plan,
         Err(bad) => {

@@ -10,7 +10,7 @@ use inflight::{Kind, Plan, Workload};
 use super::{Reply, Store, TRUST, Ticket, tls};
 
 /// A map of a cluster.
-pub(super) struct Hazelcast {
+pub struct Hazelcast {
     reactor: Reactor<Ticket>,
     map: MapName,
     /// by their number, each serialised when it is first used
@@ -21,7 +21,7 @@ pub(super) struct Hazelcast {
 
 impl Hazelcast {
     /// Errors: no member let us in.
-    pub(super) fn connect(plan: &Plan) -> Result<Hazelcast, String> {
+    pub fn connect(plan: &Plan) -> Result<Hazelcast, String> {
         let rest = plan.target.split_once("://").map_or("", |(_, rest)| rest);
         let (members, map) = rest.split_once('/').unwrap_or((rest, "stepladder"));
         // The reactor asks for each member's own name.
@@ -43,7 +43,7 @@ impl Hazelcast {
         Ok(Hazelcast { reactor, map: map.into(), keys: Vec::new(), values: Vec::new() })
     }
 
-    pub(super) fn version(&self) -> Option<String> {
+    pub fn version(&self) -> Option<String> {
         self.reactor.server_version().map(str::to_owned)
     }
 

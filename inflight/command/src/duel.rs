@@ -4,36 +4,34 @@
 //! Block by block each side's process carries out its plan once, in random order (`ladder::duel`, `inflight_analysis::duel`).
 //! The lines of all processes are stored as those of `bench --target`, and everything that is shown is made of them.
 
+mod found;
+
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
 use climb::beside::Beside;
-use climb::judging::facts;
-use climb::outputs::{self, DuelAnswer};
-use console::comparing;
+use climb::outputs::{self};
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use console::scratch::ScratchFolder;
 use console::signals::Interrupt;
 use inflight_analysis::{Note, Run, duel as processes};
 use ladder::Difference;
-use ladder::duel::{
-    BLOCKS_LEAST, Duel, DuelAnswers, DuelNext, DuelStop, Gate, HeldTrial, Side, Standing, libraries,
-};
-use measure::LoadUnit;
-use serde::{Deserialize, Serialize};
-use store::{RunEnd, RunId, RunRecord, RunState, Store};
+use ladder::duel::{BLOCKS_LEAST, Duel, DuelNext, Gate, HeldTrial, Side, libraries};
+use store::Store;
 use versus::Replay;
 use versus::duel::{page, words_of_side, wrong_in_side};
 use versus::libraries::Asked;
 
-use super::lines::Record;
-use super::member::Member;
-use super::options::{Options, Task};
-use super::runner::{self, Client, How};
-use super::stored;
+use self::found::{Found, LibraryDuel};
+pub use self::found::{answer, is_duel, stored_answer};
+use crate::lines::Record;
+use crate::member::Member;
+use crate::options::{Options, Task};
+use crate::runner::{self, Client, How};
+use crate::stored::{end, head};
 
 /// Options of `bench --target` that are about a whole comparison.
 const NOT_OF_SIDES: [&str; 11] = [
@@ -58,16 +56,6 @@ const SECONDS_MOST: f64 = 2.0;
 const BLOCKS_MEANT: f64 = 12.0;
 /// More blocks are not planned: looks at many blocks are stricter from the first one on.
 const BLOCKS_MOST: usize = 30;
-
-/// As it is stored in the run's plan.
-#[derive(Serialize, Deserialize)]
-struct LibraryDuel {
-    duel: Duel,
-    texts: [String; 2],
-    differs: Vec<Difference>,
-    /// what both do, or each of them
-    what: String,
-}
 
 /// A side, ready to be run.
 struct SideTask {
@@ -136,7 +124,7 @@ impl SideTask {
         self.task = self.of_total(if self.has_total { asked.key.total.min(PILOT) } else { PILOT });
         let folder = ScratchFolder::new("pilot").context("no temporary folder; check TMPDIR")?;
         let store = Store::open_or_create(folder.path().join("pilot.db"))?;
-        let writer = store.begin_run(&super::head(&self.target, 0, "{}".to_owned())?, None)?;
+        let writer = store.begin_run(&head(&self.target, 0, "{}".to_owned())?, None)?;
         let mut record = Record::new(&writer, None);
         record.begin(&self.note("pilot", 0, 0))?;
         let began = Instant::now();
@@ -196,13 +184,13 @@ pub fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Failure> {
         plan.duel.budget_ns.div_ceil(1_000_000_000)
     );
     let stored_plan = serde_json::to_string(&plan).map_err(not_measured)?;
-    let head = super::head(&sides[0].target, plan.duel.seed, stored_plan).map_err(not_measured)?;
+    let head = head(&sides[0].target, plan.duel.seed, stored_plan).map_err(not_measured)?;
     let writer = store.begin_run(&head, None).map_err(not_measured)?;
     let run = writer.id().clone();
     let mut record = Record::new(&writer, None);
     let fought = fight(&plan.duel, &sides, &mut record, interrupt);
     drop(record);
-    super::end(writer, &fought, interrupt).map_err(not_measured)?;
+    end(writer, &fought, interrupt).map_err(not_measured)?;
     fought.map_err(not_measured)?;
     let record = store.run(&run).map_err(not_measured)?;
     let Some(found) = Found::of(&store, &record).map_err(not_measured)? else {
@@ -328,139 +316,4 @@ fn fight(
         held.push(processes::held(duel, trial.seq, trial.side, &run, began.elapsed().as_nanos() as u64));
     }
     Ok(())
-}
-
-/// What a stored duel comes to.
-struct Found {
-    plan: LibraryDuel,
-    standing: Standing,
-    answers: DuelAnswers,
-    stop: Option<DuelStop>,
-    /// library and runtime of each side
-    versions: [Option<String>; 2],
-    /// why operations of a side count as failed
-    failure: Option<(Side, String)>,
-    contract: serde_json::Value,
-}
-
-/// Whether a stored comparison is a duel.
-pub(crate) fn is_duel(record: &RunRecord) -> bool {
-    serde_json::from_str::<serde_json::Value>(&record.head.plan).is_ok_and(|plan| plan["duel"].is_object())
-}
-
-impl Found {
-    /// `None`: no process ended.
-    fn of(store: &Store, record: &RunRecord) -> anyhow::Result<Option<Found>> {
-        let plan: LibraryDuel = serde_json::from_str(&record.head.plan)
-            .with_context(|| format!("the plan of run {} is of another version of Stepladder", record.id))?;
-        let report = stored(store, &record.id)?;
-        let side_of = |client: &str| {
-            Side::BOTH.into_iter().find(|side| client.starts_with(&format!("{} ", side.name())))
-        };
-        let mut runs: Vec<(u32, Side, &Run)> = Vec::new();
-        let (mut versions, mut failure) = ([None, None], None);
-        for cell in &report.cells {
-            let Some(side) = side_of(&cell.client) else { continue };
-            for (block, run) in &cell.runs {
-                versions[usize::from(side == Side::B)] = Some(format!("{} on {}", run.client, run.runtime));
-                let why = processes::failure(&cell.key, run).map(|why| (side, why));
-                failure = failure.or(why);
-                runs.push((*block, side, &**run));
-            }
-        }
-        if runs.is_empty() {
-            return Ok(None);
-        }
-        // Within a block the order does not matter.
-        runs.sort_by_key(|(block, ..)| *block);
-        let duel = &plan.duel;
-        let of_run = |(seq, (_, side, run)): (usize, &(u32, Side, &Run))| {
-            processes::held(duel, seq as u32, *side, run, 0)
-        };
-        let held: Vec<HeldTrial> = runs.iter().enumerate().map(of_run).collect();
-        let rules = duel.rules();
-        let standing = duel.standing(&held, &rules);
-        let stop = match processes::next(duel, &held, &rules, failure.as_ref().map(|(side, _)| *side)) {
-            DuelNext::Done(stop) => Some(stop),
-            // The schedule would go on: the budget was spent, or the user ended it.
-            _ => match &record.state {
-                RunState::Ended(RunEnd { outcome: store::Outcome::Finished, .. }) => Some(DuelStop::Budget),
-                RunState::Ended(RunEnd { outcome: store::Outcome::Interrupted, .. }) => {
-                    Some(DuelStop::Interrupted)
-                }
-                _ => None,
-            },
-        };
-        let answers = DuelAnswers::of(duel, &standing, &rules, &plan.texts, stop, plan.differs.clone());
-        let mut contract = serde_json::to_value(report.contract())?;
-        contract["duel"] = serde_json::to_value(&answers)?;
-        if let Some((side, why)) = &failure {
-            contract["duel"]["failure"] = serde_json::json!({ "side": side.name(), "reason": why });
-        }
-        Ok(Some(Found { plan, standing, answers, stop, versions, failure, contract }))
-    }
-
-    /// In the form of every duel. `record`: of its run.
-    fn answer(self, record: &RunRecord) -> anyhow::Result<DuelAnswer> {
-        let mut found = self.sentences();
-        found.push(self.answers.ended.clone());
-        Ok(DuelAnswer {
-            run: facts(&record.id, &record.head, LoadUnit::InFlight)?,
-            places: vec![self.plan.what.clone(); self.answers.loads.len()],
-            found,
-            text: self.page(&record.id),
-            exit: page::exit(&self.standing.loads, self.stop),
-            duel: self.answers,
-            json: self.contract,
-        })
-    }
-
-    /// `At get 3 B, 100 in flight, 8 blocks: ops slower with B, −9.1 % (…).`
-    fn sentences(&self) -> Vec<String> {
-        let mut sentences: Vec<String> =
-            self.failure.iter().map(|(side, why)| format!("{} failed: {why}.", side.name())).collect();
-        sentences.extend(
-            self.standing
-                .loads
-                .iter()
-                .flat_map(|load| page::sentences(load, &self.plan.what, self.plan.duel.delta)),
-        );
-        sentences
-    }
-
-    fn page(&self, run: &RunId) -> String {
-        let bold = anstyle::Style::new().bold();
-        let mut text = String::new();
-        for (at, side) in Side::BOTH.into_iter().enumerate() {
-            let line = if at == 0 { "\n" } else { "" };
-            text += &format!("{line}{bold}{}{bold:#}  {}", side.name(), say::in_line(&self.plan.texts[at]));
-            if let Some(version) = &self.versions[at] {
-                text += &format!("  ({})", say::in_line(version));
-            }
-            text.push('\n');
-        }
-        for difference in &self.plan.differs {
-            text += &format!("   {}\n", comparing::as_text(difference));
-        }
-        for load in &self.standing.loads {
-            text += &page::table(load, &self.plan.what, self.plan.duel.delta);
-        }
-        if let Some((side, why)) = &self.failure {
-            text += &format!("\n{} failed: {}\n", side.name(), say::in_line(why));
-        }
-        text += &format!("\n{}\n", self.answers.ended);
-        text += page::HOW_TO_READ;
-        text + &format!("run {run} · stepladder show {run}\n")
-    }
-}
-
-/// `stepladder show` of such a duel. `None`: no process ended.
-pub(crate) fn stored_answer(store: &Store, record: &RunRecord) -> anyhow::Result<Option<DuelAnswer>> {
-    Found::of(store, record)?.map(|found| found.answer(record)).transpose()
-}
-
-/// In the list of runs.
-pub(super) fn answer(store: &Store, record: &RunRecord) -> anyhow::Result<String> {
-    let found = Found::of(store, record)?;
-    Ok(found.map_or("no block was held".to_owned(), |found| found.sentences().join(" ")))
 }

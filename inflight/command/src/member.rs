@@ -8,7 +8,7 @@ use procfs::process::FDTarget;
 use watch::{ControlGroup, ProcessTree};
 
 /// The server under the clients, where it runs on this machine.
-pub(super) struct Member {
+pub struct Member {
     pid: Option<u32>,
     /// it is read instead of the process
     group: Option<ControlGroup>,
@@ -16,12 +16,12 @@ pub(super) struct Member {
 
 impl Member {
     /// The control group, or the process named by `--pid`, or the one that listens on the target's first port.
-    pub(super) fn of(target: &str, pid: Option<u32>, group: Option<ControlGroup>) -> Member {
+    pub fn of(target: &str, pid: Option<u32>, group: Option<ControlGroup>) -> Member {
         Member { pid: pid.or_else(|| listener(first_address(target)?)), group }
     }
 
     /// `None` where the process or group is unknown or has ended.
-    pub(super) fn usage(&self) -> Option<Usage> {
+    pub fn usage(&self) -> Option<Usage> {
         let reading = match &self.group {
             Some(group) => group.clone().read()?,
             None => ProcessTree::of(self.pid?).ok()?.read()?,

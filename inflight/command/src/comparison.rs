@@ -1,21 +1,4 @@
-//! `stepladder bench --target`: client libraries of several languages on one server, by the same rules.
-//!
-//! For each client a process carries out one plan (`inflight/clients/README.md`): N operations in flight, each one that ends
-//! starts the next. Runs are interleaved in random order, block by block, so that what disturbs the machine meets all of
-//! them; clients are compared by the ratio within a block. What the processes write is stored line by line, and everything
-//! that is shown is made of these lines (`inflight_analysis`).
-
-mod compare;
-pub(crate) mod duel;
-mod lines;
-mod member;
-mod options;
-mod profile;
-mod runner;
-pub(super) mod rust;
-mod sweep;
-mod table;
-mod timeline;
+//! The comparison: every client does everything, block by block, in random order.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -27,20 +10,22 @@ use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use console::scratch::ScratchFolder;
 use console::signals::Interrupt;
-use inflight_analysis::{Note, Replay, Report, Subject, artifact};
+use inflight_analysis::{Note, Subject};
 use ladder::wording::show_bytes;
-use store::{LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunRecord, RunState, RunWriter, Store};
+use store::{RunHead, Store};
 
-pub(super) use self::compare::page as compared;
-use self::lines::Record;
-use self::member::Member;
-pub use self::options::Options;
-use self::options::Task;
-use self::runner::{Client, How};
-use self::table::Table;
+use crate::lines;
+use crate::lines::Record;
+use crate::member::Member;
+use crate::options::Options;
+use crate::options::Task;
+use crate::runner::{self, Client, How};
+use crate::show::page;
+use crate::stored::{end, head, stored};
+use crate::timeline;
 
 /// Runs every client, prints the table. Exit code 1 when an operation failed, had a wrong value or an unknown outcome.
-pub(super) fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Failure> {
+pub fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let target = options.target().map_err(wrong_usage)?;
     let tasks = options.tasks(target).map_err(wrong_usage)?;
     let clients = options.clients(target).map_err(wrong_usage)?;
@@ -205,63 +190,4 @@ impl Bench<'_> {
             profile: profile.map(|subject| subject.name().to_owned()),
         }
     }
-}
-
-/// `plan`: what was asked, as JSON.
-fn head(target: &str, seed: u64, plan: String) -> anyhow::Result<RunHead> {
-    Ok(RunHead {
-        kind: RunKind::Bench,
-        subject: target.to_owned(),
-        scenario: None,
-        seed,
-        arrivals: "closed".to_owned(),
-        // Clients and server are on this machine; only an affinity of the server's own could part them.
-        shared_cores: true,
-        plan,
-        environment: serde_json::to_string(&climb::stored::environment())?,
-        ..climb::stored::head_of_now()
-    })
-}
-
-fn end(writer: RunWriter, measured: &anyhow::Result<()>, interrupt: &Interrupt) -> anyhow::Result<()> {
-    let outcome = match measured {
-        Err(_) => Outcome::Broken,
-        Ok(()) if interrupt.is_asked() => Outcome::Interrupted,
-        Ok(()) => Outcome::Finished,
-    };
-    let reason = measured.as_ref().err().map(|error| format!("{error:#}"));
-    Ok(writer.end_run(RunEnd { outcome, reason, ended_unix_ms: climb::stored::unix_ms(), climb: None })?)
-}
-
-/// The table and what follows from it, with the name of the run.
-pub(super) fn page(report: &Report, run: &RunId) -> String {
-    format!("{}\nrun {run} · stepladder show {run}\n", Table(report))
-}
-
-/// What a run of the store comes to. Errors: damage, or lines of another version.
-pub(super) fn stored(store: &Store, run: &RunId) -> anyhow::Result<Report> {
-    let mut replay = Replay::default();
-    for line in store.lines(run)? {
-        match line.source {
-            LineSource::Bench => replay.note(line.process, &line.text)?,
-            LineSource::Client => replay.line(line.process, &line.text)?,
-        }
-    }
-    replay.report(|process| {
-        let found = store.artifact(run, &artifact(process))?;
-        Ok(found.map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).unwrap_or_default())
-    })
-}
-
-/// The answer of a run in the list of runs.
-pub(super) fn answer(store: &Store, record: &RunRecord) -> String {
-    if let RunState::Ended(RunEnd { reason: Some(reason), .. }) = &record.state {
-        return reason.clone();
-    }
-    let answered = if duel::is_duel(record) {
-        duel::answer(store, record)
-    } else {
-        stored(store, &record.id).map(|report| report.in_one_line())
-    };
-    answered.unwrap_or_else(|error| format!("{error:#}"))
 }

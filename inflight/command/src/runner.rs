@@ -15,9 +15,9 @@ use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_pare
 use serde_json::Value;
 use watch::LastWill;
 
-use super::lines::Record;
-use super::member::Member;
-use super::profile::{self, Perf};
+use crate::lines::Record;
+use crate::member::Member;
+use crate::profile::{self, Perf};
 
 /// Runners of other languages: `inflight/clients/run NAME PLAN`.
 const LANGUAGES: [&str; 4] = ["node", "java", "go", "python"];
@@ -37,7 +37,7 @@ const PROFILE: &str = "INFLIGHT_PROFILE";
 
 /// With or without a profile.
 #[derive(Clone, Copy, Debug)]
-pub(super) enum How<'f> {
+pub enum How<'f> {
     Plain,
     /// `folder` is for what comes up meanwhile
     Profiled {
@@ -77,7 +77,7 @@ impl How<'_> {
 
 /// A run that came to its end.
 #[derive(Debug)]
-pub(super) struct Ran {
+pub struct Ran {
     /// what it measured
     pub run: Run,
     /// the stacks of its profile, where one was asked for
@@ -93,7 +93,7 @@ const OF_SHELLS: [char; 21] = [
 
 /// A client library under test.
 #[derive(Clone, Debug)]
-pub(super) struct Client {
+pub struct Client {
     name: String,
     program: PathBuf,
     arguments: Vec<String>,
@@ -101,12 +101,12 @@ pub(super) struct Client {
 
 impl Client {
     /// Whether a text names one of ours.
-    pub(super) fn is_name(text: &str) -> bool {
+    pub fn is_name(text: &str) -> bool {
         text == RUST || LANGUAGES.contains(&text)
     }
 
     /// Errors: a runner that is not there, with what to do.
-    pub(super) fn find(text: &str) -> anyhow::Result<Client> {
+    pub fn find(text: &str) -> anyhow::Result<Client> {
         let client = |program: PathBuf, arguments: &[&str]| Client {
             name: text.to_owned(),
             program,
@@ -134,7 +134,7 @@ impl Client {
     }
 
     /// Whether the library has what a target needs. Errors: it has not; which ones have.
-    pub(super) fn check_speaks(&self, target: &str) -> anyhow::Result<()> {
+    pub fn check_speaks(&self, target: &str) -> anyhow::Result<()> {
         if target.starts_with("hazelcasts:") && self.name == "java" {
             bail!(
                 "--client java: Hazelcast's open-source client for Java has no TLS, so it cannot speak to {target}; rust, \
@@ -148,14 +148,14 @@ impl Client {
         SELF_PROFILING.contains(&self.name.as_str())
     }
 
-    pub(super) fn name(&self) -> &str {
+    pub fn name(&self) -> &str {
         &self.name
     }
 
     /// Carries out a plan. `None`: interrupted; what came until then, its last line if that came in time too, is recorded.
     ///
     /// Errors: it cannot be profiled, did not start, wrote what is none of the lines, hung, or ended without its last line.
-    pub(super) fn run(
+    pub fn run(
         &self,
         plan: &Value,
         member: &Member,
@@ -392,14 +392,14 @@ impl Drop for Process {
 const LONGEST_LINE: u64 = 4 << 20;
 
 /// Says on a terminal what is running.
-pub(super) fn progress(done: usize, count: usize, client: &str, task: &str) {
+pub fn progress(done: usize, count: usize, client: &str, task: &str) {
     if std::io::stderr().is_terminal() {
         say::in_place(&format!("run {done} of {count}: {client}, {task}"));
     }
 }
 
 /// Takes it back.
-pub(super) fn clear_progress() {
+pub fn clear_progress() {
     if std::io::stderr().is_terminal() {
         say::in_place("");
     }
