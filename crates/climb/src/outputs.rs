@@ -22,7 +22,7 @@ use std::path::PathBuf;
 pub use self::duel_answer::DuelAnswer;
 pub use self::files::{check_writable, write_json, write_whole};
 pub use self::followed::{Followed, Followers};
-pub use self::results::{ResultFiles, Results, STEP_SUMMARY, append_step_summary};
+pub use self::results::{ResultFiles, Results, append_step_summary};
 
 /// Where the results go besides the terminal.
 pub struct Outputs {

@@ -27,7 +27,7 @@ use versus::duel::{self, DuelArgs};
 use crate::cli::{
     AgainArgs, Cli, CompareArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
 };
-use crate::{selftest, show, ticks};
+use crate::{show, ticks};
 
 type Answer = Result<Exit, Failure>;
 

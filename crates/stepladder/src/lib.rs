@@ -9,7 +9,6 @@ pub mod commands;
 pub mod help;
 pub mod report;
 pub mod scripts;
-pub mod selftest;
 pub mod serve;
 mod show;
 mod ticks;

@@ -49,7 +49,7 @@ fn main() -> ExitCode {
         Command::Export(args) => commands::export(&args),
         Command::Doctor(args) => commands::doctor(&args),
         Command::Bench(options) => bench::run(&options),
-        Command::Selftest(args) if args.hog => stepladder::selftest::hog(),
+        Command::Selftest(args) if args.hog => selftest::hog(),
         Command::Selftest(args) => interrupt().and_then(|interrupt| commands::selftest(&args, &interrupt)),
         Command::Completions { shell } => commands::completions(shell),
         Command::Man { command } => commands::man(command.as_deref()),

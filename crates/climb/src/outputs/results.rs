@@ -14,7 +14,7 @@ use super::files::{check_writable, write_json, write_text};
 use super::{junit, markdown};
 
 /// GitHub's runner shows what is appended to this file on the page of the job.
-pub const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
+const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 
 /// Results that can be written in each form.
 pub trait Results {

@@ -57,6 +57,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "watch",
             ],
         ),
+        ("selftest", vec!["console", "ladder"]),
         ("truth", vec!["bots", "engine", "ladder", "measure", "plan", "servers"]),
         ("engine", vec!["drivers", "measure", "plan"]),
         ("bots", vec!["drivers", "engine", "inflight", "measure", "plan", "script"]),
@@ -96,6 +97,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "plan",
                 "recording",
                 "script",
+                "selftest",
                 "servers",
                 "store",
                 "versus",
@@ -278,7 +280,7 @@ fn files_that_grow_long_are_listed() {
 fn the_command_line_prints_in_one_place_only() {
     let words = ["println!(", "print!(", "anstream::std", "io::stdout().lock", "io::stderr().lock"];
     let because = "what is printed goes through say.rs";
-    refuse(&["climb", "versus"], &words, &[], because);
+    refuse(&["climb", "selftest", "versus"], &words, &[], because);
     refuse(&["console"], &words, &["say.rs"], because);
     // `serve` announces a URL of ours, and a runner of the benchmark speaks its own protocol to its parent.
     refuse(&["stepladder"], &words, &["serve.rs"], because);

@@ -1,10 +1,7 @@
-//! What must come, what must never come, and whether what came agrees.
+//! How a climb may end, and how one ended.
 
-use console::exit::Exit;
 use ladder::Verdict;
 use serde_json::{Value, json};
-
-use super::Case;
 
 /// One acceptable end of a climb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -43,7 +40,8 @@ impl Outcome {
         Outcome { verdict: Verdict::Invalid, says, code: 2 }
     }
 
-    fn agrees(&self, came: &Came) -> bool {
+    /// Whether what came is this.
+    pub fn agrees(&self, came: &Came) -> bool {
         came.verdict == Some(self.verdict)
             && came.run_verdict == Some(self.verdict)
             && came.code == Some(self.code)
@@ -120,39 +118,4 @@ impl Came {
             "remark": self.remark, "disturbed_share": self.disturbed_share, "exit_code": self.code,
         })
     }
-}
-
-/// Whether a climb ended as it must.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Agreement {
-    /// as expected
-    Ok,
-    /// otherwise, but the climb itself says that it was disturbed, and it is no verdict that must never come
-    Undecided {
-        /// what disturbed it
-        disturbed_by: String,
-    },
-    /// a verdict that must never come, or one that nothing excuses
-    Wrong,
-}
-
-/// Compares what came with what must come.
-pub fn compare(case: &Case, came: &Came) -> Agreement {
-    if case.expected.iter().any(|outcome| outcome.agrees(came)) {
-        return Agreement::Ok;
-    }
-    let Some(verdict) = came.verdict else { return Agreement::Wrong };
-    let code = Exit::from(verdict) as i32;
-    if case.never.contains(&verdict) || came.run_verdict != Some(verdict) || came.code != Some(code) {
-        return Agreement::Wrong;
-    }
-    let is_disturbed = came.disturbed_share > 0.0 || verdict == Verdict::GeneratorLimited;
-    if !is_disturbed {
-        return Agreement::Wrong;
-    }
-    let disturbed_by = match came.remark.split_once(": ") {
-        Some((_, culprit)) => culprit.to_owned(),
-        None => came.reason.clone(),
-    };
-    Agreement::Undecided { disturbed_by }
 }

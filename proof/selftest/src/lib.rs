@@ -3,12 +3,13 @@
 //! Each case climbs one rung against a reference server with a known fault (or none), as a process of its own, and compares
 //! what came with what must come. One climb at a time, because two would disturb each other.
 //! Invariant: nothing that was started outlives this process, and nothing is written outside a temporary folder.
-//! Not here: the table of cases (`cases`), what agrees with what (`expectation`), processes (`child`).
+//! In files of their own: the table of cases (`cases`), what agrees with what (`expectation`), processes (`child`).
 
 mod cases;
 mod child;
 mod expectation;
 mod list;
+mod outcome;
 
 use std::fs::File;
 use std::io::Write;
@@ -24,8 +25,9 @@ use serde_json::{Value, json};
 
 pub use cases::{CASES, Case, Machine, Subject};
 pub use child::hog;
-pub use expectation::{Agreement, Came, Outcome};
+pub use expectation::Agreement;
 pub use list::{expected_seconds, markdown, plain};
+pub use outcome::{Came, Outcome};
 
 /// What to run and where to write.
 pub struct Options {

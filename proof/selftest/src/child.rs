@@ -13,7 +13,8 @@ use anyhow::Context as _;
 use console::signals::Interrupt;
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process, set_parent_process_death_signal};
 
-use super::{Came, Case, Machine};
+use crate::cases::{Case, HOG_NAME, Machine};
+use crate::outcome::Came;
 
 /// How often the climb is looked at.
 const LOOK: Duration = Duration::from_millis(20);
@@ -23,11 +24,11 @@ const PATIENCE: Duration = Duration::from_secs(90);
 const END_WITHIN: Duration = Duration::from_secs(20);
 /// A throttled generator is stopped and goes on for so long, in turn.
 const STOPPED: Duration = Duration::from_millis(60);
-/// The name of the program beside the climb, as verdicts quote it; the kernel keeps 15 bytes.
-pub const HOG_NAME: &str = "selftest-hog";
 /// What signs updates, of the server and of its clients, which take it from the environment.
 const KEY: &str = "73656c6674657374206f66205374657073";
 const KEY_VARIABLE: &str = "STEPLADDER_SELFTEST_KEY";
+/// Where this names a file, a climb appends its results to it: GitHub's runner shows them.
+const STEP_SUMMARY: &str = "GITHUB_STEP_SUMMARY";
 /// In the lines that a climb prints while it goes on.
 const IN_HOLD: &str = " · hold · ";
 const IN_DRAIN: &str = " · drain · ";
@@ -158,7 +159,7 @@ fn own_command() -> anyhow::Result<Command> {
     let own = std::env::current_exe().context("the path of this program is not known")?;
     let mut command = Command::new(own);
     // A planted fault is no result of the job that runs the selftest.
-    command.env_remove(climb::outputs::STEP_SUMMARY);
+    command.env_remove(STEP_SUMMARY);
     Ok(command)
 }
 

@@ -8,9 +8,10 @@ use std::path::Path;
 use ladder::Verdict;
 use ladder::Verdict::{Fail, Invalid, Pass};
 
-use super::Outcome;
-use super::child::HOG_NAME;
+use crate::outcome::Outcome;
 
+/// The name of the program beside the climb, as verdicts quote it; the kernel keeps 15 bytes.
+pub const HOG_NAME: &str = "selftest-hog";
 /// A reference server, and the load that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {

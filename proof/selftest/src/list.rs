@@ -1,6 +1,6 @@
 //! The table of cases for people: `selftest --list`, and the same in docs/method/selftest.md.
 
-use super::{Case, Machine};
+use crate::cases::{Case, Machine};
 
 /// Until the hold begins: start of the server, ramp, settle time, the wait for a whole second.
 const BEFORE_S: f64 = 3.0;
