@@ -4,19 +4,16 @@
 mod attempt;
 mod import;
 mod record;
+mod written;
 
-use std::fs::OpenOptions;
-use std::io::{self, Write as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use anyhow::{Context as _, bail};
 use clap::Args;
-use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::exit::{Exit, Failure, wrong_usage};
 use console::say;
-use plan::is_script_file;
-use recording::{Frames, Session};
 use script::TEMPLATES;
 
+use self::written::write_bot_file;
 pub use attempt::{TryArgs, attempt};
 pub use import::{ImportArgs, import};
 pub use record::{RecordArgs, record};
@@ -36,66 +33,4 @@ pub fn new(args: &NewArgs) -> Result<Exit, Failure> {
     say::out_line!("play one bot:  stepladder try {shown} --target ws://127.0.0.1:8080");
     say::out_line!("climb with it: stepladder climb {shown} --target ws://127.0.0.1:8080 --rungs 10,50,100");
     Ok(Exit::Met)
-}
-
-/// Refuses a name that no bot has, or that a file has already.
-fn check_free(bot: &Path) -> anyhow::Result<()> {
-    if !is_script_file(&bot.to_string_lossy()) {
-        bail!("{}: a bot's file ends in .ts or .js; for example: player.ts", bot.display());
-    }
-    if bot.symlink_metadata().is_ok() {
-        bail!("{} is there already and is not written over; choose another name", bot.display());
-    }
-    Ok(())
-}
-
-/// Writes a bot, and beside it what an editor needs to understand it.
-fn write_bot_file(bot: &Path, text: &str) -> anyhow::Result<()> {
-    check_free(bot)?;
-    let folder = bot.parent().unwrap_or(Path::new(""));
-    for (at, (name, template)) in TEMPLATES.iter().enumerate() {
-        let (path, text) = if at == 0 { (bot.to_owned(), text) } else { (folder.join(name), *template) };
-        match OpenOptions::new().write(true).create_new(true).open(&path) {
-            Ok(mut file) => {
-                file.write_all(text.as_bytes())
-                    .with_context(|| format!("{} cannot be written", path.display()))?;
-                say::out_line!("wrote {}", path.display());
-            }
-            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && at > 0 => {
-                say::out_line!("kept {}, which is there already", path.display());
-            }
-            Err(error) => return Err(error).with_context(|| format!("{} cannot be written", path.display())),
-        }
-    }
-    Ok(())
-}
-
-/// Writes the bot of a recorded session, and says what is in it and how to play it.
-fn write_recorded(session: &Session, bot: &Path, frames: Frames) -> Result<Exit, Failure> {
-    let shown = bot.display().to_string();
-    let written = recording::write_bot(session, &shown, frames).map_err(not_measured)?;
-    write_bot_file(bot, &written.text).map_err(not_measured)?;
-    let lasts_s = session.events.last().map_or(0, |last| last.at_ns) as f64 / 1e9;
-    say::out_line!(
-        "{} in {lasts_s:.1} s; {} from the server; {}",
-        counted(session.events.len(), "event"),
-        counted(written.variables, "variable"),
-        match written.loops {
-            0 => "nothing that repeats".to_owned(),
-            loops => counted(loops, "loop"),
-        }
-    );
-    for remark in &written.remarks {
-        say::out_line!("note: {remark}");
-    }
-    let set: String = written.env.iter().map(|name| format!("{name}=… ")).collect();
-    let given: String = written.env.iter().map(|name| format!(" --env {name}")).collect();
-    let target = &session.target;
-    say::out_line!("play one bot:  {set}stepladder try {shown} --target {target}{given}");
-    say::out_line!("climb with it: {set}stepladder climb {shown} --target {target}{given} --rungs 10,50,100");
-    Ok(Exit::Met)
-}
-
-fn counted(count: usize, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }

@@ -9,8 +9,8 @@ use procfs::Current;
 use serde_json::json;
 use watch::{AllowedCores, Machine, OtherPrograms, Ports};
 
+use super::finding::{Finding, Grade};
 use super::timing::{clock_cost_ns, stalls, timer_lateness};
-use super::{Finding, Grade};
 
 /// A generator and a server on one core measure each other.
 const FEWEST_CORES: f64 = 2.0;

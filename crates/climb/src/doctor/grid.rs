@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use super::{Finding, Grade};
+use super::finding::{Finding, Grade};
 
 /// A program, the least version that will do, and how it comes here.
 struct Needed {

@@ -13,7 +13,7 @@ use plan::{Flags, HoldLength, Scheme};
 use serde_json::{Value, json};
 use watch::{LinkKind, NetworkLink};
 
-use super::{Finding, Grade};
+use super::finding::{Finding, Grade};
 use crate::calibration;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS};
 use crate::preflight::Machine;

@@ -27,7 +27,7 @@ use plan::{
 };
 use tokio::time::timeout;
 
-use super::{HANDSHAKE_WITHIN, PAUSE, TRIES, address_of, handshake, runtime};
+use super::handshake::{HANDSHAKE_WITHIN, PAUSE, TRIES, address_of, handshake, runtime};
 use crate::trial::addresses;
 
 /// A client that has been in for so long has not been turned away.

@@ -15,7 +15,7 @@ use drivers::{Address, Broken, Closed, Http1, Http2, OpenError, ReadBuffer, Upgr
 use plan::{HttpBots, HttpRequest, HttpVersion, Target, VariableLaw, WorkerPlan, WorkloadSettings as _};
 use tokio::time::{sleep, timeout};
 
-use super::{HANDSHAKE_WITHIN, PAUSE, TRIES};
+use super::handshake::{HANDSHAKE_WITHIN, PAUSE, TRIES, refuse};
 use crate::trial::tls;
 
 /// Long enough for a server that computes its first answer, short enough to wait for.
@@ -289,7 +289,7 @@ fn told(
             bail!("{target} does not speak HTTP/2: {why}; without --http 2 it is asked over HTTP/1.1")
         }
         Outcome::NotOpened(error) => {
-            super::refuse(target, error)?;
+            refuse(target, error)?;
             Ok(First::Right)
         }
     }

@@ -2,12 +2,13 @@
 
 mod http;
 mod proxy;
+mod recorder;
+mod upstream;
+mod websocket;
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::PathBuf;
-use std::sync::Mutex;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Args;
@@ -17,15 +18,14 @@ use console::say;
 use console::signals::Interrupt;
 use plan::units::duration_ns_within;
 use plan::{Scheme, Target, Transport};
-use recording::{Content, Event, Frames, Session, Side, What};
+use recording::Frames;
 
-use super::{check_free, write_recorded};
+use self::recorder::{KEPT_BYTES_MAX, Recorder};
+use self::upstream::Upstream;
+use super::written::{check_free, write_recorded};
 
 /// Longer than any client is watched.
 const TIME_NS_MAX: u64 = 24 * 3_600_000_000_000;
-/// What is kept of all messages and bodies together.
-const KEPT_BYTES_MAX: usize = 256 << 20;
-
 /// Options of `record`.
 #[derive(Debug, Args)]
 #[command(override_usage = "stepladder record [FILE] --to URL [OPTIONS]")]
@@ -53,67 +53,6 @@ pub struct RecordArgs {
     insecure: bool,
 }
 
-/// What both sides said until now.
-struct Recorder {
-    begin: Instant,
-    events: Mutex<Vec<Event>>,
-    connections: AtomicUsize,
-    kept_bytes: AtomicUsize,
-}
-
-impl Recorder {
-    fn new() -> Recorder {
-        let connections = AtomicUsize::new(0);
-        Recorder {
-            begin: Instant::now(),
-            events: Mutex::default(),
-            connections,
-            kept_bytes: AtomicUsize::new(0),
-        }
-    }
-
-    /// The number of a connection or exchange.
-    fn number(&self) -> usize {
-        self.connections.fetch_add(1, Ordering::Relaxed)
-    }
-
-    fn now_ns(&self) -> u64 {
-        self.begin.elapsed().as_nanos() as u64
-    }
-
-    fn note(&self, connection: usize, what: What) {
-        self.note_at(self.now_ns(), connection, what);
-    }
-
-    fn note_at(&self, at_ns: u64, connection: usize, what: What) {
-        let mut events = self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner());
-        events.push(Event { at_ns, connection, what });
-    }
-
-    fn message(&self, connection: usize, side: Side, bytes: &[u8], is_text: bool) {
-        if self.may_keep(bytes.len()) {
-            self.note(connection, What::Message(side, Content { bytes: bytes.to_vec(), is_text }));
-        }
-    }
-
-    /// Whether so many bytes more are kept; what is beyond passes by.
-    fn may_keep(&self, count: usize) -> bool {
-        let before = self.kept_bytes.fetch_add(count, Ordering::Relaxed);
-        before.saturating_add(count) <= KEPT_BYTES_MAX
-    }
-
-    fn session(&self, target: String) -> Session {
-        let mut events =
-            std::mem::take(&mut *self.events.lock().unwrap_or_else(|poisoned| poisoned.into_inner()));
-        events.sort_by_key(|event| event.at_ns);
-        let begin_ns = events.first().map_or(0, |event| event.at_ns);
-        for event in &mut events {
-            event.at_ns -= begin_ns;
-        }
-        Session { target, events }
-    }
-}
-
 /// Records one client, and writes its bot.
 pub fn record(args: &RecordArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     let (target, time) = checked(args).map_err(wrong_usage)?;
@@ -130,7 +69,7 @@ pub fn record(args: &RecordArgs, interrupt: &Interrupt) -> Result<Exit, Failure>
     );
     say::out_line!("connect one client there; the bot is written when it has left, or with Ctrl-C");
     proxy::run(listener, upstream, &recorder, interrupt, time).map_err(not_measured)?;
-    if recorder.kept_bytes.load(Ordering::Relaxed) > KEPT_BYTES_MAX {
+    if recorder.is_full() {
         say::out_line!(
             "note: the client and its server said more than {} MiB; the rest is not in the recording",
             KEPT_BYTES_MAX >> 20
@@ -166,13 +105,13 @@ fn checked(args: &RecordArgs) -> anyhow::Result<(Target, Option<Duration>)> {
     Ok((target, time.transpose()?.map(Duration::from_nanos)))
 }
 
-fn upstream(args: &RecordArgs, target: &Target) -> anyhow::Result<proxy::Upstream> {
+fn upstream(args: &RecordArgs, target: &Target) -> anyhow::Result<Upstream> {
     let tls = if target.scheme.protocol().is_tls {
         Some(certificates::trusting(&target.host, args.ca.as_deref(), args.insecure)?)
     } else {
         None
     };
-    Ok(proxy::Upstream {
+    Ok(Upstream {
         addresses: lookup::addresses_of(target)?,
         authority: target.authority(),
         tls,

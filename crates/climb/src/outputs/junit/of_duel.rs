@@ -8,7 +8,7 @@ use std::io;
 use console::exit::Exit;
 use ladder::duel::{DuelVerdict, GateState};
 
-use super::{Case, Found, State};
+use super::file::{Case, Found, State, file};
 use crate::outputs::duel_answer::DuelAnswer;
 
 /// The whole file.
@@ -22,7 +22,7 @@ pub fn report(answer: &DuelAnswer) -> io::Result<String> {
         ("stepladder", run.stepladder.clone()),
         ("git", run.git.clone().unwrap_or_default()),
     ];
-    super::file(run, &properties, &cases(answer), &answer.plain_text())
+    file(run, &properties, &cases(answer), &answer.plain_text())
 }
 
 fn cases(answer: &DuelAnswer) -> Vec<Case> {

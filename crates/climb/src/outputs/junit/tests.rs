@@ -1,7 +1,9 @@
 use console::exit::Exit;
 use proptest::prelude::*;
 use quick_xml::Reader;
+use quick_xml::events::Event;
 
+use super::file::{attribute, text};
 use super::*;
 use crate::outputs::planted::{HOSTILE, climb, climb_saying};
 

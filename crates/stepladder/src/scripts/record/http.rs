@@ -13,8 +13,9 @@ use tokio::io::{
 };
 use tokio::net::TcpStream;
 
-use super::Recorder;
-use super::proxy::{Upstream, messages};
+use super::recorder::Recorder;
+use super::upstream::Upstream;
+use super::websocket::messages;
 
 const HEAD_BYTES_MAX: usize = 256 << 10;
 const HEADERS_MAX: usize = 256;

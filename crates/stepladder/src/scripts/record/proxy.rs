@@ -1,66 +1,24 @@
 //! Connections of the client, each passed on to the server while what passes by is noted.
-//!
-//! WebSocket messages are read and sent again by a library, so that they are noted whole. Compression is not offered to the
-//! server, since the recording is to be read.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use console::say;
 use console::signals::Interrupt;
-use drivers::TlsSettings;
-use futures_util::{SinkExt as _, StreamExt as _};
 use recording::{Opening, Side, What};
-use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, BufReader};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::net::TcpStream;
 use tokio::task::JoinSet;
-use tokio_rustls::TlsConnector;
-use tokio_websockets::{ClientBuilder, Limits, Message, ServerBuilder};
 
-use super::{Recorder, http};
+use super::http;
+use super::recorder::Recorder;
+use super::upstream::{Stream, Upstream};
 
 /// A client that has closed its last connection may come back: a page that is loaded again, a client that reconnects.
 const LEFT_AFTER: Duration = Duration::from_millis(1500);
 const LOOK: Duration = Duration::from_millis(20);
-const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 const PIECE_BYTES: usize = 64 << 10;
-
-/// The server.
-#[derive(Clone, Debug)]
-pub(super) struct Upstream {
-    pub addresses: Vec<SocketAddr>,
-    /// as it goes into the Host header
-    pub authority: String,
-    pub tls: Option<TlsSettings>,
-    pub speaks_http: bool,
-}
-
-/// A connection to the server, plain or over TLS.
-pub(super) trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
-impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
-
-impl Upstream {
-    pub async fn connect(&self) -> anyhow::Result<BufReader<Box<dyn Stream>>> {
-        let connect = async {
-            let stream = TcpStream::connect(self.addresses.as_slice()).await?;
-            stream.set_nodelay(true)?;
-            Ok::<Box<dyn Stream>, std::io::Error>(match &self.tls {
-                None => Box::new(stream),
-                Some(tls) => {
-                    let config = if self.speaks_http { tls.config_http1.clone() } else { tls.config.clone() };
-                    Box::new(TlsConnector::from(config).connect(tls.name.clone(), stream).await?)
-                }
-            })
-        };
-        let connected = tokio::time::timeout(CONNECT_LIMIT, connect).await;
-        let stream = connected
-            .context("the server did not answer in 10 s")?
-            .context("the server cannot be reached")?;
-        Ok(BufReader::new(stream))
-    }
-}
 
 /// Takes connections until the client has left, the time is over or the user wants it to end.
 pub(super) fn run(
@@ -164,53 +122,6 @@ async fn pieces(client: TcpStream, server: BufReader<Box<dyn Stream>>, recorder:
                     break;
                 }
             },
-        }
-    }
-}
-
-/// Passes WebSocket messages on, after both handshakes.
-pub(super) async fn messages(
-    client: BufReader<TcpStream>,
-    server: BufReader<Box<dyn Stream>>,
-    recorder: &Recorder,
-    number: usize,
-) -> anyhow::Result<()> {
-    let mut client = ServerBuilder::new().limits(Limits::unlimited()).serve(client);
-    let mut server = ClientBuilder::new().limits(Limits::unlimited()).take_over(server);
-    loop {
-        let (side, message) = tokio::select! {
-            message = client.next() => (Side::Client, message),
-            message = server.next() => (Side::Server, message),
-        };
-        let message = match message {
-            Some(Ok(message)) => message,
-            // Without a closing handshake, as most clients end.
-            _ => {
-                recorder.note(number, What::Closed(side));
-                let gone = Message::close(None, "");
-                let _ = if side == Side::Client { server.send(gone).await } else { client.send(gone).await };
-                return Ok(());
-            }
-        };
-        // Pings are answered here, on both sides.
-        if message.is_ping() || message.is_pong() {
-            continue;
-        }
-        let passed_on = match message.as_close() {
-            Some((code, reason)) => {
-                recorder.note(number, What::Closed(side));
-                Message::close(Some(code).filter(|code| !code.is_reserved()), reason)
-            }
-            None => {
-                recorder.message(number, side, message.as_payload(), message.is_text());
-                message
-            }
-        };
-        let is_end = passed_on.is_close();
-        let sent =
-            if side == Side::Client { server.send(passed_on).await } else { client.send(passed_on).await };
-        if is_end || sent.is_err() {
-            return Ok(());
         }
     }
 }
