@@ -3,10 +3,7 @@
 use ladder::Objective;
 use ladder::recovery::{self, Second};
 use measure::AfterHold;
-use measure::trial::kind;
 use measure::{Entry, TrialHead};
-
-use super::{TrialEnv, TrialRunner, keep_event};
 
 /// What is known so far of the seconds since the overload.
 pub(super) struct Recovering {
@@ -15,7 +12,8 @@ pub(super) struct Recovering {
 }
 
 impl Recovering {
-    fn new(head: TrialHead, from_ns: u64, within_ns: u64) -> Recovering {
+    /// `within_ns`: it ends so long after `from_ns`, the end of the hold, if the server has not recovered before.
+    pub(super) fn new(head: TrialHead, from_ns: u64, within_ns: u64) -> Recovering {
         let after = AfterHold::between(head, from_ns, from_ns.saturating_add(within_ns));
         Recovering { after, seconds: Vec::new() }
     }
@@ -35,38 +33,5 @@ impl Recovering {
 
     pub(super) fn is_over(&self) -> bool {
         recovery::is_over(&self.seconds)
-    }
-}
-
-impl TrialRunner<'_> {
-    /// The hold ends at this instant, and a part of the load goes on.
-    pub(super) fn begin_recovery(
-        &mut self,
-        at_ns: u64,
-        ended_by: &str,
-        around: &mut impl TrialEnv,
-    ) -> anyhow::Result<()> {
-        keep_event(around, at_ns, kind::DRAIN, ended_by)?;
-        (self.hold_end_ns, self.so_far) = (Some(at_ns), None);
-        let Some(recovery) = self.order.recovery else {
-            self.begin_drain(at_ns);
-            return Ok(());
-        };
-        self.timeline.recover_at(at_ns);
-        self.phase = "recovery";
-        self.recovering = Some(Recovering::new(self.order.head.clone(), at_ns, recovery.within_ns));
-        keep_event(around, at_ns, kind::RECOVERY, &recovery.load.to_string())
-    }
-
-    /// It ends too.
-    pub(super) fn end_recovery(
-        &mut self,
-        at_ns: u64,
-        cut_by: Option<&str>,
-        around: &mut impl TrialEnv,
-    ) -> anyhow::Result<()> {
-        self.begin_drain(at_ns);
-        self.recovering = None;
-        keep_event(around, at_ns, kind::RECOVERY_ENDS, cut_by.unwrap_or_default())
     }
 }

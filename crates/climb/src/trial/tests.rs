@@ -1,4 +1,5 @@
-use measure::{LedgerShape, LoadUnit, MetricNames, Purpose};
+use measure::{LedgerShape, LoadUnit, MetricNames, Purpose, TrialHead};
+use plan::{HoldLength, Target};
 
 use super::*;
 
