@@ -14,7 +14,6 @@ use versus::bisect::BisectArgs;
 use versus::duel::DuelArgs;
 
 use crate::bench;
-use crate::scripts;
 
 /// Finds out how many clients a real-time server holds, what gives first, and whether the answer can be
 /// trusted.
@@ -35,13 +34,13 @@ pub enum Command {
     /// Climb a ladder of loads and say how many hold, why not more, and how sure that is
     Climb(Box<ClimbArgs>),
     /// Write a bot to begin with, for a server of your own: stepladder new player.ts
-    New(scripts::NewArgs),
+    New(scripting::NewArgs),
     /// Play one bot of a script, and print what it says, hears and measures
-    Try(Box<scripts::TryArgs>),
+    Try(Box<scripting::TryArgs>),
     /// Stand between one real client and its server, and write the bot that says the same
-    Record(scripts::RecordArgs),
+    Record(scripting::RecordArgs),
     /// Write the bot of a browser's recording (HAR), with the WebSocket messages in it
-    Import(scripts::ImportArgs),
+    Import(scripting::ImportArgs),
     /// Load two servers in turns, in random order, and say which is faster, by how much, and how sure that is
     Duel(Box<DuelArgs>),
     /// Say which commit of a repository changed a figure, by duels along its history

@@ -8,7 +8,6 @@ pub mod cli;
 pub mod commands;
 pub mod help;
 pub mod report;
-pub mod scripts;
 pub mod serve;
 mod show;
 mod ticks;

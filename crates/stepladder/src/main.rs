@@ -6,7 +6,7 @@ use console::exit::{Exit, Failure, not_measured};
 use console::{say, signals};
 use servers::leaderboard::bench::CountingAllocator;
 use stepladder::cli::{Command, unknown_option};
-use stepladder::{bench, commands, help, report, scripts, serve, view};
+use stepladder::{bench, commands, help, report, serve, view};
 use versus::bisect;
 
 /// Counts only while `stepladder bench` runs.
@@ -33,10 +33,10 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Serve { server } => serve::run(server).map(|()| Exit::Met).map_err(not_measured),
         Command::Climb(args) => interrupt().and_then(|interrupt| commands::climb(&args, &interrupt)),
-        Command::New(args) => scripts::new(&args),
-        Command::Try(args) => interrupt().and_then(|interrupt| scripts::attempt(&args, &interrupt)),
-        Command::Record(args) => interrupt().and_then(|interrupt| scripts::record(&args, &interrupt)),
-        Command::Import(args) => scripts::import(&args),
+        Command::New(args) => scripting::new(&args),
+        Command::Try(args) => interrupt().and_then(|interrupt| scripting::attempt(&args, &interrupt)),
+        Command::Record(args) => interrupt().and_then(|interrupt| scripting::record(&args, &interrupt)),
+        Command::Import(args) => scripting::import(&args),
         Command::Duel(args) => interrupt().and_then(|interrupt| commands::duel(&args, &interrupt)),
         Command::Bisect(args) => interrupt().and_then(|interrupt| bisect::bisect(&args, &interrupt)),
         Command::Again(args) => interrupt().and_then(|interrupt| commands::again(&args, &interrupt)),

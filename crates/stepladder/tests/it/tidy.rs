@@ -84,19 +84,31 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ),
         ("versus", vec!["climb", "console", "ladder", "measure", "plan", "store", "viewer", "watch"]),
         (
-            "stepladder",
+            "scripting",
             vec![
                 "bots",
                 "climb",
                 "console",
                 "drivers",
                 "engine",
-                "inflight-command",
                 "ladder",
                 "measure",
                 "plan",
                 "recording",
                 "script",
+                "watch",
+            ],
+        ),
+        (
+            "stepladder",
+            vec![
+                "climb",
+                "console",
+                "inflight-command",
+                "ladder",
+                "measure",
+                "plan",
+                "scripting",
                 "selftest",
                 "servers",
                 "store",
@@ -280,7 +292,7 @@ fn files_that_grow_long_are_listed() {
 fn the_command_line_prints_in_one_place_only() {
     let words = ["println!(", "print!(", "anstream::std", "io::stdout().lock", "io::stderr().lock"];
     let because = "what is printed goes through say.rs";
-    refuse(&["climb", "selftest", "versus"], &words, &[], because);
+    refuse(&["climb", "scripting", "selftest", "versus"], &words, &[], because);
     refuse(&["console"], &words, &["say.rs"], because);
     // `serve` announces a URL of ours, and a runner of the benchmark speaks its own protocol to its parent.
     refuse(&["stepladder"], &words, &["serve.rs"], because);

@@ -9,7 +9,7 @@ use console::say;
 use recording::Frames;
 use watch::files::{self, Accepts};
 
-use super::written::{check_free, counted, write_recorded};
+use crate::written::{check_free, counted, write_recorded};
 
 /// A session of hours, with its bodies.
 const HAR_BYTES_MAX: u64 = 512 << 20;

@@ -22,7 +22,7 @@ use recording::Frames;
 
 use self::recorder::{KEPT_BYTES_MAX, Recorder};
 use self::upstream::Upstream;
-use super::written::{check_free, write_recorded};
+use crate::written::{check_free, write_recorded};
 
 /// Longer than any client is watched.
 const TIME_NS_MAX: u64 = 24 * 3_600_000_000_000;
