@@ -1,7 +1,7 @@
 //! The command line: where all rooms meet.
 //!
-//! `climb` is the one loop, `trial` runs one trial, `phases` says when a phase begins; the rest reads options and
-//! prints. Nothing is measured or judged here.
+//! It reads the command line and calls the command, each of which is a crate (`climb`, `versus`, `inflight_command`, `scripting`,
+//! `selftest`); here is what lists, shows and exports stored runs. Nothing is measured or judged here but the leaderboard's library.
 
 pub mod bench;
 pub mod cli;

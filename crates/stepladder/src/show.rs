@@ -1,7 +1,6 @@
-//! What is printed: the line of a rung, the closing page, the list of runs, old against new.
+//! What is printed of stored runs: their list, what differs between two of them, old against new.
 //!
-//! Words and figures come from `ladder`; here they are only laid out and coloured. Nothing is wider than the terminal, or than
-//! COLUMNS says where there is none; without either, sentences end at 100 columns and tables are as wide as they are.
+//! Words and figures come from `ladder`; here they are only laid out (`console::layout`).
 
 use std::fmt::Write;
 
@@ -9,10 +8,8 @@ use climb::judging::JudgedRun;
 use comfy_table::{ContentArrangement, Table, presets};
 use console::comparing;
 use console::layout::{self, columns, wrapped};
-use ladder::Difference;
-use ladder::Rung;
-use ladder::StoredAnswers;
 use ladder::wording::{show_cell, show_many, show_ns, show_number, show_share};
+use ladder::{Difference, Rung, StoredAnswers};
 use store::{RunId, RunKind, RunRecord, RunState, Store};
 
 const NOT_STATED: &str = ladder::closing::NOT_STATED;
