@@ -30,6 +30,7 @@ mod listener;
 mod memory_return;
 mod protobuf;
 mod serve_error;
+mod server;
 mod shutdown;
 mod slab;
 mod sleeper;
@@ -44,4 +45,5 @@ mod wakeup;
 mod websocket;
 
 pub use serve_error::ServeError;
+pub use server::Server;
 pub use shutdown::Shutdown;

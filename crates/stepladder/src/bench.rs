@@ -4,21 +4,12 @@
 //! what a library does in this process, without network and without a ladder. A subject has options of its own.
 
 mod gate;
-pub(crate) mod in_flight;
 mod leaderboard;
 
-use std::path::Path;
-
 use clap::Subcommand;
-use inflight_analysis::Beside;
-use store::{RunEnd, RunKind, RunRecord, RunState, Store};
-
-use self::in_flight::stored;
-use crate::exit::{Exit, Failure, not_measured};
-use crate::other_runs::Wait;
-use crate::outputs::write_json;
-use crate::say;
-use crate::signals::Interrupt;
+use console::exit::{Exit, Failure};
+use console::other_runs::Wait;
+use console::signals::Interrupt;
 
 /// Options of `bench`.
 #[derive(Debug, clap::Args)]
@@ -27,7 +18,7 @@ pub struct Options {
     #[command(subcommand)]
     subject: Option<Subject>,
     #[command(flatten)]
-    in_flight: in_flight::Options,
+    in_flight: inflight_command::Options,
     #[command(flatten)]
     wait: Wait,
 }
@@ -42,39 +33,10 @@ enum Subject {
     Runner {
         /// with this fault, on the target null:
         #[arg(long, value_name = "FAULT")]
-        fault: Option<in_flight::rust::Fault>,
+        fault: Option<inflight_command::Fault>,
         /// the plan, a JSON object
         plan: String,
     },
-}
-
-/// Whether a stored comparison of client libraries is a duel.
-pub fn is_duel(record: &RunRecord) -> bool {
-    record.head.kind == RunKind::Bench && in_flight::duel::is_duel(record)
-}
-
-/// The answer of a stored comparison of client libraries, in one line.
-pub fn answer(store: &Store, record: &RunRecord) -> String {
-    in_flight::answer(store, record)
-}
-
-/// `stepladder show` of a comparison of client libraries: the table as it was told, made of the stored lines once more.
-pub fn show(store: &Store, record: &RunRecord, json: Option<&Path>) -> Result<Exit, Failure> {
-    let report = stored(store, &record.id).map_err(not_measured)?;
-    write_json(&serde_json::to_string_pretty(&report.contract()).map_err(not_measured)?, json)
-        .map_err(not_measured)?;
-    if json != Some(Path::new("-")) {
-        say::out_text!("{}", in_flight::page(&report, &record.id));
-    }
-    if let RunState::Ended(RunEnd { reason: Some(reason), .. }) = &record.state {
-        say::err_line!("stepladder: it could not go on: {reason}");
-    }
-    Ok(Exit::Met)
-}
-
-/// Two stored comparisons beside each other, for the terminal.
-pub fn compared(both: &Beside) -> String {
-    in_flight::compared(both)
 }
 
 /// Measures, prints and checks the gates.
@@ -85,15 +47,15 @@ pub fn run(options: &Options) -> Result<Exit, Failure> {
             leaderboard::run(leaderboard)
         }
         // A part of the run that started it.
-        Some(Subject::Runner { fault, plan }) => in_flight::rust::run(plan, *fault, &interrupt()?),
+        Some(Subject::Runner { fault, plan }) => inflight_command::run_plan(plan, *fault, &interrupt()?),
         None => {
             let interrupt = interrupt()?;
             options.wait.enter(|| interrupt.is_asked())?;
-            in_flight::run(&options.in_flight, &interrupt)
+            inflight_command::run(&options.in_flight, &interrupt)
         }
     }
 }
 
 fn interrupt() -> Result<Interrupt, Failure> {
-    Interrupt::take().map_err(crate::exit::not_measured)
+    Interrupt::take().map_err(console::exit::not_measured)
 }

@@ -3,33 +3,31 @@
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::Path;
+use std::sync::Arc;
 
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
-use plan::layers::I_MAY_LOAD;
-use plan::{Flags, Plan, ScenarioText, Target, is_scenario_file, resolve_with, wishes};
+use climb::beside::Beside;
+use climb::consent::Consent;
+use climb::judging::JudgedRun;
+use climb::options::ClimbArgs;
+use climb::outputs::{self, Outputs};
+use climb::planned;
+use climb::{doctor, lookup, page};
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::signals::Interrupt;
+use console::{layout, say};
+use plan::{Flags, Plan, Target, wishes};
 use serde_json::json;
 use store::{RunKind, RunState, Store, StoreError};
-use watch::files::{self, Accepts};
+use versus::Replay;
+use versus::duel::{self, DuelArgs};
 
 use crate::cli::{
-    AgainArgs, Cli, ClimbArgs, CompareArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs,
-    TicksArgs,
+    AgainArgs, Cli, CompareArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
 };
-use crate::climb;
-use crate::consent::Consent;
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::judging::JudgedRun;
-use crate::outputs::{self, Outputs};
-use crate::signals::Interrupt;
-use crate::view::Beside;
-use crate::{bench, doctor, duel, lookup, probe, say, selftest, show, ticks};
-
-/// A scenario is a page, not a data set.
-const SCENARIO_BYTES_MAX: u64 = 4 << 20;
-/// A schema with all its comments is far smaller.
-const SCHEMA_BYTES_MAX: u64 = 4 << 20;
+use crate::{show, ticks};
 
 type Answer = Result<Exit, Failure>;
 
@@ -40,41 +38,22 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let outputs =
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     args.wait.enter(|| interrupt.is_asked())?;
-    let beside = Beside::begin(&args.store, args.view, args.report.as_deref())?;
+    let beside = Beside::begin(&args.store, args.view, args.report.as_deref(), Arc::new(Replay::default()))?;
     let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
     Ok(code)
 }
 
-/// The plan that flags ask for, and its user's consent where it rests on a file.
-pub(crate) fn planned(flags: &Flags, allow_start: bool, seed: u64) -> anyhow::Result<(Plan, Consent)> {
-    let scenario = read_scenario(flags)?;
-    let file = scenario.as_ref().map(|scenario| scenario.path.clone());
-    // A scenario names schemas too.
-    let read = |path: &Path| files::read_text(path, Accepts::Files, SCHEMA_BYTES_MAX);
-    let plan = resolve_with(flags, scenario, seed, &read).map_err(probe::look::fill_in)?;
-    let consent = match &file {
-        None => Consent::Own,
-        Some(file) => {
-            let named = flags.all(&I_MAY_LOAD).to_vec();
-            Consent::obtain(file, wishes(&plan, flags), allow_start, named)?
-        }
-    };
-    Ok((plan, consent))
-}
-
-fn read_scenario(flags: &Flags) -> anyhow::Result<Option<ScenarioText>> {
-    let Some(path) = flags.subject().filter(|subject| is_scenario_file(subject)) else {
-        return Ok(None);
-    };
-    let text = files::read_text(Path::new(path), Accepts::Files, SCENARIO_BYTES_MAX)
-        .with_context(|| format!("{path}: this scenario cannot be read; check the path"))?;
-    Ok(Some(ScenarioText { path: path.to_owned(), text }))
+/// `stepladder duel`
+pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Answer {
+    let Some(asked) = args.of_libraries().map_err(wrong_usage)? else { return duel::duel(args, interrupt) };
+    args.wait.enter(|| interrupt.is_asked())?;
+    inflight_command::duel(asked, interrupt)
 }
 
 /// `stepladder again`
 pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
-    let store = Store::open(&args.store).map_err(climb::no_store)?;
+    let store = Store::open(&args.store).map_err(climb::stored::no_store)?;
     let old = store.find_run(&args.run).map_err(wrong_usage)?;
     let record = store.run(&old).map_err(not_measured)?;
     if record.head.kind == RunKind::Bench {
@@ -122,14 +101,14 @@ pub fn ticks(args: &TicksArgs) -> Answer {
         ticks::Options { files: args.files.clone(), json: args.json.clone(), tick_rate_hz: args.tick_rate };
     let mut out = say::stdout();
     let colour = io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-    ticks::run(&options, &mut out, show::width(), colour).map_err(not_measured)
+    ticks::run(&options, &mut out, layout::width(), colour).map_err(not_measured)
 }
 
 /// `stepladder runs`
 pub fn runs(args: &StoreArgs) -> Answer {
-    let store = Store::open(&args.store).map_err(climb::no_store)?;
+    let store = Store::open(&args.store).map_err(climb::stored::no_store)?;
     let list = store.runs().map_err(not_measured)?;
-    print(&show::runs(&store, &list.runs, show::columns()))?;
+    print(&show::runs(&store, &list.runs, layout::columns()))?;
     for error in &list.damaged {
         say::err_line!("stepladder: {error}");
     }
@@ -138,20 +117,24 @@ pub fn runs(args: &StoreArgs) -> Answer {
 
 /// `stepladder show`
 pub fn show(args: &ShowArgs) -> Answer {
-    let store = Store::open(&args.store).map_err(climb::no_store)?;
+    let store = Store::open(&args.store).map_err(climb::stored::no_store)?;
     let run = store.find_run(&args.run).map_err(wrong_usage)?;
     let record = store.run(&run).map_err(not_measured)?;
     if let RunState::CutOff(cut_off) = &record.state {
         say::err_line!("stepladder: {}: {cut_off}", args.store.display());
     }
-    if record.head.kind == RunKind::Duel || bench::is_duel(&record) {
-        return duel::show(&store, &record, &args.results);
+    if record.head.kind == RunKind::Duel || inflight_command::is_duel(&record) {
+        let answer = match record.head.kind {
+            RunKind::Bench => inflight_command::stored_duel(&store, &record),
+            RunKind::Climb | RunKind::Duel => duel::stored_answer(&store, &record),
+        };
+        return duel::show(answer, &record, &args.results);
     }
     if record.head.kind == RunKind::Bench {
         args.results.only_json("a comparison of client libraries").map_err(wrong_usage)?;
-        return bench::show(&store, &record, args.results.json.as_deref());
+        return inflight_command::show(&store, &record, args.results.json.as_deref());
     }
-    let ended_early = outputs::ended_early(&record.state);
+    let ended_early = climb::stored::ended_early(&record.state);
     let judged = JudgedRun::whole(&store, &run).and_then(|run| run.answers(ended_early.as_deref()));
     let climb = judged.map_err(not_measured)?;
     let Some(climb) = climb else {
@@ -161,14 +144,14 @@ pub fn show(args: &ShowArgs) -> Answer {
     args.results.prepare().map_err(wrong_usage)?;
     args.results.write(&climb).map_err(not_measured)?;
     if !args.results.take_stdout() {
-        print(&show::closing(&climb, show::columns().filter(|_| !args.wide)))?;
+        print(&page::closing(&climb, layout::columns().filter(|_| !args.wide)))?;
     }
     Ok(Exit::Met)
 }
 
 /// `stepladder compare`
 pub fn compare(args: &CompareArgs) -> Answer {
-    let store = Store::open(&args.store).map_err(climb::no_store)?;
+    let store = Store::open(&args.store).map_err(climb::stored::no_store)?;
     let record = |text: &str| {
         let run = store.find_run(text).map_err(wrong_usage)?;
         store.run(&run).map_err(not_measured)
@@ -204,7 +187,7 @@ pub fn compare(args: &CompareArgs) -> Answer {
         RunKind::Bench => {
             let both = viewer::beside(&store, &old.id, &new.id).map_err(not_measured)?;
             let contract = serde_json::to_value(&both).map_err(not_measured)?;
-            (both.differs.clone(), bench::compared(&both), contract)
+            (both.differs.clone(), inflight_command::compared(&both), contract)
         }
     };
     outputs::write_json(&format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
@@ -217,7 +200,7 @@ pub fn compare(args: &CompareArgs) -> Answer {
 
 /// `stepladder export`
 pub fn export(args: &ExportArgs) -> Answer {
-    let store = Store::open(&args.store).map_err(climb::no_store)?;
+    let store = Store::open(&args.store).map_err(climb::stored::no_store)?;
     let run = store.find_run(&args.run).map_err(wrong_usage)?;
     if let Some(folder) = &args.csv {
         store::export::csv(&store, &run, folder).map_err(not_measured)?;
@@ -266,7 +249,7 @@ pub fn doctor(args: &DoctorArgs) -> Answer {
         args.wait.enter(|| false)?;
     }
     let scope = if args.grid { doctor::Scope::Grid } else { doctor::Scope::Machine };
-    doctor::report(&mut out, args.json, show::width(), colour, (scope, target)).map_err(not_measured)?;
+    doctor::report(&mut out, args.json, layout::width(), colour, (scope, target)).map_err(not_measured)?;
     Ok(Exit::Met)
 }
 

@@ -24,16 +24,6 @@ const USUAL: [&str; 11] = [
     "view",
 ];
 
-/// Behind the options of `climb -h`.
-pub(crate) const EXAMPLES: &str = "\
-Examples:
-  stepladder climb arena --rungs 500,1000,2000 --hold 20s
-  stepladder climb player.ts --target ws://127.0.0.1:8080 --start 'node server.js'
-  stepladder climb http://127.0.0.1:8080/items --rate 1000,2000 --objective 'response.p99 < 50ms'
-  stepladder climb arena --search standard --gate 'capacity >= 1000'
-  stepladder climb redis://127.0.0.1:6379 --rungs 1,10,100 --view
-All options: climb --help; those of one subject: climb arena --help, climb chat --help …";
-
 /// Reads the command line. Errors: clap's, help and version among them.
 pub fn parsed() -> Result<Cli, clap::Error> {
     let words: Vec<OsString> = std::env::args_os().collect();

@@ -1,40 +1,14 @@
 //! The command line: where all rooms meet.
 //!
-//! `climb` is the one loop, `trial` runs one trial, `phases` says when a phase begins; the rest reads options and
-//! prints. Nothing is measured or judged here.
+//! It reads the command line and calls the command, each of which is a crate (`climb`, `versus`, `inflight_command`, `scripting`,
+//! `selftest`); here is what lists, shows and exports stored runs. Nothing is measured or judged here but the leaderboard's library.
 
-mod around;
 pub mod bench;
-pub mod bisect;
-mod calibration;
-pub mod certificates;
 pub mod cli;
-mod climb;
 pub mod commands;
-mod comparing;
-pub mod consent;
-mod doctor;
-pub mod duel;
-pub mod exit;
 pub mod help;
-mod judging;
-mod lookup;
-mod other_runs;
-mod outputs;
-mod phases;
-mod preflight;
-mod probe;
-mod progress;
 pub mod report;
-pub mod say;
-mod scratch;
-pub mod scripts;
-mod secrets;
-pub mod selftest;
 pub mod serve;
 mod show;
-pub mod signals;
 mod ticks;
-mod trial;
-mod under_test;
 pub mod view;

@@ -2,10 +2,12 @@
 
 use std::process::ExitCode;
 
+use console::exit::{Exit, Failure, not_measured};
+use console::{say, signals};
 use servers::leaderboard::bench::CountingAllocator;
 use stepladder::cli::{Command, unknown_option};
-use stepladder::exit::{Exit, Failure, not_measured};
-use stepladder::{bench, bisect, commands, duel, help, report, say, scripts, serve, signals, view};
+use stepladder::{bench, commands, help, report, serve, view};
+use versus::bisect;
 
 /// Counts only while `stepladder bench` runs.
 #[global_allocator]
@@ -31,11 +33,11 @@ fn main() -> ExitCode {
     let outcome = match cli.command {
         Command::Serve { server } => serve::run(server).map(|()| Exit::Met).map_err(not_measured),
         Command::Climb(args) => interrupt().and_then(|interrupt| commands::climb(&args, &interrupt)),
-        Command::New(args) => scripts::new(&args),
-        Command::Try(args) => interrupt().and_then(|interrupt| scripts::attempt(&args, &interrupt)),
-        Command::Record(args) => interrupt().and_then(|interrupt| scripts::record(&args, &interrupt)),
-        Command::Import(args) => scripts::import(&args),
-        Command::Duel(args) => interrupt().and_then(|interrupt| duel::duel(&args, &interrupt)),
+        Command::New(args) => scripting::new(&args),
+        Command::Try(args) => interrupt().and_then(|interrupt| scripting::attempt(&args, &interrupt)),
+        Command::Record(args) => interrupt().and_then(|interrupt| scripting::record(&args, &interrupt)),
+        Command::Import(args) => scripting::import(&args),
+        Command::Duel(args) => interrupt().and_then(|interrupt| commands::duel(&args, &interrupt)),
         Command::Bisect(args) => interrupt().and_then(|interrupt| bisect::bisect(&args, &interrupt)),
         Command::Again(args) => interrupt().and_then(|interrupt| commands::again(&args, &interrupt)),
         Command::Ticks(args) => commands::ticks(&args),
@@ -47,7 +49,7 @@ fn main() -> ExitCode {
         Command::Export(args) => commands::export(&args),
         Command::Doctor(args) => commands::doctor(&args),
         Command::Bench(options) => bench::run(&options),
-        Command::Selftest(args) if args.hog => stepladder::selftest::hog(),
+        Command::Selftest(args) if args.hog => selftest::hog(),
         Command::Selftest(args) => interrupt().and_then(|interrupt| commands::selftest(&args, &interrupt)),
         Command::Completions { shell } => commands::completions(shell),
         Command::Man { command } => commands::man(command.as_deref()),

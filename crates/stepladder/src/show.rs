@@ -1,193 +1,18 @@
-//! What is printed: the line of a rung, the closing page, the list of runs, old against new.
+//! What is printed of stored runs: their list, what differs between two of them, old against new.
 //!
-//! Words and figures come from `ladder`; here they are only laid out and coloured. Nothing is wider than the terminal, or than
-//! COLUMNS says where there is none; without either, sentences end at 100 columns and tables are as wide as they are.
+//! Words and figures come from `ladder`; here they are only laid out (`console::layout`).
 
 use std::fmt::Write;
-use std::os::fd::AsFd;
 
-use anstyle::{AnsiColor, Style};
+use climb::judging::JudgedRun;
 use comfy_table::{ContentArrangement, Table, presets};
-use ladder::StoredAnswers;
+use console::comparing;
+use console::layout::{self, columns, wrapped};
 use ladder::wording::{show_cell, show_many, show_ns, show_number, show_share};
-use ladder::{Climb, Rung, Verdict};
+use ladder::{Difference, Rung, StoredAnswers};
 use store::{RunId, RunKind, RunRecord, RunState, Store};
 
-use crate::bench;
-use crate::comparing;
-use crate::judging::JudgedRun;
-use ladder::Difference;
-
 const NOT_STATED: &str = ladder::closing::NOT_STATED;
-
-/// Nothing is laid out for fewer columns, whatever a terminal says.
-const COLUMNS_LEAST: usize = 40;
-/// Sentences longer than that are hard to read.
-const SENTENCE_MOST: usize = 120;
-/// Where nothing says how wide it may be.
-const USUAL_WIDTH: usize = 100;
-
-/// Columns that standard output has; `None`: nothing says so, as for a script that reads a pipe.
-pub fn columns() -> Option<usize> {
-    columns_of(std::io::stdout())
-}
-
-/// The same of another stream: those of its terminal, else what COLUMNS says.
-pub fn columns_of(stream: impl AsFd) -> Option<usize> {
-    let terminal = terminal_size::terminal_size_of(stream).map(|(columns, _)| usize::from(columns.0));
-    let said = || std::env::var("COLUMNS").ok()?.trim().parse().ok().filter(|columns| *columns > 0);
-    terminal.or_else(said).map(|columns| columns.max(COLUMNS_LEAST))
-}
-
-/// Columns of standard output, 100 where nothing says how many.
-pub fn width() -> usize {
-    columns().unwrap_or(USUAL_WIDTH)
-}
-
-fn style(verdict: Verdict) -> Style {
-    let colour = match verdict {
-        Verdict::Pass => AnsiColor::Green,
-        Verdict::Fail => AnsiColor::Red,
-        Verdict::GeneratorLimited | Verdict::Inconclusive => AnsiColor::Yellow,
-        Verdict::Invalid => AnsiColor::Magenta,
-    };
-    Style::new().fg_color(Some(colour.into())).bold()
-}
-
-/// One line for a rung that has just been held.
-pub fn rung(rung: &Rung) -> String {
-    let paint = style(rung.verdict);
-    let mut line = format!("{:>8} {}", show_number(rung.load), rung.load_unit);
-    if let Some(cell) = &rung.cell {
-        line += &format!("  {}", show_cell(cell));
-    }
-    line += &format!("  {paint}{}{paint:#}", rung.verdict);
-    if let Some(reason) = &rung.reason {
-        return line + &format!("  {reason}");
-    }
-    if let Some(share) = rung.ticks.as_ref().and_then(|ticks| ticks.late_share) {
-        line += &format!("  {} of the ticks late", show_share(share));
-    }
-    if rung.load_unit.counts_requests() {
-        line += &format!("  {:.1} responses/s", rung.rate_per_s);
-        if let Some(frames) = &rung.frames {
-            line += &format!("  {:.1} frames/s", frames.rate_per_s);
-        }
-    }
-    if let Some(books) = &rung.deliveries {
-        if let Some(per_s) = books.rate_per_s {
-            line += &format!("  {} deliveries/s", show_many(per_s.round() as u64));
-        }
-        line += &format!("  {} lost", show_many(books.sum.lost));
-    }
-    if let Some(reopened) = rung.connections.reopened {
-        return line + &format!("  {} connections reopened", show_many(reopened));
-    }
-    if let Some(sessions) = &rung.sessions {
-        let failed = show_many(sessions.failed);
-        return line + &format!("  {} sessions at once, {failed} failed", show_number(sessions.at_once));
-    }
-    let connections = &rung.connections.counts;
-    line + &format!("  {} of {} connections open", connections.open_min, connections.asked)
-}
-
-/// The closing page: the table, the books of deliveries, the reasons, the three answers. `columns`: as wide as it may be.
-pub fn closing(climb: &Climb, columns: Option<usize>) -> String {
-    let page = ladder::closing(climb);
-    let mut text = String::new();
-    let mut left_out = 0;
-    for table in &page.tables {
-        let (table, without) = table.within(columns.unwrap_or(usize::MAX));
-        left_out = left_out.max(without);
-        text.push('\n');
-        text += &laid_out(&table, climb, columns);
-    }
-    if left_out > 0 {
-        let plural = if left_out == 1 { "column" } else { "columns" };
-        let run = &climb.run.id;
-        text += &wrapped(&format!("… {left_out} more {plural}: stepladder show {run} --wide"), 2, columns);
-        text.push('\n');
-    }
-    for line in &page.marks {
-        text += &format!("{}\n", wrapped(line, 2, columns));
-    }
-    for lines in [&page.books, &page.notes, &page.gates] {
-        for line in lines {
-            text += &format!("\n{}", wrapped(line, 2, columns));
-        }
-        if !lines.is_empty() {
-            text.push('\n');
-        }
-    }
-    let bold = Style::new().bold();
-    for (question, answer) in &page.answers {
-        text += &format!("\n{bold}{question}?{bold:#}\n  {}\n", wrapped(answer, 2, columns));
-    }
-    for (heading, words) in &page.conclusions {
-        text += &format!("\n{bold}{heading}{bold:#}\n  {}\n", wrapped(words, 2, columns));
-    }
-    let run = format!("run {} · stepladder show {}", climb.run.id, climb.run.id);
-    text += &format!("\n{}\n", wrapped(&run, 2, columns));
-    text
-}
-
-/// A table in columns, its verdicts in their colours.
-fn laid_out(rows: &ladder::Table, climb: &Climb, columns: Option<usize>) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(rows.header.iter().map(comfy_table::Cell::new));
-    for row in &rows.rows {
-        table.add_row(row);
-    }
-    for column in table.column_iter_mut() {
-        column.set_cell_alignment(comfy_table::CellAlignment::Right);
-        column.set_padding((0, 2));
-    }
-    let bold = Style::new().bold();
-    let title = rows.title.as_ref().map(|title| wrapped(title, 2, columns));
-    let mut text = title.map_or(String::new(), |title| format!("{bold}{title}{bold:#}\n"));
-    for (at, line) in table.lines().enumerate() {
-        let rung = at.checked_sub(1).and_then(|row| climb.rungs.get(*rows.rungs.get(row)?));
-        match rung.map(|rung| rung.verdict) {
-            Some(verdict) => {
-                let paint = style(verdict);
-                let painted =
-                    line.replacen(verdict.name(), &format!("{paint}{}{paint:#}", verdict.name()), 1);
-                text += painted.trim_end();
-            }
-            None => text += line.trim_end(),
-        }
-        text.push('\n');
-    }
-    text
-}
-
-/// Breaks a sentence where the columns end; further lines are indented.
-fn wrapped(text: &str, indent: usize, columns: Option<usize>) -> String {
-    let margin = " ".repeat(indent);
-    let width = columns.unwrap_or(USUAL_WIDTH).min(SENTENCE_MOST);
-    let options = textwrap::Options::new(width).initial_indent(&margin).subsequent_indent(&margin);
-    textwrap::fill(text, options).trim_start().to_owned()
-}
-
-/// Breaks each line of a text that is longer than the columns; what goes on stands further in than its line began.
-pub fn broken_at(text: &str, columns: usize) -> String {
-    let mut out = String::new();
-    for line in text.split_inclusive('\n') {
-        let (line, end) = line.strip_suffix('\n').map_or((line, ""), |line| (line, "\n"));
-        if textwrap::core::display_width(line) <= columns {
-            out += line;
-        } else {
-            let words = line.trim_start();
-            let margin = " ".repeat((line.len() - words.len()).min(columns / 2));
-            let further = format!("{margin}    ");
-            let options = textwrap::Options::new(columns).initial_indent(&margin).subsequent_indent(&further);
-            out += &textwrap::fill(words, options);
-        }
-        out += end;
-    }
-    out
-}
 
 /// The answers of a list of runs need at least so many columns to be read beside the others.
 const ANSWER_LEAST: usize = 30;
@@ -214,7 +39,7 @@ fn list_of_runs(rows: &[[String; 5]], columns: Option<usize>) -> String {
         return "no runs yet; stepladder climb arena makes one\n".to_owned();
     }
     let header = ["run", "subject", "began (UTC)", "state", "answer"];
-    let Some(columns) = columns else { return self::table(header, rows.iter().cloned(), None) };
+    let Some(columns) = columns else { return layout::table(header, rows.iter().cloned(), None) };
     let width_of = |at: usize| {
         let cells = rows.iter().map(|row| textwrap::core::display_width(&row[at]));
         cells.max().unwrap_or(0).max(header[at].len()) + 2
@@ -225,49 +50,13 @@ fn list_of_runs(rows: &[[String; 5]], columns: Option<usize>) -> String {
             let answer = textwrap::fill(&row[4], columns - before);
             [row[0].clone(), row[1].clone(), row[2].clone(), row[3].clone(), answer]
         };
-        return self::table(header, rows.iter().map(broken), None);
+        return layout::table(header, rows.iter().map(broken), None);
     }
     let of_row = |row: &[String; 5]| {
         let head = wrapped(&row[..4].join("  "), 4, Some(columns));
         format!("{head}\n    {}\n", wrapped(&row[4], 4, Some(columns)))
     };
     rows.iter().map(of_row).collect()
-}
-
-/// A table whose columns begin at the margin, for standard output.
-pub fn columns_of_table<const N: usize>(
-    header: [&str; N],
-    rows: impl Iterator<Item = [String; N]>,
-) -> String {
-    table(header, rows, columns())
-}
-
-fn table<const N: usize>(
-    header: [&str; N],
-    rows: impl Iterator<Item = [String; N]>,
-    columns: Option<usize>,
-) -> String {
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(header);
-    for row in rows {
-        table.add_row(row);
-    }
-    fit(&mut table, columns);
-    table.lines().map(|line| format!("{}\n", line.trim_end())).collect()
-}
-
-/// Columns begin at the margin, with two blanks between them; cells break where the table is wider than it may be.
-fn fit(table: &mut Table, columns: Option<usize>) {
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 2));
-    }
-    let columns = columns.and_then(|columns| u16::try_from(columns).ok());
-    if let Some(columns) = columns.filter(|columns| {
-        table.lines().any(|line| textwrap::core::display_width(line.trim_end()) > usize::from(*columns))
-    }) {
-        table.set_content_arrangement(ContentArrangement::Dynamic).set_width(columns);
-    }
 }
 
 fn state(state: &RunState) -> String {
@@ -280,7 +69,7 @@ fn state(state: &RunState) -> String {
 
 fn answer(store: &Store, run: &RunRecord) -> String {
     match &run.state {
-        RunState::Ended(_) if run.head.kind == RunKind::Bench => bench::answer(store, run),
+        RunState::Ended(_) if run.head.kind == RunKind::Bench => inflight_command::answer(store, run),
         RunState::Ended(end) => {
             let stored = end.climb.as_deref().and_then(|text| serde_json::from_str(text).ok());
             let how_many = stored.and_then(|StoredAnswers { conclusions }| conclusions.into_iter().next());
@@ -372,7 +161,7 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
             table.add_row(["".to_owned(), name.to_owned(), text(was), text(is), ratio.unwrap_or_default()]);
         }
     }
-    fit(&mut table, columns());
+    layout::fit(&mut table, columns());
     let mut text = String::from("\nold against new\n");
     for line in table.lines() {
         writeln!(text, "{}", line.trim_end())?;
@@ -400,16 +189,6 @@ mod tests {
     }
 
     #[test]
-    fn a_long_answer_is_broken_between_words() {
-        let text = "word ".repeat(60);
-        for (columns, most) in [(None, 100), (Some(60), 60), (Some(300), 120)] {
-            let broken = wrapped(&text, 2, columns);
-            assert!(broken.lines().all(|line| line.chars().count() <= most), "{broken}");
-            assert_eq!(broken.split_whitespace().count(), 60);
-        }
-    }
-
-    #[test]
     fn a_list_of_runs_is_as_wide_as_it_may_be_and_leaves_no_answer_out() {
         let answer = "2000 games (4000 clients) held, and nothing failed: this is a lower bound".to_owned();
         let row = ["arena-17", "arena", "2026-11-26 16:44:27", "finished"].map(str::to_owned);
@@ -425,13 +204,5 @@ mod tests {
             }
         }
         assert_eq!(list_of_runs(&rows, None).lines().count(), 3, "a script reads a line per run");
-    }
-
-    #[test]
-    fn a_long_line_of_help_is_broken_and_a_short_one_stays() {
-        let text = "Usage: a b\n  \u{1b}[1m--name\u{1b}[0m  of the run, as it is listed\n";
-        assert_eq!(broken_at(text, 80), text);
-        let broken = broken_at(text, 24);
-        assert_eq!(broken, "Usage: a b\n  \u{1b}[1m--name\u{1b}[0m  of the run, as\n      it is listed\n");
     }
 }

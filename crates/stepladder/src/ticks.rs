@@ -16,15 +16,14 @@ use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use climb::outputs::write_whole;
+use console::exit::Exit;
+use console::layout::grouped;
 use measure::TickCounts;
 use measure::ticklog::{Disagreement, TickLogReader, TickLogSummary};
 use watch::files::{self, Accepts};
 
 use ink::Ink;
-
-use crate::exit::Exit;
-use crate::outputs::write_whole;
-pub(crate) use ink::grouped;
 
 /// What `ticks` was asked for.
 #[derive(Clone, Debug)]

@@ -6,14 +6,14 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::anyhow;
+use climb::outputs::{check_writable, write_json};
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::say;
 use serde_json::{Value, json};
 use servers::leaderboard::Implementation;
 use servers::leaderboard::bench::{self, Cell, NAME_BYTES_MIN, Operation, Report, Settings};
 
 use super::gate::{self, Gate};
-use crate::exit::{Exit, Failure, not_measured, wrong_usage};
-use crate::outputs::{check_writable, write_json};
-use crate::say;
 
 /// Options of `bench leaderboard`.
 #[derive(Debug, clap::Args)]

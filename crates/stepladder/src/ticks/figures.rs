@@ -3,9 +3,10 @@
 use std::io::{self, Write};
 
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use console::layout::grouped;
 
 use super::Log;
-use super::ink::{Ink, fitted, grouped, percent};
+use super::ink::{Ink, fitted, percent};
 
 const LABEL_WIDTH: usize = 14;
 const NARROWEST_COLUMN: usize = 18;

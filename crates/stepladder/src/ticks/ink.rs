@@ -49,19 +49,6 @@ impl Ink {
     }
 }
 
-/// `1234567` as `1,234,567`.
-pub(crate) fn grouped(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() * 4 / 3 + 1);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
-}
-
 /// `0.4417` as `44.2 %`. What is there but rounds to nothing is `<0.1 %`.
 pub(super) fn percent(share: f64) -> String {
     if share > 0.0 && share < 0.000_5 { "<0.1 %".to_owned() } else { format!("{:.1} %", share * 100.0) }
@@ -86,10 +73,6 @@ mod tests {
 
     #[test]
     fn numbers_are_written_for_people() {
-        assert_eq!(
-            (grouped(0), grouped(999), grouped(1_667_143)),
-            ("0".into(), "999".into(), "1,667,143".into())
-        );
         assert_eq!(
             (percent(0.4417), percent(0.0001), percent(0.0)),
             ("44.2 %".into(), "<0.1 %".into(), "0.0 %".into())

@@ -11,6 +11,7 @@ fn root() -> PathBuf {
 fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
     BTreeMap::from([
         ("measure", vec![]),
+        ("console", vec!["ladder", "watch"]),
         ("ladder", vec!["measure"]),
         ("recording", vec![]),
         ("script", vec![]),
@@ -19,6 +20,23 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("hazelcast", vec!["send-buffer"]),
         ("inflight", vec![]),
         ("inflight-analysis", vec!["ladder", "measure"]),
+        (
+            "inflight-command",
+            vec![
+                "climb",
+                "console",
+                "drivers",
+                "hazelcast",
+                "inflight",
+                "inflight-analysis",
+                "ladder",
+                "measure",
+                "plan",
+                "store",
+                "versus",
+                "watch",
+            ],
+        ),
         ("drivers", vec!["hazelcast", "send-buffer"]),
         ("servers", vec![]),
         (
@@ -40,6 +58,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "watch",
             ],
         ),
+        ("selftest", vec!["console", "ladder"]),
         ("truth", vec!["bots", "engine", "ladder", "measure", "plan", "servers"]),
         ("engine", vec!["drivers", "measure", "plan"]),
         ("bots", vec!["drivers", "engine", "inflight", "measure", "plan", "script"]),
@@ -47,21 +66,54 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("store", vec!["measure"]),
         ("viewer", vec!["inflight-analysis", "ladder", "measure", "store", "watch"]),
         (
-            "stepladder",
+            "climb",
             vec![
                 "bots",
+                "console",
                 "drivers",
                 "engine",
                 "hazelcast",
-                "inflight",
-                "inflight-analysis",
+                "ladder",
+                "measure",
+                "plan",
+                "script",
+                "servers",
+                "store",
+                "viewer",
+                "watch",
+            ],
+        ),
+        ("versus", vec!["climb", "console", "ladder", "measure", "plan", "store", "viewer", "watch"]),
+        (
+            "scripting",
+            vec![
+                "bots",
+                "climb",
+                "console",
+                "drivers",
+                "engine",
                 "ladder",
                 "measure",
                 "plan",
                 "recording",
                 "script",
+                "watch",
+            ],
+        ),
+        (
+            "stepladder",
+            vec![
+                "climb",
+                "console",
+                "inflight-command",
+                "ladder",
+                "measure",
+                "plan",
+                "scripting",
+                "selftest",
                 "servers",
                 "store",
+                "versus",
                 "viewer",
                 "watch",
             ],
@@ -71,9 +123,10 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
 
 fn folder(name: &str) -> PathBuf {
     match name {
-        "servers" => root().join("servers"),
+        "servers" | "versus" => root().join(name),
         "inflight" => root().join("inflight/clients/rust"),
         "inflight-analysis" => root().join("inflight/analysis"),
+        "inflight-command" => root().join("inflight/command"),
         "hazelcast" => root().join("inflight/hazelcast"),
         _ => {
             WINGS.iter().map(|wing| root().join(wing).join(name)).find(|path| path.exists()).expect("a crate")
@@ -223,7 +276,7 @@ fn workers_have_neither_tokios_timers_nor_its_signals_nor_a_blocking_pool() {
 #[test]
 fn files_that_grow_long_are_listed() {
     let mut files = Vec::new();
-    for wing in WINGS.into_iter().chain(["inflight", "servers"]) {
+    for wing in WINGS.into_iter().chain(["inflight", "servers", "versus"]) {
         sources(&root().join(wing), &mut files);
     }
     for path in files {
@@ -238,8 +291,11 @@ fn files_that_grow_long_are_listed() {
 
 #[test]
 fn the_command_line_prints_in_one_place_only() {
-    // `serve` announces a URL of ours, and a runner of the benchmark speaks its own protocol to its parent.
-    let except = ["say.rs", "serve.rs", "rust.rs"];
     let words = ["println!(", "print!(", "anstream::std", "io::stdout().lock", "io::stderr().lock"];
-    refuse(&["stepladder"], &words, &except, "what is printed goes through say.rs");
+    let because = "what is printed goes through say.rs";
+    refuse(&["climb", "scripting", "selftest", "versus"], &words, &[], because);
+    refuse(&["console"], &words, &["say.rs"], because);
+    // `serve` announces a URL of ours, and a runner of the benchmark speaks its own protocol to its parent.
+    refuse(&["stepladder"], &words, &["serve.rs"], because);
+    refuse(&["inflight-command"], &words, &["rust.rs"], because);
 }

@@ -1,0 +1,355 @@
+//! The climb: from a plan to the three answers.
+//!
+//! One loop: the schedule says which trial comes next from what is stored, the trial is run and stored, and at the end
+//! the answers are a pure function of what is stored. Nothing is judged from memory.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc::{Receiver, channel};
+
+use console::exit::{Exit, Failure, not_measured, wrong_usage};
+use console::layout;
+use console::say;
+use console::signals::Interrupt;
+use ladder::{Next, NextTrial, Repeats, Terms};
+use measure::{LoadUnit, Purpose, TrialHead};
+use plan::{HoldLength, Plan, Scheme};
+use store::{Committed, RunId, RunWriter, Store};
+
+use crate::around::Around;
+use crate::consent::Consent;
+use crate::judging::{JudgedRun, PROTOCOL, schedule};
+use crate::outputs::{self, Followers, Outputs};
+use crate::preflight::Machine;
+use crate::progress::Progress;
+use crate::stored::{ended_early_by, keep_verdict, no_store, run_end, run_head, unix_ms};
+use crate::trial::{self, Recovery, TrialSpec};
+use crate::under_test::{self, UnderTest};
+use crate::{calibration, page, preflight};
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// Climbs. Returns the run's id and the exit code.
+pub fn climb(
+    plan: &Plan,
+    consent: &Consent,
+    outputs: &Outputs,
+    interrupt: &Interrupt,
+) -> Result<(RunId, Exit), Failure> {
+    under_test::check_options(plan).map_err(wrong_usage)?;
+    let machine = Machine::prepare().map_err(not_measured)?;
+    let plan = &machine.within_reach(plan);
+    // Before anything is started or written: what the ladder asks for that this machine does not have.
+    machine.check(plan, None).map_err(not_measured)?;
+    outputs.results.prepare().map_err(wrong_usage)?;
+    let mut followers = outputs.followed.prepare(&outputs.results.all()).map_err(wrong_usage)?;
+    let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
+    let mut progress = Progress::new();
+    let mut subject = UnderTest::start(plan, consent).map_err(|error| {
+        // A name was looked up only now; what it may not mean is the author's mistake all the same.
+        let is_usage = error.is::<plan::TargetRefused>();
+        (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error)
+    })?;
+    let told = (&mut progress, &mut followers);
+    let outcome = climb_subject(plan, outputs, interrupt, &machine, &store, told, &mut subject);
+    progress.clear();
+    subject.stop();
+    followers.end();
+    outcome.map_err(not_measured)
+}
+
+fn climb_subject(
+    plan: &Plan,
+    outputs: &Outputs,
+    interrupt: &Interrupt,
+    machine: &Machine,
+    store: &Store,
+    (progress, followers): (&mut Progress, &mut Followers),
+    subject: &mut UnderTest,
+) -> anyhow::Result<(RunId, Exit)> {
+    machine.check(plan, Some(subject.address))?;
+    preflight::warnings(plan, subject.address).iter().for_each(|text| progress.say(text));
+    plan::ramp_sentence(plan).iter().for_each(|text| progress.say(text));
+    plan::search_sentence(plan).iter().for_each(|text| progress.say(text));
+    plan::decidable_sentence(plan).iter().for_each(|text| progress.say(text));
+    let (tell, committed) = channel();
+    let writer = store.begin_run(&run_head(plan, subject.address)?, Some(tell))?;
+    let run = writer.id().clone();
+    followers.begin(&outputs.store, &run)?;
+    let climbing = Climbing { plan, machine, store, writer: &writer, committed: &committed, interrupt };
+    let mut judged = JudgedRun::open(store, &run)?;
+    let outcome = climbing.all_trials(&mut judged, subject, progress);
+    let mut end = run_end(&outcome, interrupt);
+    let ended_early = ended_early_by(&end);
+    let climb = judged.read_rest(store).and_then(|()| judged.answers(ended_early.as_deref()));
+    if let Ok(Some(climb)) = &climb {
+        end.climb = Some(serde_json::to_string(climb)?);
+    }
+    writer.end_run(end)?;
+    outcome?;
+    progress.clear();
+    let Some(climb) = climb? else {
+        say::err_line!(
+            "stepladder: run {run} was interrupted before its first rung; there is nothing to judge"
+        );
+        return Ok((run, Exit::Interrupted));
+    };
+    outputs.results.write(&climb)?;
+    outputs::append_step_summary(&climb);
+    if outputs.take_stdout() {
+        say::err_own_text!("{}", page::closing(&climb, layout::columns_of(std::io::stderr())));
+    } else {
+        say::out_text!("{}", page::closing(&climb, layout::columns()));
+    }
+    Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
+}
+
+/// A trial of the subject, as far as the plan does not say it.
+pub struct SubjectTrial<'a> {
+    /// in its cell of a sweep
+    pub plan: &'a Plan,
+    /// its place in the run, from 0
+    pub seq: u32,
+    /// what it is held for
+    pub purpose: Purpose,
+    /// in the plan's unit of load
+    pub load: f64,
+    /// under which names it is stored
+    pub cell: BTreeMap<String, String>,
+    /// of a sweep: the one request that is made
+    pub request: Option<usize>,
+    /// how long it holds
+    pub hold: HoldLength,
+    /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
+    pub terms: Option<Terms>,
+    /// goes on after the hold until the server has recovered
+    pub recovery_load: Option<f64>,
+}
+
+/// What holding the trials of a plan takes.
+pub struct Climbing<'a> {
+    /// what is held
+    pub plan: &'a Plan,
+    /// what it is held with
+    pub machine: &'a Machine,
+    /// where it is stored
+    pub store: &'a Store,
+    /// by this
+    pub writer: &'a RunWriter,
+    /// and what was stored already
+    pub committed: &'a Receiver<Committed>,
+    /// whether the user wants it to end
+    pub interrupt: &'a Interrupt,
+}
+
+impl Climbing<'_> {
+    fn all_trials(
+        &self,
+        judged: &mut JudgedRun,
+        subject: &mut UnderTest,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let schedule = schedule(self.plan);
+        let mut null = None;
+        let outcome = loop {
+            let Next::Trial(order) = schedule.next(judged.done()) else { break Ok(()) };
+            if self.interrupt.is_asked() {
+                break Ok(());
+            }
+            let outcome = match order.purpose {
+                Purpose::Rung | Purpose::WarmUp => {
+                    stop(null.take());
+                    self.rung(&order, judged, subject, progress)
+                }
+                Purpose::CalibrationLatency | Purpose::CalibrationCeiling => {
+                    let outcome = self.calibration(&order, subject.target.scheme, &mut null, progress);
+                    outcome.and_then(|()| judged.read_on(self.store))
+                }
+            };
+            if outcome.is_err() {
+                break outcome;
+            }
+        };
+        stop(null);
+        outcome
+    }
+
+    fn rung(
+        &self,
+        order: &NextTrial,
+        judged: &mut JudgedRun,
+        subject: &mut UnderTest,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let cell = order.cell.and_then(|cell| self.plan.ladder.cells.get(cell)).cloned().unwrap_or_default();
+        let mut plan = self.plan.in_cell(&cell.names);
+        if plan.ladder.search.is_some() || plan.ladder.repeat != Repeats::default() {
+            // The same arrivals again would say nothing new of the same load.
+            plan.seed = plan.seed.wrapping_add(u64::from(order.seq));
+        }
+        let plan = &plan;
+        let is_first = judged.is_untouched();
+        // The old one goes first: both may want the same port.
+        if !subject.has_options(&cell.options) {
+            subject.restart_with(plan, cell.options)?;
+        } else if (plan.ladder.restart_per_rung && !is_first)
+            || ((plan.ladder.stop.is_some() || plan.ladder.search.is_some()) && subject.has_ended())
+        {
+            subject.restart(plan)?;
+        }
+        let mut terms = judged.terms(order.load, &cell.names);
+        let mut hold = plan.ladder.hold;
+        if let Some(hold_ns) = order.hold_ns {
+            (hold, terms.hold_ns) = (HoldLength::Time(hold_ns), hold_ns);
+        }
+        let trial = SubjectTrial {
+            plan,
+            seq: order.seq,
+            purpose: order.purpose,
+            load: order.load,
+            cell: cell.names,
+            request: cell.request,
+            hold,
+            // A warm-up is not judged, and so never waits for undisturbed seconds.
+            terms: (order.purpose == Purpose::Rung).then_some(terms),
+            recovery_load: order.recovery_load,
+        };
+        self.load_subject(trial, subject, progress)?;
+        judged.read_on(self.store)?;
+        if order.purpose == Purpose::WarmUp {
+            return Ok(());
+        }
+        let Some(rung) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
+        keep_verdict(self.writer, rung)?;
+        progress.say(&page::rung(rung));
+        Ok(())
+    }
+
+    /// One load on the subject, held once.
+    pub fn load_subject(
+        &self,
+        trial: SubjectTrial<'_>,
+        subject: &mut UnderTest,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let SubjectTrial { plan, seq, purpose, load, cell, request, hold, terms, recovery_load } = trial;
+        let needs = plan::needs(plan, load);
+        let target = subject.target.clone();
+        let head = TrialHead {
+            seq,
+            purpose,
+            load,
+            load_unit: plan.ladder.load_unit,
+            bots: needs.bots,
+            connections: needs.connections,
+            tick_period_ns: plan.subject.tick_period_ns(),
+            cell,
+            metric_names: bots::catalog::metric_names(&plan.bots, target.scheme)?,
+        };
+        let mut workers = self.machine.split(plan, load, (&target, subject.address))?;
+        for worker in &mut workers {
+            worker.request = request;
+            worker.members.clone_from(&subject.members);
+            worker.recovery_share = recovery_load.map(|lower| lower / load);
+        }
+        let spec = TrialSpec {
+            head,
+            workers,
+            target: &target,
+            hold,
+            settle_ns: plan.ladder.settle_ns,
+            realtime: plan.generator.realtime,
+            spin_ns: plan.generator.spin_ns,
+            cores: self.machine.cores.clone(),
+            terms,
+            stop: plan.ladder.stop,
+            recovery: recovery_load
+                .zip(plan.ladder.recovery_ns)
+                .map(|(load, within_ns)| Recovery { load, within_ns }),
+        };
+        self.run_trial(&spec, subject, progress)
+    }
+
+    /// The same engine against the null server of the subject's protocol: own latency at a pace, own ceiling in a
+    /// closed loop.
+    pub fn calibration(
+        &self,
+        order: &NextTrial,
+        scheme: Scheme,
+        null: &mut Option<UnderTest>,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        let is_closed = order.purpose == Purpose::CalibrationCeiling;
+        let plan = calibration::plan_of(self.plan, scheme, is_closed, order.load as u64);
+        let server = match null {
+            Some(server) => server,
+            None => null.insert(UnderTest::start_null(scheme)?),
+        };
+        let target = server.target.clone();
+        let head = TrialHead {
+            seq: order.seq,
+            purpose: order.purpose,
+            load: order.load,
+            load_unit: if is_closed { LoadUnit::InFlight } else { LoadUnit::Clients },
+            bots: order.load as u64,
+            connections: order.load as u64,
+            tick_period_ns: 0,
+            // Not a cell of the sweep; it tells which of our drivers was weighed.
+            cell: BTreeMap::from([(PROTOCOL.to_owned(), scheme.transport().null_protocol().to_owned())]),
+            // What the null server speaks, which may be less than the subject does.
+            metric_names: bots::catalog::metric_names(&plan.bots, target.scheme)?,
+        };
+        let trial = TrialSpec {
+            head,
+            workers: self.machine.split(
+                &plan,
+                calibration::load(&plan.bots, order.load),
+                (&target, server.address),
+            )?,
+            target: &target,
+            // 12,800 messages carry a p99, and both calibrations together stay below 5 s.
+            hold: HoldLength::Time(SECOND_NS),
+            settle_ns: plan.ladder.settle_ns,
+            realtime: plan.generator.realtime,
+            spin_ns: plan.generator.spin_ns,
+            cores: self.machine.cores.clone(),
+            terms: None,
+            stop: None,
+            recovery: None,
+        };
+        self.run_trial(&trial, server, progress)
+    }
+
+    fn run_trial(
+        &self,
+        order: &TrialSpec<'_>,
+        subject: &mut UnderTest,
+        progress: &mut Progress,
+    ) -> anyhow::Result<()> {
+        self.writer.begin_trial(&order.head, unix_ms())?;
+        // What judging the last trial took is given back, so that this trial's memory is that of its bots.
+        // SAFETY: the call takes no pointer and only releases what is free already.
+        unsafe { libc::malloc_trim(0) };
+        // Nor does memory of long messages stay with the allocator. Unless its threshold is set, the first long one that is freed
+        // raises it to that length, and from then on all below it lie among short-lived ones: servers that stalled within bodies
+        // took up to half as much again.
+        // SAFETY: the call takes no pointer.
+        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_LEAST) };
+        let mut around =
+            Around::new(self.plan, subject, self.writer, self.committed, self.interrupt, progress);
+        let outcome = trial::run(order, &mut around);
+        around.flush()?;
+        outcome?;
+        self.writer.end_trial(unix_ms())?;
+        Ok(())
+    }
+}
+
+/// Memory from this size on is mapped for itself and goes back to the system when it is freed: the C library's own default.
+const MAPPED_BYTES_LEAST: libc::c_int = 128 * 1024;
+
+/// Stops the null server of the calibrations, where one runs.
+pub fn stop(null: Option<UnderTest>) {
+    if let Some(null) = null {
+        null.stop();
+    }
+}

@@ -1,0 +1,409 @@
+//! One trial: one load held once. The one place where all rooms meet; keep it thin.
+//!
+//! Workers make the load, the phase controller says when a phase begins, the watch reads the subject, and everything that
+//! happens leaves as an `Entry`. Nothing is judged here.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use engine::collector::FromWorker;
+use engine::thread::Setup;
+use engine::{Clock, Collector, MonotonicClock, Progress, Shared, Timeline};
+use measure::Sum;
+use measure::trial::kind;
+use measure::{Entry, Event, Interval, LedgerPart, Role};
+
+use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
+use crate::trial::recovering::Recovering;
+use crate::trial::subject_end::SubjectEnd;
+
+mod after_hold;
+mod connections;
+mod recovering;
+mod spec;
+mod subject_end;
+
+pub use self::connections::{addresses, tls, upgrade};
+pub use self::spec::{Recovery, StopReason, TrialEnv, TrialSpec, TrialStatus};
+
+/// Runs one trial to its end.
+pub fn run(order: &TrialSpec<'_>, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+    let clock = MonotonicClock::starting_now();
+    let realtime_zero_ns = engine::clock::realtime_ns();
+    around.begin(clock, realtime_zero_ns)?;
+    let timeline = Arc::new(Timeline::default());
+    let (says, hears) = channel();
+    let (mut collector, ends) = Collector::new(order.workers.len(), &says);
+    let shared = Shared { timeline: timeline.clone(), realtime_zero_ns, ..Shared::default() };
+    let mut progresses = Vec::new();
+    let mut threads = Vec::new();
+    for (plan, to_collector) in order.workers.iter().zip(ends) {
+        let progress = Arc::new(Progress::default());
+        progresses.push(progress.clone());
+        let core = (!order.cores.is_empty()).then(|| order.cores[plan.worker % order.cores.len()]);
+        let shared = Shared { progress, ..shared.clone() };
+        let setup = Setup {
+            plan: plan.clone(),
+            addresses: addresses(plan, order.target)?,
+            shared,
+            clock,
+            to_collector,
+            says: says.clone(),
+            core,
+            realtime: order.realtime,
+            spin_ns: order.spin_ns,
+        };
+        threads.push(bots::catalog::start(setup).context("a worker thread could not be started")?);
+    }
+    drop(says);
+    let mut stage = stage(order, clock, timeline, progresses);
+    let outcome = stage.play(&mut collector, &hears, around);
+    // Whatever happened, no worker goes on after this.
+    stage.timeline.drain_at(0);
+    stage.timeline.stop_at(0);
+    join(threads);
+    around.end();
+    for entry in around.entries() {
+        around.keep(entry)?;
+    }
+    let is_complete = outcome?;
+    if is_complete {
+        keep_event(around, clock.now_ns(), kind::END, "")?;
+    }
+    Ok(())
+}
+
+fn stage<'a>(
+    order: &'a TrialSpec<'a>,
+    clock: MonotonicClock,
+    timeline: Arc<Timeline>,
+    progresses: Vec<Arc<Progress>>,
+) -> TrialRunner<'a> {
+    TrialRunner {
+        order,
+        clock,
+        timeline,
+        progresses,
+        phases: phases(order),
+        seen: Seen::default(),
+        phase: "ramp",
+        server_ticks: 0,
+        client_ticks: 0,
+        hold: None,
+        stop_ns: None,
+        hold_end_ns: None,
+        subject_end: order.stop.map(SubjectEnd::new),
+        ledger: Vec::new(),
+        has_panicked: false,
+        so_far: None,
+        recovering: None,
+        can_be_judged: true,
+        told: Told::default(),
+    }
+}
+
+fn phases(order: &TrialSpec<'_>) -> PhaseController {
+    let units = order.workers.iter().map(|plan| plan.units).sum();
+    PhaseController::new(order.hold, order.settle_ns, units, order.head.connections, ramp_ns(order, units))
+        .stopping_subject(order.stop.map(|stop| stop.after_ns))
+        .recovering(order.recovery.map(|recovery| recovery.within_ns))
+}
+
+fn ramp_ns(order: &TrialSpec<'_>, units: u64) -> u64 {
+    order.workers.first().map_or(0, |plan| plan::ramp::length_ns(plan.ramp, units))
+}
+
+struct TrialRunner<'a> {
+    order: &'a TrialSpec<'a>,
+    clock: MonotonicClock,
+    timeline: Arc<Timeline>,
+    progresses: Vec<Arc<Progress>>,
+    phases: PhaseController,
+    seen: Seen,
+    phase: &'static str,
+    /// due in the hold by the server's own word
+    server_ticks: u64,
+    /// due in the hold as the clients see them, for a server that says nothing
+    client_ticks: u64,
+    /// begin of the hold
+    hold: Option<u64>,
+    stop_ns: Option<u64>,
+    hold_end_ns: Option<u64>,
+    /// where the subject is told to end
+    subject_end: Option<SubjectEnd>,
+    /// the workers' parts, as they come up
+    ledger: Vec<LedgerPart>,
+    /// the hold as far as it is known
+    so_far: Option<Sum>,
+    /// what follows the hold, where a part of the load goes on
+    recovering: Option<Recovering>,
+    /// see `Seen::can_be_judged`
+    can_be_judged: bool,
+    /// up to where the server told its ticks
+    told: Told,
+    /// a worker ended by a bug of ours, and hands over nothing further
+    has_panicked: bool,
+}
+
+/// How far a server's own ticks are told.
+#[derive(Clone, Copy, Debug, Default)]
+struct Told {
+    until_ns: u64,
+    /// how long an entry is
+    entry_ns: u64,
+}
+
+impl Told {
+    /// True when what is told reaches the end of the hold, but for the edge of an entry.
+    fn covers(&self, end_ns: u64) -> bool {
+        self.until_ns + self.entry_ns / 10 >= end_ns
+    }
+}
+
+/// A server's log may tell its last second of the hold so much later. Long enough to call what stays silent dead
+/// (`measure::trial`'s cover of the ticks).
+const LAST_TICKS_WITHIN_NS: u64 = 4_000_000_000;
+/// The hold's outcome is looked at from so long before its end on.
+const LOOKS_AHEAD_NS: u64 = 2_000_000_000;
+
+impl TrialRunner<'_> {
+    /// Plays until every worker has handed over everything. Returns whether the trial is complete.
+    fn play(
+        &mut self,
+        collector: &mut Collector,
+        hears: &Receiver<FromWorker>,
+        around: &mut impl TrialEnv,
+    ) -> anyhow::Result<bool> {
+        loop {
+            match hears.recv_timeout(Duration::from_millis(10)) {
+                Ok(FromWorker::Second { worker, interval }) => match collector.add(worker, interval) {
+                    Ok(None) => {}
+                    Ok(Some(mut merged)) => {
+                        self.count(&merged);
+                        for event in marks(&mut merged) {
+                            around.keep(Entry::Event(event))?;
+                        }
+                        let entry = Entry::Interval(merged);
+                        self.look_at(&entry);
+                        around.keep(entry)?;
+                    }
+                    Err(imbalance) => {
+                        keep_event(
+                            around,
+                            self.clock.now_ns(),
+                            kind::BUG,
+                            &format!("the books: {imbalance}"),
+                        )?;
+                    }
+                },
+                Ok(FromWorker::Ledger { part }) => self.ledger.push(*part),
+                Ok(FromWorker::Done { .. }) => {
+                    if collector.done() {
+                        self.keep_last(collector, around)?;
+                        self.wait_for_last_ticks(around)?;
+                        self.wait_for_end_of_subject(around)?;
+                        return Ok(true);
+                    }
+                }
+                Ok(FromWorker::Panicked { worker, why }) => {
+                    let now_ns = self.clock.now_ns();
+                    keep_event(around, now_ns, kind::BUG, &format!("worker {worker} panicked: {why}"))?;
+                    self.has_panicked = true;
+                    if self.seen.ends.is_none() {
+                        self.seen.ends = Some("a worker panicked");
+                    }
+                    if collector.done() {
+                        self.keep_last(collector, around)?;
+                        return Ok(true);
+                    }
+                }
+                Ok(FromWorker::Broke { worker, why }) => bail!("worker {worker} broke down: {why}"),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => bail!("the workers ended without a word"),
+            }
+            self.take_entries(around)?;
+            self.conduct(around)?;
+            if self.stop_ns.is_some_and(|stop_ns| self.clock.now_ns() > stop_ns + 5_000_000_000) {
+                keep_event(around, self.clock.now_ns(), kind::BUG, "a worker did not end in time")?;
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Keeps what the watch saw.
+    fn take_entries(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+        for entry in around.entries() {
+            if let (Some(end), Entry::Event(event)) = (&mut self.subject_end, &entry) {
+                end.has_heard |= event.kind == kind::SUBJECT_EXITED;
+            }
+            if let Entry::Ticks(second) = &entry {
+                self.told.until_ns = self.told.until_ns.max(second.to_ns);
+                self.told.entry_ns =
+                    (second.to_ns - second.from_ns.min(second.to_ns)).clamp(250_000_000, 1_500_000_000);
+                if self.hold.is_some_and(|from_ns| second.to_ns > from_ns) {
+                    self.server_ticks += second.counts.due;
+                }
+            }
+            self.look_at(&entry);
+            around.keep(entry)?;
+        }
+        Ok(())
+    }
+
+    /// What only the end of all workers completes. Without the part of a worker that panicked the deliveries of the
+    /// others cannot be settled.
+    fn keep_last(&mut self, collector: &mut Collector, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+        for interval in collector.incomplete() {
+            around.keep(Entry::Interval(interval))?;
+        }
+        if !self.ledger.is_empty() && !self.has_panicked {
+            let books = measure::ledger::close(&self.ledger);
+            around.keep(Entry::Books(Box::new(books)))?;
+        }
+        Ok(())
+    }
+
+    /// A server that writes its log once per second tells the last second of the hold a little later; one that stands still
+    /// never does.
+    fn wait_for_last_ticks(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+        let Some(end_ns) = self.hold_end_ns else { return Ok(()) };
+        let is_awaited = self.told.until_ns > 0 && self.seen.ends.is_none();
+        while is_awaited
+            && !self.told.covers(end_ns)
+            && self.clock.now_ns() < end_ns + LAST_TICKS_WITHIN_NS
+            && around.ends().is_none()
+        {
+            std::thread::sleep(Duration::from_millis(20));
+            self.take_entries(around)?;
+        }
+        Ok(())
+    }
+
+    /// Adds an entry to what is known of the hold, and towards its end asks whether it can be judged by that.
+    fn look_at(&mut self, entry: &Entry) {
+        if let (Some(recovering), Some(terms)) = (&mut self.recovering, &self.order.terms) {
+            recovering.take(entry, &terms.objectives);
+        }
+        let (Some(so_far), Some(terms)) = (&mut self.so_far, &self.order.terms) else { return };
+        so_far.take(entry);
+        let Entry::Interval(interval) = entry else { return };
+        let now_ns = u64::from(interval.index + 1) * 1_000_000_000;
+        let ends_ns = self.phases.hold_ends_ns();
+        if ends_ns.is_none_or(|ends_ns| now_ns + LOOKS_AHEAD_NS >= ends_ns) {
+            self.can_be_judged = ladder::has_seen_enough(&so_far.clone().finish(), terms);
+        }
+    }
+
+    fn count(&mut self, interval: &measure::Interval) {
+        let from_ns = u64::from(interval.index) * 1_000_000_000;
+        if self.hold.is_some_and(|hold_ns| from_ns >= hold_ns) {
+            self.client_ticks += interval.ticks.due;
+            self.seen.games_in_hold += interval.counted(Role::GamesPlayed).unwrap_or(0);
+        }
+    }
+
+    fn conduct(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+        let now_ns = self.clock.now_ns();
+        let sum = |of: fn(&Progress) -> &AtomicU64| {
+            self.progresses.iter().map(|progress| of(progress).load(Relaxed)).sum::<u64>()
+        };
+        self.seen.open = sum(|progress| &progress.open);
+        self.seen.ticks_in_hold = if self.server_ticks > 0 { self.server_ticks } else { self.client_ticks };
+        self.seen.joined = sum(|progress| &progress.joined);
+        self.seen.can_be_judged = self.can_be_judged;
+        self.seen.has_recovered = self.recovering.as_ref().is_some_and(Recovering::is_over);
+        let failed = sum(|progress| &progress.failed);
+        if self.seen.ends.is_none() {
+            match around.ends() {
+                Some(StopReason::Interrupted) => self.seen.ends = Some(kind::INTERRUPTED),
+                Some(StopReason::SubjectExited) => self.seen.ends = Some("the subject exited"),
+                None => {}
+            }
+        }
+        while let Some(cue) = self.phases.decide(now_ns, &self.seen) {
+            self.give(cue, around)?;
+        }
+        self.end_subject(around)?;
+        around.show(&TrialStatus {
+            head: &self.order.head,
+            phase: self.phase,
+            now_ns,
+            hold_until_ns: self.phases.hold_ends_ns(),
+            ramp_ns: ramp_ns(self.order, self.order.workers.iter().map(|plan| plan.units).sum()),
+            open: self.seen.open,
+            failed,
+        });
+        Ok(())
+    }
+
+    fn give(&mut self, cue: PhaseTransition, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+        match cue {
+            PhaseTransition::Settle { at_ns, open } => {
+                self.timeline.settle_at(at_ns);
+                self.phase = "settle";
+                let text = format!("{open} of {} connections open", self.order.head.connections);
+                keep_event(around, at_ns, kind::SETTLE, &text)
+            }
+            PhaseTransition::Hold { at_ns } => {
+                self.timeline.hold_at(at_ns);
+                (self.phase, self.hold) = ("hold", Some(at_ns));
+                let begin = Event { at_ns, kind: kind::HOLD.to_owned(), text: String::new() };
+                let is_judged = self.order.terms.is_some();
+                self.so_far = is_judged.then(|| Sum::new(self.order.head.clone(), vec![begin], 0));
+                keep_event(around, at_ns, kind::HOLD, "")
+            }
+            PhaseTransition::StopSubject { at_ns } => self.begin_end_of_subject(at_ns, around),
+            PhaseTransition::Recover { at_ns, ended_by } => self.begin_recovery(at_ns, &ended_by, around),
+            PhaseTransition::EndRecovery { at_ns, cut_by } => self.end_recovery(at_ns, cut_by, around),
+            PhaseTransition::Drain { at_ns, ended_by } => {
+                self.hold_end_ns = Some(at_ns);
+                self.begin_drain(at_ns);
+                keep_event(around, at_ns, kind::DRAIN, &ended_by)
+            }
+        }
+    }
+
+    /// Nothing is planned from this instant on.
+    fn begin_drain(&mut self, at_ns: u64) {
+        self.timeline.drain_at(at_ns);
+        // Who interrupts a trial does not wait for what its bots still meant to do.
+        let is_cut = self.seen.ends.is_some();
+        let drain_ns = self.order.workers.iter().map(|plan| plan.drain_ns + plan::CLOSING_NS).max();
+        let stop_ns = at_ns + drain_ns.filter(|_| !is_cut).unwrap_or(DRAIN_NS);
+        self.timeline.stop_at(stop_ns);
+        self.stop_ns = Some(stop_ns);
+        self.phase = "drain";
+    }
+}
+
+/// The first errors of each cause, as they were met, and other marks of the bots, out of the second in which they happened.
+fn marks(second: &mut Interval) -> Vec<Event> {
+    let at_ns = (u64::from(second.index) + 1) * 1_000_000_000;
+    let samples = std::mem::take(&mut second.samples);
+    let names = &second.metric_names.errors;
+    let event = |(cause, words): (usize, String)| {
+        let text = format!("{}: {words}", names[cause]);
+        Event { at_ns, kind: kind::ERROR.to_owned(), text }
+    };
+    let errors = samples.into_iter().map(event);
+    let marks = std::mem::take(&mut second.marks).into_iter();
+    errors.chain(marks.map(|(kind, text)| Event { at_ns, kind: kind.to_owned(), text })).collect()
+}
+
+fn keep_event(around: &mut impl TrialEnv, at_ns: u64, kind: &str, text: &str) -> anyhow::Result<()> {
+    around.keep(Entry::Event(Event { at_ns, kind: kind.to_owned(), text: text.to_owned() }))
+}
+
+fn join(threads: Vec<JoinHandle<()>>) {
+    for thread in threads {
+        // A worker's panic was already told through its channel.
+        let _ = thread.join();
+    }
+}
+
+#[cfg(test)]
+mod tests;

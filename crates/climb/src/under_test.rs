@@ -1,0 +1,393 @@
+//! The subject of a run: started or found, where it listens, and its tick log.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::os::fd::AsRawFd as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use clap::Parser as _;
+use console::say;
+use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
+use rustix::io::{FdFlags, fcntl_setfd};
+use servers::Server;
+use watch::{ControlGroup, ExitWatch, Listens, Started, TickLog};
+
+use crate::consent::Consent;
+use crate::probe::Asked;
+use crate::{lookup, probe};
+
+const READY_WITHIN: Duration = Duration::from_secs(20);
+
+/// A subject that can be loaded.
+pub struct UnderTest {
+    /// as written, or where the built-in server came to listen
+    pub target: Target,
+    /// the same, resolved and pinned
+    pub address: SocketAddr,
+    /// of a cluster of several members, all of them; else empty
+    pub members: Vec<SocketAddr>,
+    /// its process, where it is known
+    pub pid: Option<u32>,
+    /// its control group, where that was named
+    pub group: Option<ControlGroup>,
+    /// tells of its end
+    pub exit: Option<ExitWatch>,
+    /// its tick log, at the place up to which it was read
+    pub tick_log: Option<TickLog>,
+    started: Option<Started>,
+    /// options of a built-in server, behind those of the plan: its cell's
+    cell_options: Vec<String>,
+    consent: Consent,
+}
+
+impl UnderTest {
+    /// Starts the subject where the plan says so, with the options of the first cell, and waits until it can be reached.
+    pub fn start(plan: &Plan, consent: &Consent) -> anyhow::Result<Self> {
+        let cell_options = plan.ladder.cells.first().map(|cell| cell.options.clone()).unwrap_or_default();
+        let started = Self::start_with(plan, consent, cell_options, TicksFrom::Nothing)?;
+        Ok(UnderTest { consent: consent.clone(), ..started })
+    }
+
+    /// The same, and no client is let in first: the one that comes next is looked at closely anyway.
+    pub fn start_unasked(plan: &Plan, consent: &Consent) -> anyhow::Result<Self> {
+        Self::start_with(plan, consent, Vec::new(), TicksFrom::Present)
+    }
+
+    fn start_with(
+        plan: &Plan,
+        consent: &Consent,
+        cell_options: Vec<String>,
+        ticks_from: TicksFrom,
+    ) -> anyhow::Result<Self> {
+        match &plan.subject.source {
+            SubjectSource::BuiltIn { server, options } => {
+                let options = [options.as_slice(), &cell_options].concat();
+                let started = Self::start_built_in(plan, server, &options, ticks_from)?;
+                Ok(UnderTest { cell_options, ..started })
+            }
+            SubjectSource::Started { command, target } => {
+                let addresses = lookup::resolve(target, &plan.may_load, consent)?;
+                let tick_log = follow(plan, ticks_from)?;
+                let listens = listens(target);
+                addresses.iter().try_for_each(|address| watch::refuse_taken(*address, listens))?;
+                let started = Started::start(watch::shell(command), command)?;
+                let address = started.wait_until_listening(&addresses, listens, READY_WITHIN)?;
+                if ticks_from == TicksFrom::Nothing {
+                    tell_which(target, &addresses, address);
+                }
+                let mut subject = Self::of_started(started, target.clone(), address, tick_log);
+                subject.probe(plan, ticks_from)?;
+                subject.members = subject.find_members(plan, consent)?;
+                Ok(subject)
+            }
+            SubjectSource::Running { target, pid, cgroup } => {
+                let addresses = lookup::resolve(target, &plan.may_load, consent)?;
+                let group =
+                    cgroup.as_deref().map(ControlGroup::open).transpose().context("--watch-cgroup")?;
+                let start_with = target.scheme.start_with(addresses[0]);
+                let address =
+                    watch::preflight::reach(&addresses, listens(target), &target.to_string(), &start_with)?;
+                tell_which(target, &addresses, address);
+                let exit = match pid {
+                    Some(pid) => Some(
+                        ExitWatch::of_running(*pid)
+                            .with_context(|| format!("--pid {pid}: no such process can be watched"))?,
+                    ),
+                    None => None,
+                };
+                let tick_log = follow(plan, TicksFrom::Present)?;
+                let mut subject = UnderTest {
+                    target: target.clone(),
+                    address,
+                    members: Vec::new(),
+                    pid: *pid,
+                    group,
+                    exit,
+                    tick_log,
+                    started: None,
+                    cell_options,
+                    consent: consent.clone(),
+                };
+                subject.probe(plan, ticks_from)?;
+                subject.members = subject.find_members(plan, consent)?;
+                Ok(subject)
+            }
+        }
+    }
+
+    /// All members of the cluster that the target belongs to, each of which must be one that may be loaded.
+    fn find_members(&self, plan: &Plan, consent: &Consent) -> anyhow::Result<Vec<SocketAddr>> {
+        if self.target.scheme.transport() != Transport::Hazelcast {
+            return Ok(Vec::new());
+        }
+        probe::cluster::members(&self.target, self.address, |member| {
+            lookup::check_may_load(member.ip(), &member.ip().to_string(), &plan.may_load, consent)
+        })
+    }
+
+    /// A reference server as a process of its own on a free loopback port.
+    fn start_built_in(
+        plan: &Plan,
+        server: &str,
+        options: &[String],
+        ticks_from: TicksFrom,
+    ) -> anyhow::Result<Self> {
+        let mut command = own_command()?;
+        let server = served_as(server);
+        command.arg("serve").arg(server);
+        let has = |name: &str| {
+            options.iter().any(|option| option == name || option.starts_with(&format!("{name}=")))
+        };
+        if !has("--listen") {
+            command.args(["--listen", "127.0.0.1:0"]);
+        }
+        let ticks_from = if has("--append") { TicksFrom::Present } else { ticks_from };
+        let (mut is_own, mut tick_log) = (false, None);
+        if let TickSource::Log(named) = &plan.subject.ticks {
+            let rate_hz = plan.subject.tick_rate_hz;
+            let chosen = value_of(options, "--tick-log").map(PathBuf::from);
+            if let Some(path) = named.as_ref().or(chosen.as_ref()) {
+                if chosen.is_none() {
+                    command.arg("--tick-log").arg(path);
+                }
+                tick_log = Some(follow_file(path, rate_hz, ticks_from)?);
+            } else {
+                // Without a name: nothing is left behind, however this ends.
+                let file = tempfile::tempfile()
+                    .context("no temporary file for the server's tick log; check TMPDIR")?;
+                let path = handed_on(&file, &mut command)?;
+                command.arg("--tick-log").arg(path);
+                let followed = TickLog::of_unnamed(file, rate_hz);
+                tick_log = Some(followed.context("the server's tick log cannot be read")?);
+                is_own = true;
+            }
+        }
+        let is_there = ticks_from == TicksFrom::Present || is_own;
+        // A server without ticks knows no such option.
+        if tick_log.is_some() && is_there && !has("--append") {
+            command.arg("--append");
+        }
+        command.args(options);
+        let shown =
+            std::iter::once(format!("serve {server}")).chain(options.iter().cloned()).collect::<Vec<_>>();
+        let started = Started::start(command, &format!("stepladder {}", shown.join(" ")))?;
+        let (target, address) = announced(&started)?;
+        Ok(Self::of_started(started, target, address, tick_log))
+    }
+
+    /// The null server that speaks as a subject of `scheme` does below its own words, for calibration.
+    pub fn start_null(scheme: Scheme) -> anyhow::Result<Self> {
+        let protocol = scheme.transport().null_protocol();
+        let mut command = own_command()?;
+        command.args(["serve", "null", "--protocol", protocol, "--listen", "127.0.0.1:0"]);
+        let started = Started::start(command, &format!("stepladder serve null --protocol {protocol}"))?;
+        let (target, address) = announced(&started)?;
+        Ok(Self::of_started(started, target, address, None))
+    }
+
+    fn of_started(started: Started, target: Target, address: SocketAddr, tick_log: Option<TickLog>) -> Self {
+        UnderTest {
+            target,
+            address,
+            members: Vec::new(),
+            pid: Some(started.pid()),
+            group: None,
+            exit: Some(started.exit_watch()),
+            tick_log,
+            started: Some(started),
+            cell_options: Vec::new(),
+            consent: Consent::Own,
+        }
+    }
+
+    /// True when its process is gone.
+    pub fn has_ended(&self) -> bool {
+        self.exit.as_ref().is_some_and(|exit| exit.peek().is_some())
+    }
+
+    /// What it printed last, once it has ended; `None` for one that we did not start, whose output we do not see.
+    pub fn last_output(&self) -> Option<String> {
+        self.started.as_ref().and_then(Started::last_output)
+    }
+
+    /// A fresh subject in place of this one, with the same options; one that we did not start goes on.
+    pub fn restart(&mut self, plan: &Plan) -> anyhow::Result<()> {
+        let cell_options = std::mem::take(&mut self.cell_options);
+        self.restart_with(plan, cell_options)
+    }
+
+    /// A fresh subject with a cell's options behind those of the plan; one that we did not start goes on.
+    pub fn restart_with(&mut self, plan: &Plan, cell_options: Vec<String>) -> anyhow::Result<()> {
+        if self.started.is_some() {
+            self.end();
+            let consent = self.consent.clone();
+            let started = UnderTest::start_with(plan, &consent, cell_options, TicksFrom::Present)?;
+            *self = UnderTest { consent, ..started };
+        }
+        Ok(())
+    }
+
+    /// Asks what was started to end (SIGTERM), and does not wait for it.
+    pub fn tell_to_end(&self) {
+        if let Some(started) = &self.started {
+            started.tell_to_end();
+        }
+    }
+
+    /// How it has ended; `None` while it runs.
+    pub fn ended(&self) -> Option<watch::Exit> {
+        self.exit.as_ref()?.peek()
+    }
+
+    /// The same subject again, where it listened before; it has ended.
+    pub fn start_again(&mut self, plan: &Plan) -> anyhow::Result<()> {
+        let cell_options = std::mem::take(&mut self.cell_options);
+        let is_built_in = matches!(plan.subject.source, SubjectSource::BuiltIn { .. });
+        let listen =
+            if is_built_in { vec!["--listen".to_owned(), self.address.to_string()] } else { Vec::new() };
+        self.restart_with(plan, [cell_options.as_slice(), &listen].concat())?;
+        self.cell_options = cell_options;
+        Ok(())
+    }
+
+    /// Whether this subject runs with a cell's options, so that it need not be started anew for it.
+    pub fn has_options(&self, cell_options: &[String]) -> bool {
+        self.cell_options == cell_options
+    }
+
+    /// Whether it lets bots in at all, and answers them. Our own servers do.
+    fn probe(&self, plan: &Plan, ticks_from: TicksFrom) -> anyhow::Result<()> {
+        let asked = if ticks_from == TicksFrom::Nothing { Asked::Fresh } else { Asked::Again };
+        let lets_in = probe::lets_in(plan, &self.target, self.address, asked);
+        lets_in.map_err(|error| match self.ended() {
+            Some(exit) => {
+                let output = self.last_output().filter(|output| !output.is_empty());
+                let output = output.map_or(String::new(), |output| format!("; its last output: {output}"));
+                error.context(format!("the server ended before there was any load ({exit}{output})"))
+            }
+            None => error,
+        })
+    }
+
+    /// Stops what was started; what ran before goes on.
+    pub fn stop(mut self) {
+        self.end();
+    }
+
+    fn end(&mut self) {
+        if let Some(trouble) = self.started.take().and_then(|started| started.stop().trouble()) {
+            say::err_line!("stepladder: {trouble}");
+        }
+    }
+}
+
+/// How this server shows that it is there.
+fn listens(target: &Target) -> Listens {
+    if target.scheme.transport() == Transport::Udp { Listens::Datagrams } else { Listens::Stream }
+}
+
+fn tell_which(target: &Target, addresses: &[SocketAddr], taken: SocketAddr) {
+    if let Some(words) = lookup::which_was_taken(target, addresses, taken) {
+        say::err_line!("stepladder: {words}");
+    }
+}
+
+/// Where one of our servers says that it listens, in the first line it prints; the URL's scheme says what it speaks.
+fn announced(started: &Started) -> anyhow::Result<(Target, SocketAddr)> {
+    let url = started.wait_for_url(READY_WITHIN)?;
+    let said = || format!("the server says that it listens on `{url}`");
+    let target: Target = url.trim_end_matches('/').parse().with_context(said)?;
+    let ip = target.literal_address().with_context(said)?;
+    let address = SocketAddr::new(ip, target.port);
+    Ok((target, address))
+}
+
+fn own_command() -> anyhow::Result<Command> {
+    Ok(Command::new(std::env::current_exe().context("the path of this program is not known")?))
+}
+
+/// Lets a command inherit an open file; returns the path by which it can open it. Errors: no more descriptors.
+fn handed_on(file: &File, command: &mut Command) -> anyhow::Result<String> {
+    let descriptor = file.try_clone().context("the server's tick log cannot be handed on")?;
+    let path = format!("/proc/self/fd/{}", descriptor.as_raw_fd());
+    // SAFETY: between fork and exec, a system call on a descriptor that the closure owns; it takes no lock and no memory.
+    unsafe { command.pre_exec(move || Ok(fcntl_setfd(&descriptor, FdFlags::empty())?)) };
+    Ok(path)
+}
+
+/// Which of the ticks in a log are the run's.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum TicksFrom {
+    /// all: there is no log yet
+    Nothing,
+    /// those that come from now on: the server, or the run, has written before
+    Present,
+}
+
+/// Reads the options of a built-in server as the server itself will, before anything is started.
+pub fn check_options(plan: &Plan) -> anyhow::Result<()> {
+    let SubjectSource::BuiltIn { server, options } = &plan.subject.source else { return Ok(()) };
+    let server = served_as(server);
+    let whole = std::iter::once(options.clone());
+    let of_cells = plan.ladder.cells.iter().map(|cell| [options.as_slice(), &cell.options].concat());
+    // The options alone first: then it is not a cell's that is blamed.
+    for options in whole.chain(of_cells) {
+        let words = ["serve", server].into_iter().chain(options.iter().map(String::as_str));
+        let Err(error) = Serve::try_parse_from(words) else { continue };
+        let text = error.to_string();
+        let first = text.split("\n\n").next().unwrap_or_default().trim();
+        let why = first.strip_prefix("error: ").unwrap_or("they ask for help");
+        bail!("options after --: {why}; all of them: stepladder serve {server} --help")
+    }
+    Ok(())
+}
+
+/// What a server that `serve` starts would read.
+#[derive(clap::Parser)]
+struct Serve {
+    #[command(subcommand)]
+    _server: Server,
+}
+
+/// What `stepladder serve` calls it.
+fn served_as(server: &str) -> &str {
+    BuiltIn::named(server).map_or(server, |built_in| built_in.served_as)
+}
+
+fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
+    let mut options = options.iter();
+    while let Some(option) = options.next() {
+        match option.strip_prefix(name) {
+            Some("") => return options.next().map(String::as_str),
+            Some(rest) if rest.starts_with('=') => return Some(&rest[1..]),
+            _ => {}
+        }
+    }
+    None
+}
+
+fn follow(plan: &Plan, from: TicksFrom) -> anyhow::Result<Option<TickLog>> {
+    match &plan.subject.ticks {
+        TickSource::Log(Some(path)) => follow_file(path, plan.subject.tick_rate_hz, from).map(Some),
+        _ => Ok(None),
+    }
+}
+
+fn follow_file(path: &Path, tick_rate_hz: f64, from: TicksFrom) -> anyhow::Result<TickLog> {
+    if from == TicksFrom::Present {
+        return TickLog::from_now(path, tick_rate_hz)
+            .with_context(|| format!("{}: cannot follow this tick log", path.display()));
+    }
+    if path.metadata().is_ok_and(|file| file.len() > 0) {
+        bail!(
+            "{}: this tick log exists already, and its old ticks would mix with the new run's; \
+             remove it or name another file",
+            path.display()
+        );
+    }
+    Ok(TickLog::from_begin(path, tick_rate_hz))
+}

@@ -1,0 +1,34 @@
+//! A temporary folder that does not stay behind, however this process ends.
+
+use std::io;
+use std::path::Path;
+
+use tempfile::TempDir;
+use watch::LastWill;
+
+/// What children of this process still write there ends with them, five seconds after it at the latest.
+const REMOVE: &str = "rm -rf -- \"$1\"; sleep 6; rm -rf -- \"$1\"";
+
+/// Goes when it is dropped, and when this process is killed.
+#[derive(Debug)]
+pub struct ScratchFolder {
+    // In this order: while it is removed, the other still watches.
+    folder: TempDir,
+    _last_will: LastWill,
+}
+
+impl ScratchFolder {
+    /// A new folder in TMPDIR whose name begins with `stepladder-NAME-`.
+    ///
+    /// Errors: TMPDIR takes no folder, or there is no shell.
+    pub fn new(name: &str) -> io::Result<ScratchFolder> {
+        let folder = tempfile::Builder::new().prefix(&format!("stepladder-{name}-")).tempdir()?;
+        let last_will = LastWill::run(REMOVE, [folder.path()])?;
+        Ok(ScratchFolder { folder, _last_will: last_will })
+    }
+
+    /// Where it is.
+    pub fn path(&self) -> &Path {
+        self.folder.path()
+    }
+}
