@@ -18,7 +18,8 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("hazelcast", vec![]),
         ("inflight", vec![]),
         ("drivers", vec!["hazelcast"]),
-        ("servers", vec![]),
+        ("leaderboard", vec![]),
+        ("servers", vec!["leaderboard"]),
         (
             "fuzz",
             vec![
@@ -68,6 +69,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
 fn folder(name: &str) -> PathBuf {
     match name {
         "servers" => root().join("servers"),
+        "leaderboard" => root().join("servers/leaderboard"),
         "inflight" => root().join("clients/rust"),
         _ => root().join("crates").join(name),
     }
