@@ -12,7 +12,7 @@ pub mod chat;
 pub mod fault;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-pub mod leaderboard;
+pub use ::leaderboard;
 pub mod leaderboard_service;
 pub mod null;
 pub mod oracle;

@@ -19,7 +19,8 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("inflight", vec![]),
         ("inflight-analysis", vec!["ladder", "measure"]),
         ("drivers", vec!["hazelcast"]),
-        ("servers", vec![]),
+        ("leaderboard", vec![]),
+        ("servers", vec!["leaderboard"]),
         (
             "fuzz",
             vec![
@@ -71,6 +72,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
 fn folder(name: &str) -> PathBuf {
     match name {
         "servers" => root().join("servers"),
+        "leaderboard" => root().join("servers/leaderboard"),
         "inflight" => root().join("inflight/clients/rust"),
         "inflight-analysis" => root().join("inflight/analysis"),
         "hazelcast" => root().join("inflight/hazelcast"),

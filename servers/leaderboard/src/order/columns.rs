@@ -187,7 +187,7 @@ impl<S: SortKey> Keys<S> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::leaderboard::Score;
+    use crate::Score;
     use proptest::prelude::*;
 
     fn check<S: SortKey + From<i64> + std::fmt::Debug>(mut wanted: Vec<(i64, u64)>, probe: (i64, u64)) {

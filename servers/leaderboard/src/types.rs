@@ -174,7 +174,7 @@ pub struct BulkRefused {
 }
 
 /// Whether a name can be a member's.
-pub(crate) fn check_member(name: &str) -> Result<(), Refused> {
+pub fn check_member(name: &str) -> Result<(), Refused> {
     match name.len() {
         0 => Err(Refused::MemberEmpty),
         bytes if bytes > MAX_MEMBER_BYTES => Err(Refused::MemberTooLong { bytes }),
@@ -183,7 +183,7 @@ pub(crate) fn check_member(name: &str) -> Result<(), Refused> {
 }
 
 /// Whether a text can be metadata.
-pub(crate) fn check_metadata(metadata: Option<&str>) -> Result<(), Refused> {
+pub fn check_metadata(metadata: Option<&str>) -> Result<(), Refused> {
     match metadata.map_or(0, str::len) {
         bytes if bytes > MAX_METADATA_BYTES => Err(Refused::MetadataTooLong { bytes }),
         _ => Ok(()),

@@ -115,7 +115,7 @@ pub enum BoardsError {
 }
 
 /// Whether a text can be the name of a board or of a season.
-pub(crate) fn check_name(name: &str) -> Result<(), BoardsError> {
+pub fn check_name(name: &str) -> Result<(), BoardsError> {
     let bytes = name.len();
     if (1..=MAX_BOARD_NAME_BYTES).contains(&bytes) { Ok(()) } else { Err(BoardsError::NameLength { bytes }) }
 }
@@ -123,7 +123,7 @@ pub(crate) fn check_name(name: &str) -> Result<(), BoardsError> {
 /// The name itself, or for none one of 32 random hexadecimal digits.
 ///
 /// Errors: a name without a legal length.
-pub(crate) fn board_name(name: Option<&str>) -> Result<String, BoardsError> {
+pub fn board_name(name: Option<&str>) -> Result<String, BoardsError> {
     let name = name.map_or_else(|| format!("{:032x}", fastrand::u128(..)), str::to_owned);
     check_name(&name)?;
     Ok(name)
@@ -245,12 +245,12 @@ impl Boards {
     }
 
     /// Boards made later get numbers higher than this one.
-    pub(crate) fn skip_numbers(&self, number: u64) {
+    pub fn skip_numbers(&self, number: u64) {
         self.last_number.fetch_max(number, Ordering::Relaxed);
     }
 
     /// The highest number that was given to a board.
-    pub(crate) fn last_number(&self) -> u64 {
+    pub fn last_number(&self) -> u64 {
         self.last_number.load(Ordering::Relaxed)
     }
 
@@ -306,7 +306,7 @@ impl Boards {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::leaderboard::{Mode, Refused};
+    use crate::{Mode, Refused};
 
     fn update(member: &str, score: i64) -> Update<'_> {
         Update { member, mode: Mode::Increment, score: score.into() }

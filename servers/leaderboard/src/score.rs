@@ -16,7 +16,7 @@ use num_bigint::{BigInt, Sign};
 pub const MAX_DIGITS: usize = 1_000;
 
 /// The most decimal digits of a sum: of 2^64 scores, which take a million updates a second 580,000 years.
-pub(crate) const SUM_DIGITS_MAX: usize = MAX_DIGITS + 20;
+pub const SUM_DIGITS_MAX: usize = MAX_DIGITS + 20;
 
 /// An integer of any size.
 #[derive(Clone, PartialEq, Eq, Hash)]
@@ -69,7 +69,7 @@ impl Score {
 
     /// Reads what `Display` wrote of a sum of scores that were put in. None for anything else: longer digits would take time that
     /// grows with the square of their number.
-    pub(crate) fn of_decimal(text: &str) -> Option<Self> {
+    pub fn of_decimal(text: &str) -> Option<Self> {
         let digits = text.len() - usize::from(text.starts_with('-'));
         if digits > SUM_DIGITS_MAX {
             return None;

@@ -22,21 +22,20 @@ mod order;
 mod ranking;
 mod rules;
 mod score;
-#[cfg(test)]
-pub(crate) mod suite;
+#[cfg(any(test, feature = "suite"))]
+pub mod suite;
 mod types;
 mod zones;
 
 pub mod bench;
 
-pub(crate) use boards::{board_name, check_name};
-pub(crate) use types::{check_member, check_metadata};
+pub use boards::{board_name, check_name};
+pub use types::{check_member, check_metadata};
 
 pub use archive::{Archive, Snapshot};
 pub use boards::{AtRest, Board, Boards, BoardsError, MAX_BOARD_NAME_BYTES, MAX_SEASONS, Schedule};
 pub use implementations::{Implementation, LockWaits};
-#[cfg(test)]
-pub(crate) use score::SUM_DIGITS_MAX;
+pub use score::SUM_DIGITS_MAX;
 pub use score::{MAX_DIGITS, Score, ScoreError};
 pub use types::{
     BulkRefused, Deleted, Direction, MAX_MEMBER_BYTES, MAX_MEMBERS, MAX_METADATA_BYTES, Mode, Options,

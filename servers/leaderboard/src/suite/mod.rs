@@ -9,18 +9,22 @@ mod histories;
 mod linearizability;
 mod model;
 
-pub(crate) use histories::check_small_histories;
+pub use histories::check_small_histories;
 
+#[cfg(test)]
+use super::Implementation;
+#[cfg(test)]
 use super::implementations::wrong::{CheckThenAct, Pause, UnsynchronisedPair};
-use super::{Implementation, Leaderboard, Options};
+use super::{Leaderboard, Options};
 
 /// Makes an empty board.
-pub(crate) type Make<'a> = &'a dyn Fn(Options) -> Box<dyn Leaderboard>;
+pub type Make<'a> = &'a dyn Fn(Options) -> Box<dyn Leaderboard>;
 
 /// What is wrong with the boards that `Make` makes.
-pub(crate) type Verdict = Result<(), String>;
+pub type Verdict = Result<(), String>;
 
-pub(crate) type Check = (&'static str, fn(Make<'_>) -> Verdict);
+/// A check: its name, and what runs it over boards.
+pub type Check = (&'static str, fn(Make<'_>) -> Verdict);
 
 /// Returns an error with both values unless they are equal.
 macro_rules! same {
@@ -33,7 +37,8 @@ macro_rules! same {
 }
 use same;
 
-pub(crate) fn all_checks() -> impl Iterator<Item = Check> {
+/// All checks but that of the histories.
+pub fn all_checks() -> impl Iterator<Item = Check> {
     behaviour::CHECKS.iter().chain(concurrency::CHECKS).chain(linearizability::CHECKS).copied()
 }
 
@@ -49,6 +54,7 @@ fn every_implementation_passes_every_check() {
 }
 
 /// The checks that find something wrong with boards whose first update pauses in the middle.
+#[cfg(test)]
 fn found(create: fn(Options, std::sync::Arc<Pause>) -> Box<dyn Leaderboard>) -> Vec<&'static str> {
     let make = |options| create(options, Pause::armed());
     concurrency::CHECKS

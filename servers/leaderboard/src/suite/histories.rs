@@ -3,9 +3,10 @@
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
+#[cfg(test)]
+use super::super::Implementation;
 use super::super::{
-    Direction, Implementation, Leaderboard, Mode, Options, Outcome, Page, Record, Score, Snapshot, Standing,
-    TieRule, Update,
+    Direction, Leaderboard, Mode, Options, Outcome, Page, Record, Score, Snapshot, Standing, TieRule, Update,
 };
 use super::model::Model;
 use super::{Make, Verdict, same};
@@ -241,7 +242,7 @@ fn check(make: Make<'_>, cases: u32, keeps: fn(&Step) -> bool) -> Verdict {
 }
 
 /// Histories for boards without metadata, seasons and snapshots, and with scores of a few bits only.
-pub(crate) fn check_small_histories(make: Make<'_>, cases: u32) -> Verdict {
+pub fn check_small_histories(make: Make<'_>, cases: u32) -> Verdict {
     fn is_small(score: &Score) -> bool {
         score.as_i64().is_some_and(|score| score.unsigned_abs() < 1_000)
     }

@@ -1,7 +1,7 @@
 //! Leaves and inner nodes of a rank tree: splitting, merging, counting.
 
 use super::columns::{Keys, SortKey, WIDTH, shift};
-use crate::leaderboard::memory::prefetch;
+use crate::memory::prefetch;
 
 /// Up to `WIDTH` members in order. How many it holds stands in its parent's `counts`.
 #[repr(C, align(64))]

@@ -196,6 +196,7 @@ fn histories_are_linearizable(make: Make<'_>) -> Verdict {
 }
 
 /// A call from `called` to `returned` with its answer.
+#[cfg(test)]
 fn event(call: Call, called: u64, returned: u64, answer: &[Option<(i64, u64)>]) -> Event {
     Event { call, called, returned, answer: answer.to_vec() }
 }
