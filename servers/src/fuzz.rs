@@ -1,17 +1,16 @@
 //! Entry points for fuzzing: what the servers' parsers make of bytes that came in these pieces, in a form that can be
 //! compared. Compiled for `proof/fuzz` only. What must hold of it is said there.
 
-use crate::arena;
-pub use crate::chat::fuzz::{chat_line, chat_lines};
-use crate::http::naive;
-use crate::http::request::{Fault, Front, Limits, front};
-pub use crate::leaderboard_service::fuzz::{
-    Spoken, leaderboard, leaderboard_message, log_frames, log_records, record_seeds,
+pub use arena_server::fuzz::arena_is_shot;
+pub use chat_server::fuzz::{chat_line, chat_lines};
+pub use leaderboard_service::fuzz::{
+    Spoken, leaderboard, leaderboard_message, log_frames, log_records, protobuf_fields, record_seeds,
     seeds as leaderboard_seeds, store_replies,
 };
-pub use crate::null::fuzz::{null_http, null_websocket};
-use crate::protobuf::{self, Fields};
-use crate::websocket::{Heard, Receiver, handshake};
+pub use null_server::fuzz::{null_http, null_websocket};
+use servers_shared::http::naive;
+use servers_shared::http::request::{Fault, Front, Limits, front};
+use servers_shared::websocket::{Heard, Receiver, handshake};
 
 /// What a client of a WebSocket said.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,23 +84,4 @@ pub fn http_request(bytes: &[u8]) -> Result<Option<usize>, u16> {
     };
     assert_eq!(read, naive::read(bytes, &SMALL), "the reference reads it differently");
     read.map(|request| request.map(|request| request.bytes)).map_err(Fault::status)
-}
-
-/// Whether a message of an arena's client is a shot.
-pub fn arena_is_shot(message: &[u8]) -> bool {
-    arena::message::meaning(message) == arena::message::Meaning::Fire
-}
-
-/// Numbers of the fields of a protobuf message; `None`: it is none.
-pub fn protobuf_fields(bytes: &[u8]) -> Option<Vec<u32>> {
-    let mut fields = Fields(bytes);
-    let mut numbers = Vec::new();
-    while let Some(field) = fields.next().ok()? {
-        let _ = (field.whole(), field.signed(), field.text());
-        // The client's reader skips groups.
-        if field.value != protobuf::Value::Group {
-            numbers.push(field.number);
-        }
-    }
-    Some(numbers)
 }

@@ -1,49 +1,23 @@
 //! Reference servers: systems under test that a climb can start, and that stand on their own as well.
 //!
-//! Each server is a folder with `Options`, which are its command line, and `run`; a run ends by SIGTERM, SIGINT or a
-//! `Shutdown` handle. What all have in common is one skeleton: `thread` and `control`.
-//! Invariant: nothing here comes from `crates/`. The frame codec and the sleeper exist twice on
-//! purpose, because a server that shared a bug with its judge would always be found innocent.
-//! The library never prints; what it has to say goes through return values and the tick log. One exception: a process
-//! that ends by a planted fault (`fault`) says so on stderr.
+//! Each server is a crate in a folder beside this one, with `Options`, which are its command line, and `run`; a run ends
+//! by SIGTERM, SIGINT or a `Shutdown` handle. This crate is the door to all of them; what they share is in `shared/`.
+//! Its tests run every server over real sockets.
 
-pub mod arena;
-pub mod chat;
-pub mod fault;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
-pub mod leaderboard;
-pub mod leaderboard_service;
-pub mod null;
-pub mod oracle;
-pub mod poll_loop;
-pub mod redis;
 
-mod address_limit;
-mod cli;
-mod clock;
-mod control;
-mod deadlines;
-mod epoll;
-mod http;
-mod listener;
-mod memory_return;
-mod protobuf;
-mod serve_error;
 mod server;
-mod shutdown;
-mod slab;
-mod sleeper;
-mod stream;
-mod thread;
-mod thread_table;
-#[cfg(not(feature = "truth"))]
-mod ticks;
-#[cfg(feature = "truth")]
-pub mod ticks;
-mod wakeup;
-mod websocket;
 
-pub use serve_error::ServeError;
+pub use arena_server as arena;
+pub use chat_server as chat;
+pub use key_value as redis;
+pub use leaderboard;
+pub use leaderboard_service;
+pub use null_server as null;
+pub use oracle_server as oracle;
+pub use poll_loop;
+#[cfg(feature = "truth")]
+pub use servers_shared::ticks;
+pub use servers_shared::{ServeError, Shutdown, fault};
 pub use server::Server;
-pub use shutdown::Shutdown;

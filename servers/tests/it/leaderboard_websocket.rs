@@ -12,7 +12,8 @@ use crate::leaderboard_client::{Player, at, options, start};
 use crate::leaderboard_signed::{SECRET, hex, hmac_bytes, now_s};
 
 static POOL: LazyLock<DescriptorPool> = LazyLock::new(|| {
-    let mut compiler = protox::Compiler::new([concat!(env!("CARGO_MANIFEST_DIR"), "/proto")]).unwrap();
+    let mut compiler =
+        protox::Compiler::new([concat!(env!("CARGO_MANIFEST_DIR"), "/leaderboard-service/proto")]).unwrap();
     compiler.open_file("leaderboard.proto").unwrap();
     compiler.descriptor_pool()
 });

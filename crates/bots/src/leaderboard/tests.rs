@@ -70,8 +70,10 @@ impl Spoken {
 
     /// A result: `json` over HTTP, or the message of this name within its field of `Response`.
     fn answer(self, field: &str, name: &str, message: Value, json: Value) -> Vec<u8> {
-        let schema =
-            Schema::of_text("leaderboard.proto", include_str!("../../../../servers/proto/leaderboard.proto"));
+        let schema = Schema::of_text(
+            "leaderboard.proto",
+            include_str!("../../../../servers/leaderboard-service/proto/leaderboard.proto"),
+        );
         let encoded = |name: &str, value: &Value| {
             let message = schema.as_ref().unwrap().message(name).unwrap();
             let mut out = Vec::new();

@@ -6,7 +6,7 @@ use serde_json::Value;
 use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
 use crate::place::{Place, Running};
 
-const PROTO: &str = include_str!("../../../../servers/proto/leaderboard.proto");
+const PROTO: &str = include_str!("../../../../servers/leaderboard-service/proto/leaderboard.proto");
 
 const LADDER: &str = "ladder: { rate: [200], hold: 2s, settle: 200ms }\nobjectives: [ errors == 0 ]\n";
 

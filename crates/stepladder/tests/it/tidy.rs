@@ -38,7 +38,29 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
             ],
         ),
         ("drivers", vec!["hazelcast", "send-buffer"]),
-        ("servers", vec![]),
+        ("leaderboard", vec![]),
+        ("servers-shared", vec![]),
+        ("arena-server", vec!["servers-shared"]),
+        ("chat-server", vec!["servers-shared"]),
+        ("key-value", vec!["servers-shared"]),
+        ("leaderboard-service", vec!["leaderboard", "servers-shared"]),
+        ("null-server", vec!["servers-shared"]),
+        ("oracle-server", vec!["servers-shared"]),
+        ("poll-loop", vec!["servers-shared"]),
+        (
+            "servers",
+            vec![
+                "arena-server",
+                "chat-server",
+                "key-value",
+                "leaderboard",
+                "leaderboard-service",
+                "null-server",
+                "oracle-server",
+                "poll-loop",
+                "servers-shared",
+            ],
+        ),
         (
             "fuzz",
             vec![
@@ -121,21 +143,35 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
     ])
 }
 
-fn folder(name: &str) -> PathBuf {
-    match name {
-        "servers" | "versus" => root().join(name),
-        "inflight" => root().join("inflight/clients/rust"),
-        "inflight-analysis" => root().join("inflight/analysis"),
-        "inflight-command" => root().join("inflight/command"),
-        "hazelcast" => root().join("inflight/hazelcast"),
-        _ => {
-            WINGS.iter().map(|wing| root().join(wing).join(name)).find(|path| path.exists()).expect("a crate")
+/// Every package of the workspace and its folder.
+fn packages() -> BTreeMap<String, PathBuf> {
+    let mut found = BTreeMap::new();
+    for wing in WINGS {
+        packages_below(&root().join(wing), &mut found);
+    }
+    found
+}
+
+fn packages_below(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
+    if let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) {
+        let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
+        found.insert(name.expect("a package").to_owned(), folder.to_owned());
+    }
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let name = path.file_name().unwrap_or_default();
+        if path.is_dir() && !["src", "tests", "target", "node_modules"].iter().any(|other| name == *other) {
+            packages_below(&path, found);
         }
     }
 }
 
-/// Folders of crates: the instrument, and what proves it.
-const WINGS: [&str; 2] = ["crates", "proof"];
+fn folder(name: &str) -> PathBuf {
+    packages().remove(name).expect("a package of this name")
+}
+
+/// Folders of crates: the instrument, what it measures, and what proves it.
+const WINGS: [&str; 5] = ["crates", "inflight", "proof", "servers", "versus"];
 
 #[test]
 fn every_arrow_between_crates_is_one_that_the_architecture_draws() {
@@ -152,11 +188,8 @@ fn every_arrow_between_crates_is_one_that_the_architecture_draws() {
             assert!(!uses || may_use.contains(other), "{name} must not stand on {other}");
         }
     }
-    let crates = WINGS.iter().flat_map(|wing| std::fs::read_dir(root().join(wing)).expect("the crates"));
-    let folders = crates.map(|entry| entry.expect("an entry").path()).filter(|path| path.is_dir());
-    for path in folders {
-        let name = path.file_name().unwrap_or_default().to_string_lossy();
-        assert!(allowed.contains_key(&*name), "{name} is a crate that the architecture does not draw");
+    for name in packages().keys() {
+        assert!(allowed.contains_key(&**name), "{name} is a crate that the architecture does not draw");
     }
 }
 
@@ -276,7 +309,7 @@ fn workers_have_neither_tokios_timers_nor_its_signals_nor_a_blocking_pool() {
 #[test]
 fn files_that_grow_long_are_listed() {
     let mut files = Vec::new();
-    for wing in WINGS.into_iter().chain(["inflight", "servers", "versus"]) {
+    for wing in WINGS {
         sources(&root().join(wing), &mut files);
     }
     for path in files {

@@ -3,7 +3,7 @@
 //! Like is compared with like: the same facts of one object, in the same state of the server. On one side as many requesters
 //! as there are facts, each of whom asks for one; on the other one requester who asks for the page. What counts is when all
 //! facts are there. Bytes say nothing of that: a long page moves many of them and holds the same facts.
-//! Not here: what a page is made of (`servers/src/poll_loop/pages.rs`, where the facts are listed).
+//! Not here: what a page is made of (`servers/poll-loop/src/pages.rs`, where the facts are listed).
 
 use ladder::Conclusion;
 use ladder::wording::{show_ns, show_share};

@@ -1,0 +1,16 @@
+//! What a data directory keeps: all that a restart must find again.
+
+use std::sync::Arc;
+
+use super::once::Once;
+use super::signing::Nonces;
+use leaderboard::Boards;
+
+#[derive(Clone)]
+pub(super) struct Kept {
+    pub(super) boards: Arc<Boards>,
+    /// Answers to changes with an idempotency key.
+    pub(super) once: Arc<Once>,
+    /// Used nonces of signed changes.
+    pub(super) nonces: Arc<Nonces>,
+}

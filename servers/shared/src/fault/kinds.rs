@@ -1,0 +1,291 @@
+//! The table of all kinds: their names, what they need, which servers can plant them, and what they do.
+
+use std::fmt;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use super::share::Share;
+
+/// What a fault does. See `help` for the words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// The process stops for good.
+    Hang,
+    /// The process stops for this long.
+    Freeze(Duration),
+    /// The process exits with code 7.
+    Exit,
+    /// Every open connection is reset, once.
+    DropAll,
+    /// New connections are reset.
+    Refuse,
+    /// This share of answers is wrong.
+    WrongAnswers(Share),
+    /// All that is sent is sent this much later.
+    LateAnswers(Duration),
+    /// This share of messages is lost and counted as if it were not.
+    Lose(Share),
+    /// This share of messages is sent twice.
+    Duplicate(Share),
+    /// No tick is run.
+    StopTicks,
+    /// Nothing is sent.
+    StopAnswers,
+    /// This many bytes per second are leaked.
+    Leak(u64),
+    /// Every turn of the loop takes this much longer.
+    Collapse(Duration),
+    /// This share of ticks is run late.
+    LateTicks(Share),
+    /// The same, and the tick log calls all of them on time.
+    Lie(Share),
+    /// This share of ranks is told wrong.
+    WrongRank(Share),
+    /// This share of updates is acknowledged and not applied.
+    LoseUpdates(Share),
+    /// This share of increments is applied twice.
+    Twice(Share),
+    /// This share of changes without a right signature is made.
+    AcceptForged(Share),
+    /// This share of the values read lacks its end.
+    Truncate(Share),
+    /// This share of reads finds nothing.
+    Miss(Share),
+    /// This share of reads finds the value before the last.
+    Stale(Share),
+    /// This share of answers changes its place with the next one.
+    Swap(Share),
+    /// This share of operations is refused.
+    Refusals(Share),
+    /// Nothing expires.
+    IgnoreExpiry,
+    /// At SIGTERM the process exits at once, with status 0.
+    DropAtStop,
+    /// SIGTERM is not heeded.
+    StayAtStop,
+    /// At SIGTERM the end of the log is lost.
+    LoseAtStop,
+}
+
+impl Kind {
+    /// The name on the command line.
+    pub fn name(self) -> &'static str {
+        let like = std::mem::discriminant(&self);
+        let entry = ENTRIES.iter().find(|entry| std::mem::discriminant(&entry.amount.sample()) == like);
+        // Every kind has an entry; a test sees to it.
+        entry.map_or("?", Entry::name)
+    }
+}
+
+/// A reference server, as far as faults are concerned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Server {
+    /// `serve arena`
+    Arena,
+    /// `serve chat`
+    Chat,
+    /// `serve poll-loop`
+    PollLoop,
+    /// `serve null`
+    Null,
+    /// `serve oracle`
+    Oracle,
+    /// `serve leaderboard`
+    Leaderboard,
+    /// `serve redis`
+    Redis,
+}
+
+impl Server {
+    pub(super) fn entries(self) -> impl Iterator<Item = &'static Entry> {
+        ENTRIES.iter().filter(move |entry| entry.servers.contains(&self))
+    }
+
+    pub(super) fn can_plant(self, kind: Kind) -> bool {
+        self.entries().any(|entry| entry.name() == kind.name())
+    }
+}
+
+/// As after `serve`.
+impl fmt::Display for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Server::Arena => "arena",
+            Server::Chat => "chat",
+            Server::PollLoop => "poll-loop",
+            Server::Null => "null",
+            Server::Oracle => "oracle",
+            Server::Leaderboard => "leaderboard",
+            Server::Redis => "redis",
+        })
+    }
+}
+
+/// What stands behind the colon, and the kind that it makes.
+#[derive(Clone, Copy)]
+pub(super) enum Amount {
+    None(Kind),
+    Time(fn(Duration) -> Kind),
+    Share(fn(Share) -> Kind),
+    BytesPerS(fn(u64) -> Kind),
+}
+
+impl Amount {
+    /// Some kind of this form, for comparing discriminants.
+    fn sample(self) -> Kind {
+        match self {
+            Amount::None(kind) => kind,
+            Amount::Time(make) => make(Duration::ZERO),
+            Amount::Share(make) => make(Share::one_in(std::num::NonZeroU64::MIN)),
+            Amount::BytesPerS(make) => make(0),
+        }
+    }
+}
+
+pub(super) struct Entry {
+    /// A fault that can be given like this; the tests parse it.
+    pub(super) example: &'static str,
+    pub(super) amount: Amount,
+    pub(super) servers: &'static [Server],
+    /// What it does, for the help text; `{}` stands for what the server has of `things`.
+    does: &'static str,
+    /// What it happens to: in the arena, in the chat, in the poll loop, in the key-value store.
+    things: [&'static str; 4],
+}
+
+impl Entry {
+    /// The name on the command line.
+    pub(super) fn name(&self) -> &'static str {
+        self.example.split(['@', ':']).next().unwrap_or(self.example)
+    }
+
+    /// The time must be said: such a fault at the first connection is hardly ever what is wanted.
+    pub(super) fn needs_time(&self) -> bool {
+        self.example.contains('@')
+    }
+
+    fn does_to(&self, server: Server) -> String {
+        let thing = match server {
+            Server::Arena => self.things[0],
+            Server::Chat => self.things[1],
+            Server::PollLoop => self.things[2],
+            Server::Redis => self.things[3],
+            Server::Null | Server::Oracle | Server::Leaderboard => "",
+        };
+        self.does.replace("{}", thing)
+    }
+}
+
+const ALL: &[Server] = &[
+    Server::Arena,
+    Server::Chat,
+    Server::PollLoop,
+    Server::Null,
+    Server::Oracle,
+    Server::Leaderboard,
+    Server::Redis,
+];
+const WITH_CLIENTS: &[Server] =
+    &[Server::Arena, Server::Chat, Server::PollLoop, Server::Leaderboard, Server::Redis];
+const WITH_SCORES: &[Server] = &[Server::Leaderboard];
+const WITH_KEYS: &[Server] = &[Server::Redis];
+const WITH_UPDATES: &[Server] = &[Server::Leaderboard, Server::Redis];
+const WITH_ANSWERS: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop, Server::Redis];
+const WITH_TICKS: &[Server] = &[Server::Arena, Server::PollLoop];
+
+/// A fault that happens to the server as a whole.
+const fn entry(
+    example: &'static str,
+    amount: Amount,
+    servers: &'static [Server],
+    does: &'static str,
+) -> Entry {
+    Entry { example, amount, servers, does, things: [""; 4] }
+}
+
+/// One that happens to something of each server with answers.
+const fn entry_of(
+    example: &'static str,
+    amount: Amount,
+    does: &'static str,
+    things: [&'static str; 4],
+) -> Entry {
+    Entry { example, amount, servers: WITH_ANSWERS, does, things }
+}
+
+#[rustfmt::skip]
+pub(super) const ENTRIES: &[Entry] = &[
+    entry("hang@12s", Amount::None(Kind::Hang), ALL, "the process stops for good (SIGSTOP)"),
+    entry("freeze@8s:1s", Amount::Time(Kind::Freeze), ALL, "the process stops for that long, then goes on"),
+    entry("exit@8s", Amount::None(Kind::Exit), ALL, "the process exits at once, with code 7"),
+    entry("drop-all@8s", Amount::None(Kind::DropAll), WITH_CLIENTS, "every open connection is reset, once"),
+    entry("refuse@0s", Amount::None(Kind::Refuse), ALL,
+        "new connections are accepted and reset at once; open ones live on"),
+    entry_of("wrong-answers:1%", Amount::Share(Kind::WrongAnswers), "that share of {}",
+        ["games is won by the loser", "lines has an altered text", "answers has status 500",
+            "values read has other content of the same length"]),
+    entry("late-answers:200ms", Amount::Time(Kind::LateAnswers), WITH_CLIENTS,
+        "what is sent to clients is sent that much later"),
+    entry_of("lose:1e-5", Amount::Share(Kind::Lose),
+        "that share of {} is lost, and counted as if it were not", ["shots", "deliveries", "answers", "answers"]),
+    entry_of("duplicate:1e-5", Amount::Share(Kind::Duplicate),
+        "that share of {} is sent twice", ["games' start messages", "deliveries", "answers", "answers"]),
+    entry("stop-ticks@8s", Amount::None(Kind::StopTicks), WITH_TICKS,
+        "no tick is run any more; connections are still accepted and read"),
+    entry("stop-answers@8s", Amount::None(Kind::StopAnswers), WITH_ANSWERS,
+        "nothing is sent to any client any more; everything else goes on"),
+    entry("leak:20MB", Amount::BytesPerS(Kind::Leak), ALL, "that much memory is leaked per second"),
+    entry_of("collapse@20s:300ms", Amount::Time(Kind::Collapse),
+        "every {} takes that much longer", ["turn of a thread", "round of lines", "tick", "turn of the thread"]),
+    entry("late-ticks:40%", Amount::Share(Kind::LateTicks), WITH_TICKS,
+        "that share of ticks is run late, by 5 ms or more"),
+    entry("lie:40%", Amount::Share(Kind::Lie), WITH_TICKS,
+        "as late-ticks, but the tick log calls every tick on time"),
+    entry("wrong-rank:1%", Amount::Share(Kind::WrongRank), WITH_SCORES,
+        "that share of the ranks told is off by one"),
+    entry("lose-updates:1%", Amount::Share(Kind::LoseUpdates), WITH_UPDATES,
+        "that share of updates is acknowledged and not applied"),
+    entry("twice:1%", Amount::Share(Kind::Twice), WITH_SCORES,
+        "that share of increments is applied twice"),
+    entry("accept-forged:5%", Amount::Share(Kind::AcceptForged), WITH_SCORES,
+        "with --keys, that share of changes without a right signature is made all the same"),
+    entry("truncate:1%", Amount::Share(Kind::Truncate), WITH_KEYS,
+        "that share of the values read lacks its last byte, and says so"),
+    entry("miss:1%", Amount::Share(Kind::Miss), WITH_KEYS, "that share of reads finds nothing"),
+    entry("stale:1%", Amount::Share(Kind::Stale), WITH_KEYS,
+        "that share of reads finds the value that the key had before the last SET"),
+    entry("swap:1%", Amount::Share(Kind::Swap), WITH_KEYS,
+        "that share of answers changes its place with the next one on the connection"),
+    entry("refusals:1%", Amount::Share(Kind::Refusals), WITH_KEYS,
+        "that share of reads and updates is not carried out and answered with an error"),
+    entry("ignore-expiry", Amount::None(Kind::IgnoreExpiry), WITH_KEYS,
+        "times to live are taken and nothing expires"),
+    entry("drop-at-stop", Amount::None(Kind::DropAtStop), WITH_SCORES,
+        "at SIGTERM the process exits at once with status 0, whatever is under way"),
+    entry("stay-at-stop", Amount::None(Kind::StayAtStop), WITH_SCORES, "SIGTERM is not heeded"),
+    entry("lose-at-stop", Amount::None(Kind::LoseAtStop), WITH_SCORES,
+        "at the end the last quarter of the log (--data) is lost"),
+];
+
+/// How `--fault` is given.
+pub const FORM: &str = "KIND[@TIME][:AMOUNT]";
+
+/// The short help of `--fault`; `help` lists what the server can plant.
+pub const HELP: &str = "Plant a fault, to test what measures this server; --help lists the kinds";
+
+/// The help text of `--fault` for one server: the syntax, and every kind that the server can plant.
+pub fn help(server: Server) -> String {
+    let mut text = String::from(
+        "Plant a fault, to test what measures this server; may be given several times. \
+         TIME counts from the first connection. Kinds:",
+    );
+    for entry in server.entries() {
+        let _ = write!(text, "\n  {}: {}", entry.example, entry.does_to(server));
+    }
+    text
+}
+
+/// All names, for messages.
+pub(super) fn names<'e>(entries: impl Iterator<Item = &'e Entry>) -> String {
+    entries.map(Entry::name).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,37 @@
+//! What the reference servers have in common: the skeleton of a thread and of its control (`thread`, `control`),
+//! sockets, deadlines, HTTP/1.1, WebSocket, a loop's ticks, planted faults, and the errors of all servers.
+//!
+//! Invariant: nothing here comes from `crates/`. The frame codec and the sleeper exist twice on purpose, because a server
+//! that shared a bug with its judge would always be found innocent.
+//! The library never prints; what it has to say goes through return values and the tick log. One exception: a process
+//! that ends by a planted fault (`fault`) says so on stderr.
+
+// For the servers beside this crate only: an error without words means that the connection is broken.
+#![allow(clippy::new_without_default, clippy::result_unit_err)]
+
+pub mod address_limit;
+pub mod cli;
+pub mod clock;
+pub mod control;
+pub mod deadlines;
+pub mod epoll;
+pub mod fault;
+pub mod http;
+pub mod listener;
+pub mod memory_return;
+pub mod shutdown;
+pub mod slab;
+pub mod sleeper;
+pub mod stream;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
+pub mod thread;
+pub mod thread_table;
+pub mod ticks;
+pub mod wakeup;
+pub mod websocket;
+
+mod serve_error;
+
+pub use serve_error::ServeError;
+pub use shutdown::Shutdown;

@@ -1,0 +1,104 @@
+//! Reading from and writing to a non-blocking socket, with no state but the bytes that did not fit.
+
+use std::io::IoSlice;
+use std::os::fd::AsFd;
+use std::time::Duration;
+
+use rustix::buffer::spare_capacity;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
+use rustix::net::{recv, send, sendmsg, shutdown, sockopt};
+
+/// What one read gave.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Read {
+    /// So many were read.
+    Bytes(usize),
+    /// Nothing there now.
+    Empty,
+    /// The peer has sent all it will, or the connection broke.
+    Ended,
+}
+
+/// Reads once into `buffer`.
+pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Read {
+    match recv(fd, buffer, RecvFlags::empty()) {
+        Ok((_, 0)) => Read::Ended,
+        Ok((_, count)) => Read::Bytes(count),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Read::Empty,
+        Err(_) => Read::Ended,
+    }
+}
+
+/// Reads once into the room that a buffer has behind its content, of which there must be some.
+pub fn append(fd: impl AsFd, buffer: &mut Vec<u8>) -> Read {
+    match recv(fd, spare_capacity(buffer), RecvFlags::empty()) {
+        Ok((0, _)) => Read::Ended,
+        Ok((count, _)) => Read::Bytes(count),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Read::Empty,
+        Err(_) => Read::Ended,
+    }
+}
+
+/// Writes as much as the socket takes now; an error means that the connection is broken.
+pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, ()> {
+    // A broken pipe is an error, not a signal.
+    taken(send(fd, bytes, SendFlags::NOSIGNAL))
+}
+
+fn taken(sent: Result<usize, Errno>) -> Result<usize, ()> {
+    match sent {
+        Ok(count) => Ok(count),
+        Err(Errno::WOULDBLOCK | Errno::INTR) => Ok(0),
+        Err(_) => Err(()),
+    }
+}
+
+/// Writes as much of these as the socket takes now, in order; an error means that the connection is broken.
+pub fn write_vectored(fd: impl AsFd, vectors: &[IoSlice<'_>]) -> Result<usize, ()> {
+    match vectors {
+        [one] => write(fd, one),
+        many => taken(sendmsg(fd, many, &mut SendAncillaryBuffer::default(), SendFlags::NOSIGNAL)),
+    }
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Peer {
+    /// It is there.
+    There,
+    /// It sends nothing more: it waits for its answers, or has closed; only writing to it tells which.
+    HalfClosed,
+    /// The connection was reset, or both sides have said that they are done.
+    Gone,
+}
+
+/// What is known of the peer without reading or writing.
+pub fn peer(fd: impl AsFd) -> Peer {
+    // HUP and ERR are told without being asked for.
+    let mut one = [PollFd::new(&fd, PollFlags::RDHUP)];
+    let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
+    match poll(&mut one, Some(&at_once)) {
+        Ok(1) if one[0].revents().intersects(PollFlags::HUP | PollFlags::ERR) => Peer::Gone,
+        Ok(1) => Peer::HalfClosed,
+        _ => Peer::There,
+    }
+}
+
+/// True when nothing that is written would be read.
+pub fn is_gone(fd: impl AsFd) -> bool {
+    peer(fd) == Peer::Gone
+}
+
+/// Says that nothing more will be written, and leaves the reading side open.
+pub fn finish_writing(fd: impl AsFd) {
+    // A socket that is already gone is fine.
+    let _ = shutdown(fd, Shutdown::Write);
+}
+
+/// From now on closing this socket resets the connection, and throws away what was not sent.
+pub fn reset_on_close(fd: impl AsFd) {
+    // Where it is refused, the peer sees an end.
+    let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));
+}
