@@ -155,7 +155,9 @@ fn packages() -> BTreeMap<String, PathBuf> {
 fn packages_below(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     if let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) {
         let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
-        found.insert(name.expect("a package").to_owned(), folder.to_owned());
+        // A name that is taken elsewhere has this prefix, and the crates that use it leave it out.
+        let name = name.expect("a package");
+        found.insert(name.strip_prefix("stepladder-").unwrap_or(name).to_owned(), folder.to_owned());
     }
     for entry in std::fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
