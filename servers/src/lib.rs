@@ -17,7 +17,7 @@ pub use leaderboard_service;
 pub use null_server as null;
 pub use oracle_server as oracle;
 pub use poll_loop;
+pub use server::Server;
 #[cfg(feature = "truth")]
 pub use servers_shared::ticks;
 pub use servers_shared::{ServeError, Shutdown, fault};
-pub use server::Server;

@@ -11,13 +11,13 @@ mod sides;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
-use climb::beside::Beside;
 use climb::outputs::{self, DuelAnswer, Followers, ResultFiles};
 use climb::preflight::{self, Machine};
 use climb::progress::Progress;
 use climb::stored::ended_early_by;
 use climb::stored::no_store;
-use climb::under_test::{self, UnderTest};
+use climb::subject::{self, RunningSubject};
+use climb::viewing::Viewing;
 use climb::{Climbing, SubjectTrial};
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::masks::mask_own;
@@ -46,7 +46,7 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     args.results.prepare().map_err(wrong_usage)?;
     let mut followers = args.followed.prepare(&args.results.all()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&args.store).map_err(no_store)?;
-    let beside = Beside::begin(&args.store, args.view, args.report.as_deref(), Arc::new(Replay::default()))?;
+    let beside = Viewing::begin(&args.store, args.view, args.report.as_deref(), Arc::new(Replay::default()))?;
     let mut progress = Progress::new();
     let run = fight(&decided, &machine, &store, (&mut progress, &mut followers), interrupt)?;
     followers.end();
@@ -70,7 +70,7 @@ pub fn duel(args: &DuelArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
 /// Errors: a side has options that its server does not, or this machine cannot hold it.
 pub fn check(decided: &Decided, machine: &Machine) -> Result<(), Failure> {
     for side in [&decided.a, &decided.b] {
-        under_test::check_options(&side.plan).map_err(wrong_usage)?;
+        subject::check_options(&side.plan).map_err(wrong_usage)?;
         machine.check(&side.plan, None).map_err(not_measured)?;
     }
     Ok(())
@@ -123,14 +123,14 @@ pub struct NotStarted(&'static str);
 
 /// Both servers, started.
 struct Subjects {
-    a: UnderTest,
-    b: UnderTest,
+    a: RunningSubject,
+    b: RunningSubject,
 }
 
 impl Subjects {
     fn start(decided: &Decided) -> Result<Subjects, Failure> {
         let start = |side: &SidePlan, name: &'static str| {
-            UnderTest::start(&side.plan, &side.consent).map_err(|error| {
+            RunningSubject::start(&side.plan, &side.consent).map_err(|error| {
                 // A name was looked up only now; what it may not mean is the author's mistake all the same.
                 let is_usage = error.is::<plan::TargetRefused>();
                 (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error.context(NotStarted(name)))
@@ -146,7 +146,7 @@ impl Subjects {
         }
     }
 
-    fn of(&mut self, side: Side) -> &mut UnderTest {
+    fn of(&mut self, side: Side) -> &mut RunningSubject {
         match side {
             Side::A => &mut self.a,
             Side::B => &mut self.b,
@@ -254,7 +254,7 @@ impl Holding<'_> {
         order: &NextTrial,
         run: &DuelRun,
         subjects: &Subjects,
-        null: &mut Option<UnderTest>,
+        null: &mut Option<RunningSubject>,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         let scheme = subjects.a.target.scheme;

@@ -3,7 +3,7 @@
 // `_ns` are nanoseconds since the start of a trial unless the name says otherwise. A number that may not be stated is null.
 
 /** What the phases of the arrivals say. */
-export type Aliasing = {
+export type ArrivalPhases = {
   /** planned arrivals of the hold */ count: number
   /** the harmonic of the tick that the arrivals follow most: 1 means that they meet one place of the tick */ harmonic: number
   /** mean resultant length of that harmonic, corrected for the width of the bins, in [0, 1] */ resultant: number
@@ -31,19 +31,19 @@ export type BenchPage = {
 }
 
 /** Old against new. */
-export type Beside = {
+export type RunComparison = {
   /** of this contract: 1 */ schema: number
   /** id of the run */ old: string
   /** id of the run */ new: string
   /** in machine, programs, settings, server, libraries and runtimes */ differs: Array<Difference>
   /** in sentences, the gravest first: what the figures below are worth */ limits: Array<string>
-  /** what both did, in the order of the new run */ cells: Array<BesideCell>
+  /** what both did, in the order of the new run */ cells: Array<ComparedCell>
   /** what only the old run did, in words */ only_old: Array<string>
   /** what only the new run did, in words */ only_new: Array<string>
 }
 
 /** One client at one task, in both runs. */
-export type BesideCell = {
+export type ComparedCell = {
   /** as the user named it */ client: string
   /** `get`, `set`, `mix` */ op: string
   /** length of each value */ value_bytes: number
@@ -333,7 +333,7 @@ export type Evidence = {
   /** messages that the plan meant to send */ intended: number | null
   /** share of disturbed seconds */ disturbed_share: number | null
   /** where the level changed: of what, after how many seconds, the levels before and after */ change: unknown
-  /** how the arrivals lay in the server's ticks */ arrival_phases: Aliasing | null
+  /** how the arrivals lay in the server's ticks */ arrival_phases: ArrivalPhases | null
 }
 
 /** Errors of one cause. */

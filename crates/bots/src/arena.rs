@@ -6,10 +6,10 @@
 //! shots left late, it may rightly lose, and the game is not judged.
 //! The n-th shot of a player is planned n intervals after the start it was told, whatever the server does meanwhile.
 //! Some servers let a lone player wait for ever, even one that is gone; then all that follow are paired across. So no
-//! pair leaves while only one of it is in, and what others left is noticed and mended (`in_step`).
+//! pair leaves while only one of it is in, and what others left is noticed and mended (`pairing_sync`).
 
-mod in_step;
 pub mod message;
+mod pairing_sync;
 mod pause;
 
 use std::collections::VecDeque;
@@ -22,9 +22,9 @@ use engine::{BotContext, Bots, ConnectionId, RequestId};
 use measure::{MetricNames, Phase, Role};
 use plan::{ArenaBots, Pairing, WorkerPlan};
 
-use crate::ends;
-use in_step::Probe;
+use crate::disconnects;
 use message::{FIRE, Message, Stop};
+use pairing_sync::Probe;
 use pause::Pause;
 
 const START: usize = 0;
@@ -34,7 +34,7 @@ const OPS: [&str; 2] = ["start", "shot"];
 mod error {
     use measure::ErrorKind;
 
-    use crate::ends;
+    use crate::disconnects;
 
     pub const MISSING_START: usize = 4;
     pub const MISSING_STOP: usize = 5;
@@ -43,10 +43,10 @@ mod error {
     pub const NOT_UNDERSTOOD: usize = 8;
     pub const OUT_OF_STEP: usize = 9;
     pub const NAMES: [&str; 10] = [
-        ends::CAUSES[0],
-        ends::CAUSES[1],
-        ends::CAUSES[2],
-        ends::CAUSES[3],
+        disconnects::CAUSES[0],
+        disconnects::CAUSES[1],
+        disconnects::CAUSES[2],
+        disconnects::CAUSES[3],
         "missing start",
         "missing stop",
         "wrong winner",
@@ -163,7 +163,7 @@ struct Pair {
     is_inside: bool,
     watches: bool,
     probe: Probe,
-    /// extra players since the pair wanted in; see `in_step`
+    /// extra players since the pair wanted in; see `pairing_sync`
     heals: u32,
     /// extra players did not help
     is_out_of_step: bool,
@@ -213,7 +213,7 @@ where
     type Settings = ArenaBots;
 
     fn metric_names(_: &ArenaBots) -> Arc<MetricNames> {
-        ends::metric_names(&OPS, &error::NAMES, &counter::NAMES, &error::KINDS)
+        disconnects::metric_names(&OPS, &error::NAMES, &counter::NAMES, &error::KINDS)
             .with_op_roles(&[(OPS[SHOT], Role::Shot)])
             .with_counter_roles(&[
                 (counter::NAMES[counter::GAMES_PLAYED], Role::GamesPlayed),
@@ -289,7 +289,7 @@ where
             Some(Message::Start) => self.start(connection, bot, at_ns, ctx),
             Some(Message::Stop(stop)) => self.stop(connection, bot, stop, at_ns, ctx),
             Some(Message::Unknown) | None => {
-                ctx.error_with(error::NOT_UNDERSTOOD, || format!("\"{}\"", ends::shown(text)));
+                ctx.error_with(error::NOT_UNDERSTOOD, || format!("\"{}\"", disconnects::shown(text)));
             }
         }
     }
@@ -332,7 +332,7 @@ where
     }
 
     fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
-        ends::count(&why, ctx);
+        disconnects::count(&why, ctx);
         let never_opened = matches!(why, Closed::NotOpened(_));
         if !never_opened {
             self.doubt_half_pair(bot / 2, ctx);

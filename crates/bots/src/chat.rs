@@ -23,7 +23,7 @@ use measure::names::OPEN_TIME;
 use measure::{ErrorKind, LedgerShape, MetricNames, Phase, Role};
 use plan::{Arrivals, ChatBots, FaultKind, Login, WorkerPlan};
 
-use crate::ends;
+use crate::disconnects;
 use dialect::{Dialect, Who, Word};
 pub use irc::Irc;
 pub use lines::Lines;
@@ -35,7 +35,7 @@ use payload::Stamp;
 const SAY: usize = 0;
 const KEEP: usize = 1;
 const OPS: [&str; 2] = ["say", "keep"];
-const REFUSED: usize = ends::CAUSES.len();
+const REFUSED: usize = disconnects::CAUSES.len();
 const REFUSED_BY_THE_SERVER: &str = "refused by the server";
 const WRONG: usize = REFUSED + 1;
 const WRONG_LINE: &str = "wrong line";
@@ -143,9 +143,9 @@ where
 
     fn metric_names(_: &ChatBots) -> Arc<MetricNames> {
         let own = [REFUSED_BY_THE_SERVER, WRONG_LINE, "not understood", NOT_LET_IN];
-        ends::metric_names(
+        disconnects::metric_names(
             &OPS,
-            &[&ends::CAUSES[..], &own].concat(),
+            &[&disconnects::CAUSES[..], &own].concat(),
             &COUNTERS,
             &[
                 (REFUSED_BY_THE_SERVER, ErrorKind::Refused),
@@ -284,7 +284,7 @@ where
         person.connection = None;
         // The end of a connection that the server refused is no loss of its own.
         if person.fault.is_none() && !person.is_turned_away {
-            ends::count(&why, ctx);
+            disconnects::count(&why, ctx);
         }
         if self.drain_began_ns.is_some() {
             self.is_done(bot, ctx);
@@ -350,7 +350,7 @@ where
         at_ns: u64,
         ctx: &mut BotContext<'_, D>,
     ) {
-        let said = || format!("\"{}\"", ends::shown(text));
+        let said = || format!("\"{}\"", disconnects::shown(text));
         match word {
             Word::Nothing => {}
             Word::Joined => self.joined(connection, bot, at_ns, ctx),

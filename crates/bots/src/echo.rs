@@ -20,10 +20,10 @@ use measure::names::OPEN_TIME;
 use measure::{ErrorKind, MetricNames};
 use plan::{Arrivals, EchoBots, WorkerPlan};
 
-use crate::ends;
+use crate::disconnects;
 
 const ECHO: usize = 0;
-const WRONG: usize = ends::CAUSES.len();
+const WRONG: usize = disconnects::CAUSES.len();
 /// What a client wants at an instant.
 const SEND: u32 = 0;
 const COME_BACK: u32 = 1;
@@ -113,8 +113,8 @@ impl<D: Driver, C: EchoFraming<D>> Bots for Echo<D, C> {
     type Settings = EchoBots;
 
     fn metric_names(_: &EchoBots) -> Arc<MetricNames> {
-        let causes = [&ends::CAUSES[..], &[WRONG_ANSWER]].concat();
-        ends::metric_names(&["echo"], &causes, &[OPEN_TIME], &[(WRONG_ANSWER, ErrorKind::WrongReply)])
+        let causes = [&disconnects::CAUSES[..], &[WRONG_ANSWER]].concat();
+        disconnects::metric_names(&["echo"], &causes, &[OPEN_TIME], &[(WRONG_ANSWER, ErrorKind::WrongReply)])
     }
 
     fn new(echo: &EchoBots, plan: &WorkerPlan) -> Self {
@@ -178,7 +178,7 @@ impl<D: Driver, C: EchoFraming<D>> Bots for Echo<D, C> {
     }
 
     fn closed(&mut self, _: ConnectionId, bot: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
-        ends::count(&why, ctx);
+        disconnects::count(&why, ctx);
         let failures = self.clients[bot as usize].failures + 1;
         self.clients[bot as usize] = Client { failures, ..Client::default() };
         if failures < self.open_attempts {
@@ -201,14 +201,14 @@ impl<D: Driver, C: EchoFraming<D>> Echo<D, C> {
 
     fn receive(&mut self, bot: u32, message: &[u8], at_ns: u64, ctx: &mut BotContext<'_, D>) {
         let Some((request, stamp)) = self.clients[bot as usize].open_requests.pop_front() else {
-            return ctx.error_with(WRONG, || ends::quoted(message));
+            return ctx.error_with(WRONG, || disconnects::quoted(message));
         };
         let (front, rest) = self.payload.split_at(self.payload.len().min(STAMP_BYTES));
         if message.strip_prefix(&stamp[..front.len()]) == Some(rest) {
             ctx.answered(request, at_ns);
         } else {
             ctx.failed(request);
-            ctx.error_with(WRONG, || ends::quoted(message));
+            ctx.error_with(WRONG, || disconnects::quoted(message));
         }
         if self.gap_ns == 0 && !ctx.drains() {
             self.send(bot, at_ns, ctx);

@@ -30,7 +30,7 @@ use measure::names::OPEN_TIME;
 use measure::{ErrorKind, MetricNames, Phase, Role};
 use plan::{GridBots, GridKeys, GridModel, GridOp, WorkerPlan};
 
-use crate::ends;
+use crate::disconnects;
 use open::Clocked;
 use puts::Puts;
 use route::{Connection, Routes};
@@ -43,7 +43,7 @@ const GET: usize = 1;
 const SET: usize = 2;
 const DELETE: usize = 3;
 
-const WRONG_VALUE: usize = ends::CAUSES.len();
+const WRONG_VALUE: usize = disconnects::CAUSES.len();
 const NO_VALUE: usize = WRONG_VALUE + 1;
 const REFUSED: usize = WRONG_VALUE + 2;
 const WRONG_REPLY: usize = WRONG_VALUE + 3;
@@ -171,9 +171,9 @@ impl<D: Grid> Bots for Operations<D> {
     type Settings = GridBots;
 
     fn metric_names(_: &GridBots) -> Arc<MetricNames> {
-        let causes = [&ends::CAUSES[..], &CAUSES.map(|(cause, _)| cause)].concat();
+        let causes = [&disconnects::CAUSES[..], &CAUSES.map(|(cause, _)| cause)].concat();
         let roles = [("hits", Role::Lookups), ("misses", Role::Lookups)];
-        ends::metric_names(&OPS, &causes, &COUNTERS, &CAUSES)
+        disconnects::metric_names(&OPS, &causes, &COUNTERS, &CAUSES)
             .with_op_roles(&[(OPS[PUT], Role::Keep)])
             .with_counter_roles(&roles)
     }
@@ -314,7 +314,7 @@ impl<D: Grid> Bots for Operations<D> {
     }
 
     fn closed(&mut self, _: ConnectionId, at: u32, why: Closed, ctx: &mut BotContext<'_, D>) {
-        ends::count(&why, ctx);
+        disconnects::count(&why, ctx);
         let connection = self.routes.connection(at);
         connection.open = None;
         connection.failures += 1;
@@ -540,12 +540,14 @@ impl<D: Grid> Operations<D> {
             (Kind::Set | Kind::Delete, Reply::Again { words, may_have_run: true }) => {
                 let kind = OPS[op_of(one.kind)];
                 ctx.error_with(UNKNOWN, || {
-                    format!("{kind} may have been carried out: {}", ends::shown(words))
+                    format!("{kind} may have been carried out: {}", disconnects::shown(words))
                 });
                 false
             }
             (_, Reply::Refused(words) | Reply::Again { words, .. }) => {
-                ctx.error_with(REFUSED, || format!("{}: {}", OPS[op_of(one.kind)], ends::shown(words)));
+                ctx.error_with(REFUSED, || {
+                    format!("{}: {}", OPS[op_of(one.kind)], disconnects::shown(words))
+                });
                 false
             }
             (_, Reply::Value(_) | Reply::Done | Reply::Strange | Reply::Owners(_)) => {
@@ -562,7 +564,7 @@ impl<D: Grid> Operations<D> {
         let found = self.workload.variant_of(value);
         if found.is_none_or(|found| found != first && !self.versions.are_told_apart()) {
             ctx.error_with(WRONG_VALUE, || {
-                let (name, shown) = (self.workload.name(key), ends::shown(value));
+                let (name, shown) = (self.workload.name(key), disconnects::shown(value));
                 let expected_bytes = self.workload.value_of(first).len();
                 format!("{name}: {} bytes, not the {expected_bytes} that were put: \"{shown}\"", value.len())
             });
@@ -572,7 +574,7 @@ impl<D: Grid> Operations<D> {
         let is_stale = self.versions.is_stale(key, first, read, found);
         if is_stale {
             ctx.error_with(STALE, || {
-                let (name, shown) = (self.workload.name(key), ends::shown(value));
+                let (name, shown) = (self.workload.name(key), disconnects::shown(value));
                 format!("{name} had been written anew before it was read: \"{shown}\"")
             });
         }

@@ -30,7 +30,7 @@ use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
 use measure::{MetricNames, Role};
 use plan::{HttpBots, HttpModel, SubjectStop, WorkerPlan, WorkloadSettings as _};
 
-use crate::ends;
+use crate::disconnects;
 use crate::stream::Stream;
 use shutdown::AtStop;
 use source::{Chosen, Source};
@@ -425,7 +425,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                 ctx.error_with(cause, || match &why {
                     Closed::ByPeer(None) => "the server ended the connection with a request open".to_owned(),
                     Closed::Failed(error) => format!("{error}, with a request open"),
-                    _ => ends::words(&why, &bytes),
+                    _ => disconnects::words(&why, &bytes),
                 });
             }
         }

@@ -9,14 +9,14 @@
 //! ranks must order them, and a member must be found at the rank that was reported for it. Expected values come from these
 //! records alone, never from the service.
 
-mod ahead;
 mod audit;
-mod behind;
 mod cheats;
 mod dialect;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 mod members;
+mod rank_bounds;
+mod rank_history;
 mod reply;
 mod signing;
 
@@ -28,7 +28,7 @@ use drivers::http::{Answer, Http};
 use measure::{ErrorKind, MetricNames, Role};
 use plan::{HttpBots, LeaderboardBots, LeaderboardProtocol, Scheme, WorkerPlan};
 
-use crate::ends;
+use crate::disconnects;
 use crate::http::source::{Chosen, Source};
 use crate::http::templates::{CapturedVars, Ready, RequestContext, Shares};
 use crate::http::{counter_roles, errors, with_roles};
@@ -47,17 +47,17 @@ const AUDIT: usize = 4;
 /// No message of the load, and so not among its operations.
 const CHEAT: usize = 5;
 
-/// Behind the causes of HTTP.
+/// RankHistory the causes of HTTP.
 const WRONG_SCORE: usize = errors::CAUSES.len();
 const WRONG_RANK: usize = WRONG_SCORE + 1;
 const CHEAT_ACCEPTED: usize = WRONG_SCORE + 2;
 const CHEAT_ANSWERED: usize = WRONG_SCORE + 3;
 const OWN_CAUSES: [&str; 4] = ["wrong score", "wrong rank", "cheat accepted", "cheat not refused"];
 
-/// Behind them, where gRPC is spoken: its statuses.
+/// RankHistory them, where gRPC is spoken: its statuses.
 const GRPC_AT: usize = WRONG_SCORE + OWN_CAUSES.len();
 
-/// Behind those of every source: facts that were read back after the hold, those of them that were wrong, and further
+/// RankHistory those of every source: facts that were read back after the hold, those of them that were wrong, and further
 /// ones that could not be read; changes of
 /// cheaters that must be refused, those that were, and those that were accepted.
 const OWN_COUNTERS: [(&str, Role); 6] = [
@@ -140,7 +140,7 @@ impl<D: Http> Source<D> for Leaderboard {
         let counters = [&counter_roles::<D>()[..], &own].concat();
         let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
         let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
-        ends::metric_names(&ops, &causes, &names, &[&errors::KINDS[..], &own].concat())
+        disconnects::metric_names(&ops, &causes, &names, &[&errors::KINDS[..], &own].concat())
             .with_op_roles(&[(OPS[AUDIT], Role::Audit)])
             .with_counter_roles(&with_roles(&counters))
     }

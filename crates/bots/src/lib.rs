@@ -6,8 +6,8 @@
 mod arena;
 pub mod catalog;
 pub mod chat;
+pub mod disconnects;
 pub mod echo;
-pub mod ends;
 #[cfg(feature = "fuzz")]
 pub mod fuzz;
 pub mod grid;

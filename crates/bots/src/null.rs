@@ -19,7 +19,7 @@ impl Bots for NullBot {
     type Settings = EchoBots;
 
     fn metric_names(_: &EchoBots) -> Arc<MetricNames> {
-        crate::ends::metric_names(&["pulse"], &[], &[], &[])
+        crate::disconnects::metric_names(&["pulse"], &[], &[], &[])
     }
 
     fn new(echo: &EchoBots, plan: &WorkerPlan) -> Self {

@@ -28,7 +28,7 @@ use measure::{LedgerShape, MetricNames, Phase, ScriptFunction};
 use plan::{ScriptBots, WorkerPlan};
 use script::{Command, FunctionTime, Key, Play, Script};
 
-use crate::ends;
+use crate::disconnects;
 use destination::Home;
 use names::{Causes, NOT_IN, SCRIPT_MS, THREW};
 use requests::Requests;
@@ -298,15 +298,15 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         self.forget_socket(bot, socket, ctx);
         // A server that ends what the script has closed does what it should, if it keeps to the protocol.
         if stage != Stage::Closing || matches!(why, Closed::Broken(_)) {
-            ends::count(&why, ctx);
+            disconnects::count(&why, ctx);
         }
         let (code, reason) = match &why {
             Closed::ByPeer(Some(goodbye)) => (goodbye.code, goodbye.reason.to_string()),
             Closed::ByPeer(None) => (NO_CLOSE_FRAME, String::new()),
-            other => (NO_CLOSE_FRAME, ends::words(other, &ends::shown(ctx.error_excerpt()))),
+            other => (NO_CLOSE_FRAME, disconnects::words(other, &disconnects::shown(ctx.error_excerpt()))),
         };
         let is_clean = matches!(why, Closed::ByPeer(Some(_)));
-        tell(bot, ctx.now_ns(), || ends::words(&why, ""));
+        tell(bot, ctx.now_ns(), || disconnects::words(&why, ""));
         if let Ok(script) = &mut self.script {
             script.closed(bot, socket, code, &reason, is_clean, ctx.now_ns());
         }

@@ -10,20 +10,20 @@ use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::layout;
 use console::say;
 use console::signals::Interrupt;
-use ladder::{Next, NextTrial, Repeats, Terms};
+use ladder::{Criteria, Next, NextTrial, Repeats};
 use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme};
 use store::{Committed, RunId, RunWriter, Store};
 
-use crate::around::Around;
 use crate::consent::Consent;
+use crate::context::TrialContext;
 use crate::judging::{JudgedRun, PROTOCOL, schedule};
 use crate::outputs::{self, Followers, Outputs};
 use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::stored::{ended_early_by, keep_verdict, no_store, run_end, run_head, unix_ms};
+use crate::subject::{self, RunningSubject};
 use crate::trial::{self, Recovery, TrialSpec};
-use crate::under_test::{self, UnderTest};
 use crate::{calibration, page, preflight};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -35,7 +35,7 @@ pub fn climb(
     outputs: &Outputs,
     interrupt: &Interrupt,
 ) -> Result<(RunId, Exit), Failure> {
-    under_test::check_options(plan).map_err(wrong_usage)?;
+    subject::check_options(plan).map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
     let plan = &machine.within_reach(plan);
     // Before anything is started or written: what the ladder asks for that this machine does not have.
@@ -44,7 +44,7 @@ pub fn climb(
     let mut followers = outputs.followed.prepare(&outputs.results.all()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
     let mut progress = Progress::new();
-    let mut subject = UnderTest::start(plan, consent).map_err(|error| {
+    let mut subject = RunningSubject::start(plan, consent).map_err(|error| {
         // A name was looked up only now; what it may not mean is the author's mistake all the same.
         let is_usage = error.is::<plan::TargetRefused>();
         (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error)
@@ -64,7 +64,7 @@ fn climb_subject(
     machine: &Machine,
     store: &Store,
     (progress, followers): (&mut Progress, &mut Followers),
-    subject: &mut UnderTest,
+    subject: &mut RunningSubject,
 ) -> anyhow::Result<(RunId, Exit)> {
     machine.check(plan, Some(subject.address))?;
     preflight::warnings(plan, subject.address).iter().for_each(|text| progress.say(text));
@@ -96,9 +96,9 @@ fn climb_subject(
     outputs.results.write(&climb)?;
     outputs::append_step_summary(&climb);
     if outputs.take_stdout() {
-        say::err_own_text!("{}", page::closing(&climb, layout::columns_of(std::io::stderr())));
+        say::err_own_text!("{}", page::results(&climb, layout::columns_of(std::io::stderr())));
     } else {
-        say::out_text!("{}", page::closing(&climb, layout::columns()));
+        say::out_text!("{}", page::results(&climb, layout::columns()));
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }
@@ -120,7 +120,7 @@ pub struct SubjectTrial<'a> {
     /// how long it holds
     pub hold: HoldLength,
     /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
-    pub terms: Option<Terms>,
+    pub terms: Option<Criteria>,
     /// goes on after the hold until the server has recovered
     pub recovery_load: Option<f64>,
 }
@@ -145,7 +145,7 @@ impl Climbing<'_> {
     fn all_trials(
         &self,
         judged: &mut JudgedRun,
-        subject: &mut UnderTest,
+        subject: &mut RunningSubject,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         let schedule = schedule(self.plan);
@@ -177,7 +177,7 @@ impl Climbing<'_> {
         &self,
         order: &NextTrial,
         judged: &mut JudgedRun,
-        subject: &mut UnderTest,
+        subject: &mut RunningSubject,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         let cell = order.cell.and_then(|cell| self.plan.ladder.cells.get(cell)).cloned().unwrap_or_default();
@@ -228,7 +228,7 @@ impl Climbing<'_> {
     pub fn load_subject(
         &self,
         trial: SubjectTrial<'_>,
-        subject: &mut UnderTest,
+        subject: &mut RunningSubject,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         let SubjectTrial { plan, seq, purpose, load, cell, request, hold, terms, recovery_load } = trial;
@@ -275,14 +275,14 @@ impl Climbing<'_> {
         &self,
         order: &NextTrial,
         scheme: Scheme,
-        null: &mut Option<UnderTest>,
+        null: &mut Option<RunningSubject>,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         let is_closed = order.purpose == Purpose::CalibrationCeiling;
         let plan = calibration::plan_of(self.plan, scheme, is_closed, order.load as u64);
         let server = match null {
             Some(server) => server,
-            None => null.insert(UnderTest::start_null(scheme)?),
+            None => null.insert(RunningSubject::start_null(scheme)?),
         };
         let target = server.target.clone();
         let head = TrialHead {
@@ -322,7 +322,7 @@ impl Climbing<'_> {
     fn run_trial(
         &self,
         order: &TrialSpec<'_>,
-        subject: &mut UnderTest,
+        subject: &mut RunningSubject,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         self.writer.begin_trial(&order.head, unix_ms())?;
@@ -334,10 +334,10 @@ impl Climbing<'_> {
         // took up to half as much again.
         // SAFETY: the call takes no pointer.
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_LEAST) };
-        let mut around =
-            Around::new(self.plan, subject, self.writer, self.committed, self.interrupt, progress);
-        let outcome = trial::run(order, &mut around);
-        around.flush()?;
+        let mut context =
+            TrialContext::new(self.plan, subject, self.writer, self.committed, self.interrupt, progress);
+        let outcome = trial::run(order, &mut context);
+        context.flush()?;
         outcome?;
         self.writer.end_trial(unix_ms())?;
         Ok(())
@@ -348,7 +348,7 @@ impl Climbing<'_> {
 const MAPPED_BYTES_LEAST: libc::c_int = 128 * 1024;
 
 /// Stops the null server of the calibrations, where one runs.
-pub fn stop(null: Option<UnderTest>) {
+pub fn stop(null: Option<RunningSubject>) {
     if let Some(null) = null {
         null.stop();
     }

@@ -1,28 +1,28 @@
 //! The user's consent to what a file asks for: given on the command line, or asked for on a terminal.
 //!
 //! A scenario or a store may come from elsewhere, so it starts no command, leads no server to a file and loads no other machine
-//! by its own word (`plan::wishes`).
+//! unless its user permits it (`plan::permissions`).
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use anyhow::bail;
 use console::say;
-use plan::Wish;
+use plan::Permission;
 
-/// No wish is longer where its user is asked: what is not shown whole is not consented to. The longest command of a scenario, with
+/// Longest text of one permission, bytes: what is not shown whole is not consented to. The longest command of a scenario, with
 /// the words around it.
-const WISH_BYTES_MAX: usize = 4096 + 64;
+const PERMISSION_BYTES_MAX: usize = 4096 + 64;
 /// Of a longer one the prompt says how long it is: its beginning may have left the screen.
 const SCREEN_BYTES: usize = 1000;
 /// Nor are there more of them: the first ones would leave the screen.
-const WISHES_MAX: usize = 20;
+const PERMISSIONS_MAX: usize = 20;
 
-/// On whose word a climb rests.
+/// Who wrote what a climb does.
 #[derive(Clone, Debug)]
 pub enum Consent {
-    /// the user's own, on the command line
+    /// the user, on the command line
     Own,
-    /// a file's; its user has agreed to all that it wishes for
+    /// a file; its user has agreed to all that it needs permission for
     OfFile {
         /// hosts beyond this machine that the user named
         hosts: Vec<String>,
@@ -30,21 +30,23 @@ pub enum Consent {
 }
 
 impl Consent {
-    /// Asks for what `file` wishes for beyond what the command line allows (`--allow-start`, `--i-may-load HOST`).
+    /// Asks for what `file` needs permission for beyond what the command line allows (`--allow-start`, `--i-may-load HOST`).
     ///
-    /// Errors: nobody is there to be asked, or says no; it wishes for more than a user can read.
+    /// Errors: nobody is there to be asked, or says no; it needs more permissions than a user can read.
     pub fn obtain(
         file: &str,
-        wishes: Vec<Wish>,
+        permissions: Vec<Permission>,
         may_start: bool,
         mut hosts: Vec<String>,
     ) -> anyhow::Result<Consent> {
-        let is_open = |wish: &Wish| match wish {
-            Wish::Start(_) | Wish::Option(_) | Wish::TickLog(_) | Wish::Send(_) => !may_start,
+        let is_open = |permission: &Permission| match permission {
+            Permission::Start(_) | Permission::Option(_) | Permission::TickLog(_) | Permission::Send(_) => {
+                !may_start
+            }
             // A name may stand for this machine: where nobody is asked, what it resolves to is looked at.
-            Wish::Load(host) => !hosts.iter().any(|named| named.eq_ignore_ascii_case(host)),
+            Permission::Load(host) => !hosts.iter().any(|named| named.eq_ignore_ascii_case(host)),
         };
-        let open: Vec<Wish> = wishes.into_iter().filter(is_open).collect();
+        let open: Vec<Permission> = permissions.into_iter().filter(is_open).collect();
         if open.is_empty() {
             return Ok(Consent::OfFile { hosts });
         }
@@ -64,40 +66,40 @@ impl Consent {
             if !matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes") {
                 bail!("{file}: not confirmed, so nothing was started");
             }
-            hosts.extend(open.into_iter().filter_map(|wish| match wish {
-                Wish::Load(host) => Some(host),
+            hosts.extend(open.into_iter().filter_map(|permission| match permission {
+                Permission::Load(host) => Some(host),
                 _ => None,
             }));
             return Ok(Consent::OfFile { hosts });
         }
-        for wish in open {
-            if !matches!(wish, Wish::Load(_)) {
-                let wish = say::in_line(&wish.to_string());
-                bail!("{file} asks to {wish}; if it may, say --allow-start");
+        for permission in open {
+            if !matches!(permission, Permission::Load(_)) {
+                let permission = say::in_line(&permission.to_string());
+                bail!("{file} asks to {permission}; if it may, say --allow-start");
             }
         }
         Ok(Consent::OfFile { hosts })
     }
 }
 
-/// Whether a user can read what is wished for. Errors: not, and how long it is.
-fn check_readable(file: &str, wishes: &[Wish]) -> anyhow::Result<()> {
+/// Whether a user can read all of it. Errors: it is too long, with its length.
+fn check_readable(file: &str, permissions: &[Permission]) -> anyhow::Result<()> {
     let advice = "read the file, shorten it, or say --allow-start (--i-may-load HOST for hosts)";
-    for text in wishes.iter().map(ToString::to_string) {
-        if text.len() > WISH_BYTES_MAX {
+    for text in permissions.iter().map(ToString::to_string) {
+        if text.len() > PERMISSION_BYTES_MAX {
             let begin: String = text.chars().take(80).collect();
             bail!(
-                "{file} asks to {}… ({} bytes), which is too long to be shown and agreed to (at most {WISH_BYTES_MAX} \
+                "{file} asks to {}… ({} bytes), which is too long to be shown and agreed to (at most {PERMISSION_BYTES_MAX} \
                  bytes); {advice}",
                 say::in_line(&begin),
                 text.len()
             );
         }
     }
-    if wishes.len() > WISHES_MAX {
+    if permissions.len() > PERMISSIONS_MAX {
         bail!(
             "{file} asks for {} things at once, too many to be shown and agreed to; {advice}",
-            wishes.len()
+            permissions.len()
         );
     }
     Ok(())
@@ -109,10 +111,12 @@ mod tests {
 
     #[test]
     fn what_is_too_long_to_be_read_cannot_be_agreed_to() {
-        let refused = |wishes: Vec<Wish>| {
-            Consent::obtain("game.yaml", wishes, false, Vec::new()).expect_err("it is refused").to_string()
+        let refused = |permissions: Vec<Permission>| {
+            Consent::obtain("game.yaml", permissions, false, Vec::new())
+                .expect_err("it is refused")
+                .to_string()
         };
-        let long = refused(vec![Wish::Start(format!("true; {}", "x".repeat(50_000_000)))]);
+        let long = refused(vec![Permission::Start(format!("true; {}", "x".repeat(50_000_000)))]);
         assert!(long.starts_with("game.yaml asks to start the command: true; xxx"), "{}", &long[..100]);
         assert!(
             long.contains("… (50000025 bytes), which is too long to be shown and agreed to"),
@@ -120,10 +124,11 @@ mod tests {
             long.len()
         );
         assert!(long.len() < 400, "{}", long.len());
-        let many = refused(vec![Wish::Option("--data x".to_owned()); 21]);
+        let many = refused(vec![Permission::Option("--data x".to_owned()); 21]);
         assert!(many.starts_with("game.yaml asks for 21 things at once, too many"), "{many}");
         // The user's word counts without a question.
-        let allowed = Consent::obtain("game.yaml", vec![Wish::Start("x".repeat(5_000))], true, Vec::new());
+        let allowed =
+            Consent::obtain("game.yaml", vec![Permission::Start("x".repeat(5_000))], true, Vec::new());
         assert!(allowed.is_ok());
     }
 }

@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use ladder::{
-    Asked, Calibration, Climb, Gate, Intended, Judged, Judgement, Link, ListSchedule, Loads, Next, NextTrial,
-    RunFacts, Rung, Schedule, Terms, answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
+    Asked, Calibration, Climb, Criteria, Gate, Intended, Judged, Judgement, Link, ListSchedule, Loads, Next,
+    NextTrial, RunFacts, Rung, Schedule, answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
 };
 use measure::{LoadUnit, Measure, Purpose, Summary, Trial};
 use plan::{HoldLength, Plan, SubjectSource, TickSource};
@@ -102,7 +102,7 @@ impl JudgedRun {
             match mark.head.purpose {
                 Purpose::Rung => {
                     let terms = self.terms(mark.head.load, &mark.head.cell);
-                    let terms = Terms { hold_ns: self.hold_ns().unwrap_or(terms.hold_ns), ..terms };
+                    let terms = Criteria { hold_ns: self.hold_ns().unwrap_or(terms.hold_ns), ..terms };
                     let (trial, judgement) = judged_trial(store, &self.id, mark.head.seq, &terms)?;
                     self.done.push(Judged::of(&trial, Some(&judgement)));
                     let mut rung = rung(&trial, &judgement);
@@ -177,18 +177,18 @@ impl JudgedRun {
     }
 
     /// What a rung is judged by, in its cell of a sweep.
-    pub fn terms(&self, load: f64, cell: &BTreeMap<String, String>) -> Terms {
+    pub fn terms(&self, load: f64, cell: &BTreeMap<String, String>) -> Criteria {
         let terms = terms(&self.plan.in_cell(cell), load, self.calibration.as_ref(), self.link.as_ref());
         // One client came into every other subject before there was any load, or there would be no run.
         let is_built_in = matches!(self.plan.subject.source, SubjectSource::BuiltIn { .. });
         let is_first_contact = is_built_in && self.rungs.iter().all(Rung::let_nobody_in);
-        Terms { is_first_contact, ..terms }
+        Criteria { is_first_contact, ..terms }
     }
 }
 
 /// What a rung of a plan is judged by.
-pub fn terms(plan: &Plan, load: f64, calibration: Option<&Calibration>, link: Option<&Link>) -> Terms {
-    Terms {
+pub fn terms(plan: &Plan, load: f64, calibration: Option<&Calibration>, link: Option<&Link>) -> Criteria {
+    Criteria {
         objectives: plan.objectives.clone(),
         gates: plan
             .gates
@@ -214,7 +214,7 @@ pub fn judged_trial(
     store: &Store,
     run: &RunId,
     seq: u32,
-    terms: &Terms,
+    terms: &Criteria,
 ) -> anyhow::Result<(Trial, Judgement)> {
     let left_out = |trial: &Trial| least_disturbed(trial, terms.hold_ns).left_out;
     let (trial, calmer) = store.trial_views(run, seq, warm_up_cut, left_out)?;

@@ -4,12 +4,11 @@
 //! `outputs` are the forms in which these are written. What other commands need of a climb (a duel, a script that is tried, the
 //! doctor) is open to them. Nothing is judged from memory.
 
-mod around;
-pub mod beside;
 mod calibration;
 pub mod certificates;
 mod climb;
 pub mod consent;
+mod context;
 pub mod doctor;
 pub mod judging;
 pub mod lookup;
@@ -23,8 +22,9 @@ mod probe;
 pub mod progress;
 pub mod secrets;
 pub mod stored;
+pub mod subject;
 mod trial;
-pub mod under_test;
+pub mod viewing;
 
 pub use self::climb::{Climbing, SubjectTrial, climb, stop};
 pub use self::planned::planned;

@@ -41,7 +41,7 @@ pub fn resolve(target: &Target, allowed: &[String], consent: &Consent) -> anyhow
     Ok(addresses)
 }
 
-/// Errors: the server at `ip`, written as `host`, may not be loaded, or not by the word of a file.
+/// Errors: the server at `ip`, written as `host`, may not be loaded, or not because a file says so.
 pub fn check_may_load(ip: IpAddr, host: &str, allowed: &[String], consent: &Consent) -> anyhow::Result<()> {
     may_load(ip, host, allowed)?;
     if let Consent::OfFile { hosts } = consent {

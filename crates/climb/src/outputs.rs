@@ -35,7 +35,7 @@ pub struct Outputs {
 }
 
 impl Outputs {
-    /// Whether something else is written to standard output, so that the closing page goes to standard error.
+    /// Whether something else is written to standard output, so that the results page goes to standard error.
     pub fn take_stdout(&self) -> bool {
         self.results.take_stdout() || self.followed.takes_stdout()
     }

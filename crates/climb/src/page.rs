@@ -1,4 +1,4 @@
-//! The page of a climb: the line of a rung that was just held, and the closing page.
+//! The page of a climb: the line of a rung that was just held, and the results page.
 //!
 //! Words and figures come from `ladder`; here they are only laid out and coloured (`console::layout`).
 
@@ -55,9 +55,9 @@ pub fn rung(rung: &Rung) -> String {
     line + &format!("  {} of {} connections open", connections.open_min, connections.asked)
 }
 
-/// The closing page: the table, the books of deliveries, the reasons, the three answers. `columns`: as wide as it may be.
-pub fn closing(climb: &Climb, columns: Option<usize>) -> String {
-    let page = ladder::closing(climb);
+/// The results page: the table, the books of deliveries, the reasons, the three answers. `columns`: as wide as it may be.
+pub fn results(climb: &Climb, columns: Option<usize>) -> String {
+    let page = ladder::results_page(climb);
     let mut text = String::new();
     let mut left_out = 0;
     for table in &page.tables {

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use plan::layers::I_MAY_LOAD;
-use plan::{Flags, Plan, ScenarioText, is_scenario_file, resolve_with, wishes};
+use plan::{Flags, Plan, ScenarioText, is_scenario_file, permissions, resolve_with};
 use watch::files::{self, Accepts};
 
 use crate::consent::Consent;
@@ -26,7 +26,7 @@ pub fn planned(flags: &Flags, allow_start: bool, seed: u64) -> anyhow::Result<(P
         None => Consent::Own,
         Some(file) => {
             let named = flags.all(&I_MAY_LOAD).to_vec();
-            Consent::obtain(file, wishes(&plan, flags), allow_start, named)?
+            Consent::obtain(file, permissions(&plan, flags), allow_start, named)?
         }
     };
     Ok((plan, consent))

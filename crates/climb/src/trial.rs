@@ -31,10 +31,10 @@ pub use self::connections::{addresses, tls, upgrade};
 pub use self::spec::{Recovery, StopReason, TrialEnv, TrialSpec, TrialStatus};
 
 /// Runs one trial to its end.
-pub fn run(order: &TrialSpec<'_>, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+pub fn run(order: &TrialSpec<'_>, context: &mut impl TrialEnv) -> anyhow::Result<()> {
     let clock = MonotonicClock::starting_now();
     let realtime_zero_ns = engine::clock::realtime_ns();
-    around.begin(clock, realtime_zero_ns)?;
+    context.begin(clock, realtime_zero_ns)?;
     let timeline = Arc::new(Timeline::default());
     let (says, hears) = channel();
     let (mut collector, ends) = Collector::new(order.workers.len(), &says);
@@ -61,18 +61,18 @@ pub fn run(order: &TrialSpec<'_>, around: &mut impl TrialEnv) -> anyhow::Result<
     }
     drop(says);
     let mut stage = stage(order, clock, timeline, progresses);
-    let outcome = stage.play(&mut collector, &hears, around);
+    let outcome = stage.play(&mut collector, &hears, context);
     // Whatever happened, no worker goes on after this.
     stage.timeline.drain_at(0);
     stage.timeline.stop_at(0);
     join(threads);
-    around.end();
-    for entry in around.entries() {
-        around.keep(entry)?;
+    context.end();
+    for entry in context.entries() {
+        context.keep(entry)?;
     }
     let is_complete = outcome?;
     if is_complete {
-        keep_event(around, clock.now_ns(), kind::END, "")?;
+        keep_event(context, clock.now_ns(), kind::END, "")?;
     }
     Ok(())
 }
@@ -176,7 +176,7 @@ impl TrialRunner<'_> {
         &mut self,
         collector: &mut Collector,
         hears: &Receiver<FromWorker>,
-        around: &mut impl TrialEnv,
+        context: &mut impl TrialEnv,
     ) -> anyhow::Result<bool> {
         loop {
             match hears.recv_timeout(Duration::from_millis(10)) {
@@ -185,15 +185,15 @@ impl TrialRunner<'_> {
                     Ok(Some(mut merged)) => {
                         self.count(&merged);
                         for event in marks(&mut merged) {
-                            around.keep(Entry::Event(event))?;
+                            context.keep(Entry::Event(event))?;
                         }
                         let entry = Entry::Interval(merged);
                         self.look_at(&entry);
-                        around.keep(entry)?;
+                        context.keep(entry)?;
                     }
                     Err(imbalance) => {
                         keep_event(
-                            around,
+                            context,
                             self.clock.now_ns(),
                             kind::BUG,
                             &format!("the books: {imbalance}"),
@@ -203,21 +203,21 @@ impl TrialRunner<'_> {
                 Ok(FromWorker::Ledger { part }) => self.ledger.push(*part),
                 Ok(FromWorker::Done { .. }) => {
                     if collector.done() {
-                        self.keep_last(collector, around)?;
-                        self.wait_for_last_ticks(around)?;
-                        self.wait_for_end_of_subject(around)?;
+                        self.keep_last(collector, context)?;
+                        self.wait_for_last_ticks(context)?;
+                        self.wait_for_end_of_subject(context)?;
                         return Ok(true);
                     }
                 }
                 Ok(FromWorker::Panicked { worker, why }) => {
                     let now_ns = self.clock.now_ns();
-                    keep_event(around, now_ns, kind::BUG, &format!("worker {worker} panicked: {why}"))?;
+                    keep_event(context, now_ns, kind::BUG, &format!("worker {worker} panicked: {why}"))?;
                     self.has_panicked = true;
                     if self.seen.ends.is_none() {
                         self.seen.ends = Some("a worker panicked");
                     }
                     if collector.done() {
-                        self.keep_last(collector, around)?;
+                        self.keep_last(collector, context)?;
                         return Ok(true);
                     }
                 }
@@ -225,18 +225,18 @@ impl TrialRunner<'_> {
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => bail!("the workers ended without a word"),
             }
-            self.take_entries(around)?;
-            self.conduct(around)?;
+            self.take_entries(context)?;
+            self.conduct(context)?;
             if self.stop_ns.is_some_and(|stop_ns| self.clock.now_ns() > stop_ns + 5_000_000_000) {
-                keep_event(around, self.clock.now_ns(), kind::BUG, "a worker did not end in time")?;
+                keep_event(context, self.clock.now_ns(), kind::BUG, "a worker did not end in time")?;
                 return Ok(false);
             }
         }
     }
 
     /// Keeps what the watch saw.
-    fn take_entries(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
-        for entry in around.entries() {
+    fn take_entries(&mut self, context: &mut impl TrialEnv) -> anyhow::Result<()> {
+        for entry in context.entries() {
             if let (Some(end), Entry::Event(event)) = (&mut self.subject_end, &entry) {
                 end.has_heard |= event.kind == kind::SUBJECT_EXITED;
             }
@@ -249,36 +249,36 @@ impl TrialRunner<'_> {
                 }
             }
             self.look_at(&entry);
-            around.keep(entry)?;
+            context.keep(entry)?;
         }
         Ok(())
     }
 
     /// What only the end of all workers completes. Without the part of a worker that panicked the deliveries of the
     /// others cannot be settled.
-    fn keep_last(&mut self, collector: &mut Collector, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+    fn keep_last(&mut self, collector: &mut Collector, context: &mut impl TrialEnv) -> anyhow::Result<()> {
         for interval in collector.incomplete() {
-            around.keep(Entry::Interval(interval))?;
+            context.keep(Entry::Interval(interval))?;
         }
         if !self.ledger.is_empty() && !self.has_panicked {
             let books = measure::ledger::close(&self.ledger);
-            around.keep(Entry::Books(Box::new(books)))?;
+            context.keep(Entry::Books(Box::new(books)))?;
         }
         Ok(())
     }
 
     /// A server that writes its log once per second tells the last second of the hold a little later; one that stands still
     /// never does.
-    fn wait_for_last_ticks(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+    fn wait_for_last_ticks(&mut self, context: &mut impl TrialEnv) -> anyhow::Result<()> {
         let Some(end_ns) = self.hold_end_ns else { return Ok(()) };
         let is_awaited = self.told.until_ns > 0 && self.seen.ends.is_none();
         while is_awaited
             && !self.told.covers(end_ns)
             && self.clock.now_ns() < end_ns + LAST_TICKS_WITHIN_NS
-            && around.ends().is_none()
+            && context.ends().is_none()
         {
             std::thread::sleep(Duration::from_millis(20));
-            self.take_entries(around)?;
+            self.take_entries(context)?;
         }
         Ok(())
     }
@@ -306,7 +306,7 @@ impl TrialRunner<'_> {
         }
     }
 
-    fn conduct(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+    fn conduct(&mut self, context: &mut impl TrialEnv) -> anyhow::Result<()> {
         let now_ns = self.clock.now_ns();
         let sum = |of: fn(&Progress) -> &AtomicU64| {
             self.progresses.iter().map(|progress| of(progress).load(Relaxed)).sum::<u64>()
@@ -318,17 +318,17 @@ impl TrialRunner<'_> {
         self.seen.has_recovered = self.recovering.as_ref().is_some_and(Recovering::is_over);
         let failed = sum(|progress| &progress.failed);
         if self.seen.ends.is_none() {
-            match around.ends() {
+            match context.ends() {
                 Some(StopReason::Interrupted) => self.seen.ends = Some(kind::INTERRUPTED),
                 Some(StopReason::SubjectExited) => self.seen.ends = Some("the subject exited"),
                 None => {}
             }
         }
         while let Some(cue) = self.phases.decide(now_ns, &self.seen) {
-            self.give(cue, around)?;
+            self.give(cue, context)?;
         }
-        self.end_subject(around)?;
-        around.show(&TrialStatus {
+        self.end_subject(context)?;
+        context.show(&TrialStatus {
             head: &self.order.head,
             phase: self.phase,
             now_ns,
@@ -340,13 +340,13 @@ impl TrialRunner<'_> {
         Ok(())
     }
 
-    fn give(&mut self, cue: PhaseTransition, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+    fn give(&mut self, cue: PhaseTransition, context: &mut impl TrialEnv) -> anyhow::Result<()> {
         match cue {
             PhaseTransition::Settle { at_ns, open } => {
                 self.timeline.settle_at(at_ns);
                 self.phase = "settle";
                 let text = format!("{open} of {} connections open", self.order.head.connections);
-                keep_event(around, at_ns, kind::SETTLE, &text)
+                keep_event(context, at_ns, kind::SETTLE, &text)
             }
             PhaseTransition::Hold { at_ns } => {
                 self.timeline.hold_at(at_ns);
@@ -354,15 +354,15 @@ impl TrialRunner<'_> {
                 let begin = Event { at_ns, kind: kind::HOLD.to_owned(), text: String::new() };
                 let is_judged = self.order.terms.is_some();
                 self.so_far = is_judged.then(|| Sum::new(self.order.head.clone(), vec![begin], 0));
-                keep_event(around, at_ns, kind::HOLD, "")
+                keep_event(context, at_ns, kind::HOLD, "")
             }
-            PhaseTransition::StopSubject { at_ns } => self.begin_end_of_subject(at_ns, around),
-            PhaseTransition::Recover { at_ns, ended_by } => self.begin_recovery(at_ns, &ended_by, around),
-            PhaseTransition::EndRecovery { at_ns, cut_by } => self.end_recovery(at_ns, cut_by, around),
+            PhaseTransition::StopSubject { at_ns } => self.begin_end_of_subject(at_ns, context),
+            PhaseTransition::Recover { at_ns, ended_by } => self.begin_recovery(at_ns, &ended_by, context),
+            PhaseTransition::EndRecovery { at_ns, cut_by } => self.end_recovery(at_ns, cut_by, context),
             PhaseTransition::Drain { at_ns, ended_by } => {
                 self.hold_end_ns = Some(at_ns);
                 self.begin_drain(at_ns);
-                keep_event(around, at_ns, kind::DRAIN, &ended_by)
+                keep_event(context, at_ns, kind::DRAIN, &ended_by)
             }
         }
     }
@@ -394,8 +394,8 @@ fn marks(second: &mut Interval) -> Vec<Event> {
     errors.chain(marks.map(|(kind, text)| Event { at_ns, kind: kind.to_owned(), text })).collect()
 }
 
-fn keep_event(around: &mut impl TrialEnv, at_ns: u64, kind: &str, text: &str) -> anyhow::Result<()> {
-    around.keep(Entry::Event(Event { at_ns, kind: kind.to_owned(), text: text.to_owned() }))
+fn keep_event(context: &mut impl TrialEnv, at_ns: u64, kind: &str, text: &str) -> anyhow::Result<()> {
+    context.keep(Entry::Event(Event { at_ns, kind: kind.to_owned(), text: text.to_owned() }))
 }
 
 fn join(threads: Vec<JoinHandle<()>>) {

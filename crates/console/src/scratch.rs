@@ -4,7 +4,7 @@ use std::io;
 use std::path::Path;
 
 use tempfile::TempDir;
-use watch::LastWill;
+use watch::ExitGuard;
 
 /// What children of this process still write there ends with them, five seconds after it at the latest.
 const REMOVE: &str = "rm -rf -- \"$1\"; sleep 6; rm -rf -- \"$1\"";
@@ -14,7 +14,7 @@ const REMOVE: &str = "rm -rf -- \"$1\"; sleep 6; rm -rf -- \"$1\"";
 pub struct ScratchFolder {
     // In this order: while it is removed, the other still watches.
     folder: TempDir,
-    _last_will: LastWill,
+    _last_will: ExitGuard,
 }
 
 impl ScratchFolder {
@@ -23,8 +23,8 @@ impl ScratchFolder {
     /// Errors: TMPDIR takes no folder, or there is no shell.
     pub fn new(name: &str) -> io::Result<ScratchFolder> {
         let folder = tempfile::Builder::new().prefix(&format!("stepladder-{name}-")).tempdir()?;
-        let last_will = LastWill::run(REMOVE, [folder.path()])?;
-        Ok(ScratchFolder { folder, _last_will: last_will })
+        let exit_guard = ExitGuard::run(REMOVE, [folder.path()])?;
+        Ok(ScratchFolder { folder, _last_will: exit_guard })
     }
 
     /// Where it is.

@@ -6,7 +6,7 @@
 
 mod anything;
 mod law;
-mod scene;
+mod server;
 mod wire;
 
 use std::cell::RefCell;
@@ -29,7 +29,7 @@ use crate::timeline::{Progress, Timeline};
 use crate::worker::{Handover, Worker};
 pub use anything::{Anything, Asked};
 pub use law::Law;
-pub use scene::{End, Says, Scene};
+pub use server::{End, Says, SimulatedServer};
 pub use wire::{Blocks, Exchanges, Freight, GridSays, Messages, Operations, Simulated, Wire};
 use wire::{WIRES, Wires};
 
@@ -83,7 +83,7 @@ fn settings<B: Bots>(plan: &WorkerPlan) -> &B::Settings {
 }
 
 /// Plays one worker against a simulated server and returns its seconds.
-pub fn simulate<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Vec<Interval>
+pub fn simulate<B>(plan: &WorkerPlan, times: Times, scene: &mut impl SimulatedServer) -> Vec<Interval>
 where
     B: Bots<Driver: Simulated>,
 {
@@ -91,7 +91,7 @@ where
 }
 
 /// Plays one worker against a simulated server and returns the sum of its seconds: for hours of virtual time.
-pub fn simulate_sum<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Interval
+pub fn simulate_sum<B>(plan: &WorkerPlan, times: Times, scene: &mut impl SimulatedServer) -> Interval
 where
     B: Bots<Driver: Simulated>,
 {
@@ -101,7 +101,7 @@ where
 }
 
 /// Plays one worker against a simulated server and returns all that it handed over.
-pub fn play<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Played
+pub fn play<B>(plan: &WorkerPlan, times: Times, scene: &mut impl SimulatedServer) -> Played
 where
     B: Bots<Driver: Simulated>,
 {
@@ -109,14 +109,14 @@ where
 }
 
 /// The same with a ramp that ends when all units are in, as the phase controller ends it, and at the hold at the latest.
-pub fn play_settling<B>(plan: &WorkerPlan, times: Times, scene: &mut impl Scene) -> Played
+pub fn play_settling<B>(plan: &WorkerPlan, times: Times, scene: &mut impl SimulatedServer) -> Played
 where
     B: Bots<Driver: Simulated>,
 {
     play_kept::<B>(plan, times, true, scene)
 }
 
-fn play_kept<B>(plan: &WorkerPlan, times: Times, settles: bool, scene: &mut impl Scene) -> Played
+fn play_kept<B>(plan: &WorkerPlan, times: Times, settles: bool, scene: &mut impl SimulatedServer) -> Played
 where
     B: Bots<Driver: Simulated>,
 {
@@ -129,7 +129,7 @@ fn play_to<B>(
     plan: &WorkerPlan,
     times: Times,
     settles: bool,
-    scene: &mut impl Scene,
+    scene: &mut impl SimulatedServer,
     handover: Box<dyn Handover>,
 ) where
     B: Bots<Driver: Simulated>,
@@ -210,7 +210,7 @@ impl Connections {
 fn open_due<B: Bots<Driver: Simulated>>(
     worker: &mut Worker<B>,
     clock: &VirtualClock,
-    scene: &mut impl Scene,
+    scene: &mut impl SimulatedServer,
     says: &mut Says,
     connections: &mut Connections,
 ) {
@@ -234,7 +234,7 @@ fn open_due<B: Bots<Driver: Simulated>>(
 fn settle<B: Bots<Driver: Simulated>>(
     worker: &mut Worker<B>,
     clock: &VirtualClock,
-    scene: &mut impl Scene,
+    scene: &mut impl SimulatedServer,
     says: &mut Says,
     connections: &mut Connections,
 ) {

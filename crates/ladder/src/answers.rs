@@ -194,7 +194,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         first_byte_ns: summary(Measure::FirstByte),
         tls_ns: summary(Measure::Tls),
         unanswered_ns: summary(Measure::Unanswered),
-        aliased: judgement.aliasing.map(|found| found.is_locked()),
+        aliased: judgement.arrival_phases.map(|found| found.is_locked()),
         ticks: ticks(trial),
         client_ticks: (trial.client_ticks.due > 0).then(|| ClientTickFigures {
             counts: trial.client_ticks,

@@ -202,7 +202,7 @@ pub struct Rung {
     pub ticks: Option<TickFigures>,
     /// ticks as its clients saw them
     pub client_ticks: Option<ClientTickFigures>,
-    /// what the server draws beside its services, by its own word
+    /// what the server draws beside its services, as it says itself
     pub frames: Option<FrameFigures>,
     /// the books of broadcasts
     pub deliveries: Option<DeliveryFigures>,

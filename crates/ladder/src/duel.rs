@@ -105,7 +105,7 @@ fn figure_named(name: &str) -> Option<&'static FigureDoc> {
     FigureDoc::named(name).or_else(|| libraries::named(name))
 }
 
-#[cfg(any(test, feature = "scene"))]
+#[cfg(any(test, feature = "testing"))]
 pub mod world;
 
 #[cfg(test)]

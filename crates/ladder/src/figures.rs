@@ -204,7 +204,7 @@ pub const FIGURES: &[FigureDoc] = table! {
         scalar!("deliveries.rate_per_s", Rate, "deliveries per second of the hold", |trial| {
             judged(trial).map_or_else(|absent| absent, |_| deliveries_per_s(trial).map_or(NO_HOLD, FigureValue::Value))
         });
-        scalar!("frames.rate_per_s", Rate, "frames that the server drew per second, by its own word", |trial| {
+        scalar!("frames.rate_per_s", Rate, "frames that the server says it drew per second", |trial| {
             frames(trial).map_or(NO_FRAMES, |frames| FigureValue::Value(frames.rate_per_s))
         });
         scalar!("frames.share", Share, "frames drawn, of those due", |trial| {

@@ -97,7 +97,7 @@ impl Gate {
         }
     }
 
-    /// What a run says of it. The evidence of the rungs must have been gathered with `Terms::gates`.
+    /// What a run says of it. The evidence of the rungs must have been gathered with `Criteria::gates`.
     pub fn result(&self, capacity: &Capacity, rungs: &[Rung]) -> GateResult {
         let (met, found) = match &self.asks {
             Asks::Capacity { op, load } => of_capacity(*op, *load, capacity),
@@ -235,9 +235,9 @@ mod tests {
     use measure::LoadUnit;
 
     use super::*;
-    use crate::judge::{Terms, Verdict, judge};
-    use crate::scene::Scene;
+    use crate::judge::{Criteria, Verdict, judge};
     use crate::schedule::Judged;
+    use crate::testing::TrialBuilder;
 
     fn capacity(held: &[(f64, Verdict)]) -> Capacity {
         let trials: Vec<Judged> = held
@@ -271,9 +271,9 @@ mod tests {
     }
 
     fn rung(load: f64, gate: &Gate) -> Rung {
-        let trial = Scene::asking(load).build();
+        let trial = TrialBuilder::asking(load).build();
         let gates = vec![gate.objective().unwrap().clone()];
-        let terms = Terms { gates, patience_ns: 1_000_000_000, ..Terms::default() };
+        let terms = Criteria { gates, patience_ns: 1_000_000_000, ..Criteria::default() };
         crate::rung(&trial, &judge(&trial, None, &terms))
     }
 

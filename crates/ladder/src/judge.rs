@@ -33,7 +33,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use ts_rs::TS;
 
-use crate::aliasing::{Aliasing, aliasing};
+use crate::arrival_phases::{ArrivalPhases, arrival_phases};
 use crate::disturbance::{Disturbance, disturbance, least_disturbed};
 use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
@@ -85,7 +85,7 @@ impl fmt::Display for Verdict {
 
 /// What a trial is judged by, besides its own numbers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Terms {
+pub struct Criteria {
     /// what the rung must meet; without any, nothing can be told
     pub objectives: Vec<Objective>,
     /// what gates ask at this load: it is measured and decides nothing about the rung
@@ -174,7 +174,7 @@ pub struct Judgement {
     pub disturbance: Disturbance,
     /// how the arrivals lay in the server's ticks; `None` where nobody counted
     #[serde(default)]
-    pub aliasing: Option<Aliasing>,
+    pub arrival_phases: Option<ArrivalPhases>,
     /// the figures behind it
     pub evidence: Evidence,
 }
@@ -215,7 +215,7 @@ pub struct Evidence {
     #[ts(type = "unknown")]
     pub change: Option<Value>,
     /// how the arrivals lay in the server's ticks
-    pub arrival_phases: Option<Aliasing>,
+    pub arrival_phases: Option<ArrivalPhases>,
 }
 
 impl Evidence {
@@ -284,12 +284,12 @@ struct Case<'a> {
     trial: &'a Trial,
     /// the same trial without its disturbed seconds, where it has enough others
     fair: Option<&'a Trial>,
-    terms: &'a Terms,
+    terms: &'a Criteria,
     outcomes: Vec<Asked<'a>>,
     gates: Vec<Asked<'a>>,
     finding: Option<Finding>,
     disturbance: Disturbance,
-    aliasing: Option<Aliasing>,
+    arrival_phases: Option<ArrivalPhases>,
 }
 
 /// An objective and what the trial says about it.
@@ -311,7 +311,7 @@ impl Asked<'_> {
 impl Case<'_> {
     /// True when latencies were read at a few places of the tick only.
     fn is_locked(&self) -> bool {
-        self.aliasing.is_some_and(|found| found.is_locked())
+        self.arrival_phases.is_some_and(|found| found.is_locked())
     }
 
     /// True when every objective held, one way or the other; whatever else is asked about then needs fair seconds.
@@ -381,7 +381,7 @@ const IN_ORDER: &[Rule] = &[
 /// Judges one trial, also by each further goal.
 ///
 /// `calmer` is the same trial without the seconds that `least_disturbed` leaves out; `None` where there are none.
-pub fn judge(trial: &Trial, calmer: Option<&Trial>, terms: &Terms) -> Judgement {
+pub fn judge(trial: &Trial, calmer: Option<&Trial>, terms: &Criteria) -> Judgement {
     let mut judgement = judge_by(trial, calmer, terms);
     judgement.evidence.goals = of_goals(terms)
         .map(|terms| judge_by(trial, calmer, &terms))
@@ -396,8 +396,8 @@ pub fn judge(trial: &Trial, calmer: Option<&Trial>, terms: &Terms) -> Judgement 
 }
 
 /// The same terms with the objectives of each further goal.
-fn of_goals(terms: &Terms) -> impl Iterator<Item = Terms> {
-    let of_goal = |objectives: &Vec<Objective>| Terms {
+fn of_goals(terms: &Criteria) -> impl Iterator<Item = Criteria> {
+    let of_goal = |objectives: &Vec<Objective>| Criteria {
         objectives: objectives.clone(),
         gates: Vec::new(),
         goals: Vec::new(),
@@ -406,7 +406,7 @@ fn of_goals(terms: &Terms) -> impl Iterator<Item = Terms> {
     terms.goals.iter().map(of_goal)
 }
 
-fn judge_by<'a>(trial: &'a Trial, calmer: Option<&'a Trial>, terms: &'a Terms) -> Judgement {
+fn judge_by<'a>(trial: &'a Trial, calmer: Option<&'a Trial>, terms: &'a Criteria) -> Judgement {
     let disturbance = disturbance(trial);
     let chosen = least_disturbed(trial, terms.hold_ns);
     let fair = calmer.filter(|_| chosen.are_undisturbed);
@@ -426,7 +426,7 @@ fn judge_by<'a>(trial: &'a Trial, calmer: Option<&'a Trial>, terms: &'a Terms) -
         gates: ask(&terms.gates),
         finding: steady_in.and_then(|seen| steady::steadiness(seen, &floors(seen, terms))),
         disturbance,
-        aliasing: aliasing(trial),
+        arrival_phases: arrival_phases(trial),
     };
     let ruling = IN_ORDER.iter().find_map(|rule| rule(&case));
     Judgement {
@@ -436,7 +436,7 @@ fn judge_by<'a>(trial: &'a Trial, calmer: Option<&'a Trial>, terms: &'a Terms) -
         reason: ruling.map(|ruling| ruling.reason),
         steady: case.finding.as_ref().map(|finding| finding.steadiness),
         disturbed_share: case.disturbance.share(),
-        aliasing: case.aliasing,
+        arrival_phases: case.arrival_phases,
         evidence: evidence(&case),
         disturbance: case.disturbance,
     }
@@ -445,7 +445,7 @@ fn judge_by<'a>(trial: &'a Trial, calmer: Option<&'a Trial>, terms: &'a Terms) -
 /// Whether a hold that is under way has what it takes to be judged when it ends now: every objective is met so far and
 /// the clients' view does not contradict the server's; or one is missed by more than disturbances explain; or enough
 /// undisturbed seconds were seen. Of several goals: by each.
-pub fn has_seen_enough(trial: &Trial, terms: &Terms) -> bool {
+pub fn has_seen_enough(trial: &Trial, terms: &Criteria) -> bool {
     let disturbance = disturbance(trial);
     if !disturbance.any() || least_disturbed(trial, terms.hold_ns).are_undisturbed {
         return true;
@@ -501,7 +501,7 @@ fn disturbance_remark(case: &Case<'_>) -> Option<String> {
 
 /// A tenth of the tightest latency bound is a change worth failing for. Where only ticks are judged, replies come in
 /// waves (games that began together end together) that say nothing about drift; requests have no such excuse.
-fn floors(trial: &Trial, terms: &Terms) -> Floors {
+fn floors(trial: &Trial, terms: &Criteria) -> Floors {
     let floors = if requests::asks(trial) { requests::floors(trial, terms) } else { Floors::default() };
     match tightest(terms) {
         Some((_, bound_ns)) => Floors { response_ns: Some(0.1 * bound_ns), ..floors },
@@ -513,7 +513,7 @@ fn floors(trial: &Trial, terms: &Terms) -> Floors {
 }
 
 /// The latency objective with the smallest bound.
-fn tightest(terms: &Terms) -> Option<(&Objective, f64)> {
+fn tightest(terms: &Criteria) -> Option<(&Objective, f64)> {
     terms
         .objectives
         .iter()
@@ -556,7 +556,7 @@ fn evidence(case: &Case<'_>) -> Evidence {
             let (of, after_s) = (change.of.name(), change.after_s);
             json!({ "of": of, "after_s": after_s, "before": change.before, "after": change.after })
         }),
-        arrival_phases: case.aliasing,
+        arrival_phases: case.arrival_phases,
     }
 }
 

@@ -30,5 +30,5 @@ pub use cell::SEQ_END;
 pub use close::close;
 pub use part::{Deliveries, LedgerPart, LedgerShape};
 pub use rooms::{Heard, NotSaid, Reading};
-pub use row::Told;
+pub use row::ServerReport;
 pub use shared::SharedLedger;

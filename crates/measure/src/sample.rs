@@ -73,7 +73,7 @@ macro_rules! readings {
 
 readings! {
     /// What is read of a process.
-    OfProcess {
+    ProcessMetric {
         /// CPU time since it began, s
         CpuTime "cpu_s" Total,
         /// memory that it holds
@@ -99,7 +99,7 @@ readings! {
 
 readings! {
     /// What is read of the machine.
-    OfMachine {
+    MachineMetric {
         /// share of all cores' time that the hypervisor gave to others, in [0, 1]
         StealShare "steal_share" OfSecond,
         /// the same of the core that lost most
@@ -127,20 +127,21 @@ readings! {
     }
 }
 
-impl OfProcess {
+impl ProcessMetric {
     /// What a server's own log tells besides its ticks, under these names.
-    pub const GAUGES: [OfProcess; 3] = [OfProcess::Games, OfProcess::Waiting, OfProcess::Sockets];
+    pub const GAUGES: [ProcessMetric; 3] =
+        [ProcessMetric::Games, ProcessMetric::Waiting, ProcessMetric::Sockets];
 }
 
 /// What was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Reading {
     /// of the server's process tree
-    Subject(OfProcess),
+    Subject(ProcessMetric),
     /// of this process
-    Worker(OfProcess),
+    Worker(ProcessMetric),
     /// of the machine
-    Machine(OfMachine),
+    Machine(MachineMetric),
     /// CPU of another program of this name (as `plain_name` gives it), cores
     Program(String),
     /// CPU of the subject's busiest thread, which has this name (as `plain_name` gives it), cores
@@ -176,9 +177,9 @@ impl Reading {
     /// The reading of those texts.
     pub fn of_texts(who: &str, name: &str) -> Reading {
         let known = match who {
-            SUBJECT => OfProcess::named(name).map(Reading::Subject),
-            WORKER => OfProcess::named(name).map(Reading::Worker),
-            MACHINE => OfMachine::named(name).map(Reading::Machine),
+            SUBJECT => ProcessMetric::named(name).map(Reading::Subject),
+            WORKER => ProcessMetric::named(name).map(Reading::Worker),
+            MACHINE => MachineMetric::named(name).map(Reading::Machine),
             PROGRAM => Some(Reading::Program(name.to_owned())),
             THREAD => Some(Reading::Thread(name.to_owned())),
             _ => None,
@@ -220,8 +221,8 @@ mod tests {
     #[test]
     fn every_reading_comes_back_from_its_texts_and_an_unknown_one_keeps_them() {
         let processes =
-            OfProcess::ALL.iter().flat_map(|&name| [Reading::Subject(name), Reading::Worker(name)]);
-        let machines = OfMachine::ALL.iter().map(|&name| Reading::Machine(name));
+            ProcessMetric::ALL.iter().flat_map(|&name| [Reading::Subject(name), Reading::Worker(name)]);
+        let machines = MachineMetric::ALL.iter().map(|&name| Reading::Machine(name));
         for reading in processes.chain(machines) {
             let (who, name) = reading.texts();
             assert_eq!(Reading::of_texts(who, name), reading);

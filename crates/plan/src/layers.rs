@@ -9,24 +9,24 @@ use std::io;
 use std::path::Path;
 
 use crate::flags::Flags;
-use crate::known;
 use crate::mistakes::{ConfigError, Mistake, Mistakes, Place};
 use crate::plan::{Arrivals, Plan, Subject, SubjectSource, TickSource};
 use crate::scenario::{self, Node, ScenarioText};
 use crate::scheme::Scheme;
 use crate::settings::{Setting, Shape};
 use crate::units;
+use crate::vocabulary;
 use crate::workloads::script::settings as script;
 use crate::workloads::{BotSettings, KINDS, is_script_file};
 
-pub(crate) mod axes;
 pub(crate) mod bots;
-pub(crate) mod cells;
 mod credentials;
 mod generator;
 mod handshake;
+pub(crate) mod http_sweep;
 pub(crate) mod ladder;
 mod objectives;
+pub(crate) mod poll_loop_sweep;
 pub(crate) mod reader;
 pub(crate) mod search;
 mod stop;
@@ -49,7 +49,7 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
         ladder::SETTINGS,
         search::SETTINGS,
         stop::SETTINGS,
-        cells::SETTINGS,
+        poll_loop_sweep::SETTINGS,
         objectives::SETTINGS,
         SETTINGS,
         generator::SETTINGS,
@@ -66,7 +66,7 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
 pub fn headings() -> Vec<&'static str> {
     let of_workloads = KINDS.iter().flat_map(|kind| kind.settings).copied().flatten();
     let of_workloads = of_workloads.map(|setting| setting.heading);
-    let last = [handshake::HEADING, cells::HEADING, "Judged by", "Subject", "Output"];
+    let last = [handshake::HEADING, poll_loop_sweep::HEADING, "Judged by", "Subject", "Output"];
     let mut headings = vec!["What", "How"];
     for heading in of_workloads.chain(last) {
         if !heading.is_empty() && !headings.contains(&heading) {
@@ -104,8 +104,8 @@ const PATIENCE_NS_MIN: u64 = 1_000_000;
 pub fn subject_help() -> String {
     format!(
         "A built-in server ({}), a scenario file (*.yaml), a script (*.ts, with --target URL) or a URL (http://HOST:PORT/PATH; schemes: {})",
-        known::listed(known::SUBJECTS),
-        known::listed(Scheme::NAMES),
+        vocabulary::listed(vocabulary::SUBJECTS),
+        vocabulary::listed(Scheme::NAMES),
     )
 }
 

@@ -11,10 +11,10 @@ mod built_in;
 mod credentials;
 mod decidable;
 mod flags;
-mod known;
 pub mod layers;
 mod mistakes;
 pub mod percent;
+mod permissions;
 mod plan;
 pub mod ramp;
 pub mod scenario;
@@ -22,7 +22,7 @@ pub mod schema;
 mod scheme;
 mod target;
 pub mod units;
-mod wishes;
+mod vocabulary;
 mod worker_plan;
 mod workloads;
 
@@ -30,12 +30,12 @@ pub use built_in::BuiltIn;
 pub use credentials::{CredentialForm, Credentials, Login, SecretSource};
 pub use decidable::decidable_sentence;
 pub use flags::Flags;
-pub use known::nearest;
 pub use ladder::Allowed;
 pub use layers::{bots_meant, is_scenario_file, resolve, resolve_with, search_sentence};
 pub use mistakes::{
     ConfigError, CredentialsError, Mistake, Mistakes, Place, RequestConfigError, Seen, StopError,
 };
+pub use permissions::{Permission, may_load_for_file, permissions};
 pub use plan::{
     Arrivals, Axis, Cell, Generator, Handshake, HoldLength, Ladder, Plan, Ramp, RampRule, Subject,
     SubjectSource, SubjectStop, TickSource,
@@ -45,7 +45,7 @@ pub use scenario::{ScenarioText, scenario_schema};
 pub use scheme::{FirstSign, Paths, Protocol, Scheme, Transport};
 pub use settings::{Kind, Setting};
 pub use target::{Target, TargetError, TargetRefused, may_load};
-pub use wishes::{Wish, may_load_for_file, wishes};
+pub use vocabulary::nearest;
 pub use worker_plan::{
     CLOSING_NS, DRAIN_NS, Needs, WorkerPlan, bots_total, loopback_sources, needs, sources_for, split,
     workers_for,

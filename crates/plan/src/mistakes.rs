@@ -8,11 +8,11 @@ use std::fmt;
 use ladder::{Allowed, GateError, LoadUnit, ObjectiveError};
 use thiserror::Error;
 
-use crate::known::{self, BOTS, SUBJECTS, listed};
 use crate::schema::SchemaError;
 use crate::scheme::Scheme;
 use crate::target::{Target, TargetError, TargetRefused, as_prefixes};
 use crate::units::UnitError;
+use crate::vocabulary::{self, BOTS, SUBJECTS, listed};
 
 mod credentials;
 mod http;
@@ -445,7 +445,7 @@ fn no_protocol_words(written: &str, port: u16, seen: &Option<Seen>) -> String {
     let urls = |schemes: &[Scheme]| {
         let urls: Vec<String> =
             schemes.iter().map(|scheme| format!("{}://{written}", scheme.name())).collect();
-        known::listed_or(&urls.iter().map(String::as_str).collect::<Vec<_>>())
+        vocabulary::listed_or(&urls.iter().map(String::as_str).collect::<Vec<_>>())
     };
     let is_usual = |scheme: &Scheme| {
         scheme.protocol().default_port == port && (!scheme.is_tls() || port == 443) && !scheme.is_grpc()

@@ -13,11 +13,11 @@ use crate::settings::{Setting, Shape};
 
 mod node;
 mod schema;
-mod shape;
+mod structure;
 
 pub(crate) use node::{Content, Entry, Node};
 pub use schema::scenario_schema;
-pub(crate) use shape::misplaced;
+pub(crate) use structure::misplaced;
 
 /// A scenario file, read by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -55,7 +55,7 @@ pub(crate) fn read(scenario: &ScenarioText) -> (Option<Node>, Vec<Mistake>) {
             (None, vec![whole(ConfigError::EmptyScenario, 0, Some(example))])
         }
         Ok(root) => {
-            let mistakes = shape::mistakes(&scenario.path, &root);
+            let mistakes = structure::mistakes(&scenario.path, &root);
             (root.is_mapping().then_some(root), mistakes)
         }
         Err(error) => {

@@ -18,7 +18,7 @@ use protox::file::{ChainFileResolver, File, FileResolver, GoogleFileResolver};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::known;
+use crate::vocabulary;
 
 /// More files than that are a slip of the keyboard.
 const FILES_MOST: usize = 1000;
@@ -158,11 +158,11 @@ impl SchemaError {
             _ => return None,
         };
         let last = |name: &str| name.rsplit(['.', '/']).next().unwrap_or_default().to_lowercase();
-        let whole = known::nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
+        let whole = vocabulary::nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
         // A name without its package, or with another.
         let by_last = || {
             let lasts: Vec<String> = known.iter().map(|name| last(name)).collect();
-            let found = known::nearest(&last(name), lasts.iter().map(String::as_str))?;
+            let found = vocabulary::nearest(&last(name), lasts.iter().map(String::as_str))?;
             let at = lasts.iter().position(|last| last == found)?;
             Some(known[at].clone())
         };

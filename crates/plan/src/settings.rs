@@ -6,7 +6,7 @@
 //! completions, the keys of a scenario, its published schema, and the refusal of settings that other bots
 //! take.
 
-use crate::known::listed_or;
+use crate::vocabulary::listed_or;
 
 /// No text of a setting is longer, where its declaration does not say more (`at_most`).
 pub const TEXT_BYTES_MAX: usize = 4096;

@@ -14,9 +14,9 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::credentials::{CredentialForm, Credentials};
-use crate::known;
 use crate::mistakes::instead;
 use crate::scheme::{Paths, Scheme};
+use crate::vocabulary;
 
 /// An address as its author wrote it; names are resolved once, in the control plane, and pinned.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,7 +45,7 @@ pub enum TargetError {
     #[error("\"{}\" is not a URL: it does not say {}", .0, as_prefixes(Scheme::NAMES.iter().copied()))]
     NoScheme(String),
     /// an unknown scheme
-    #[error("unknown scheme \"{scheme}\"; known: {}", known::listed(Scheme::NAMES))]
+    #[error("unknown scheme \"{scheme}\"; known: {}", vocabulary::listed(Scheme::NAMES))]
     UnknownScheme {
         /// as written
         scheme: String,
@@ -166,7 +166,7 @@ impl FromStr for Target {
         };
         let scheme = scheme.to_ascii_lowercase();
         let Some(scheme) = Scheme::named(&scheme) else {
-            let nearest = known::nearest(&scheme, Scheme::NAMES.iter().copied());
+            let nearest = vocabulary::nearest(&scheme, Scheme::NAMES.iter().copied());
             return Err(TargetError::UnknownScheme { scheme, nearest });
         };
         let (authority, path) = match rest.find(['/', '?', '#']) {
@@ -267,7 +267,7 @@ fn host_and_port(authority: &str, default_port: u16) -> Result<(String, u16), Ta
 /// `tcp://, irc://, nats:// or mqtt://`
 pub(crate) fn as_prefixes<'a>(schemes: impl IntoIterator<Item = &'a str>) -> String {
     let prefixes: Vec<String> = schemes.into_iter().map(|scheme| format!("{scheme}://")).collect();
-    known::listed_or(&prefixes.iter().map(String::as_str).collect::<Vec<_>>())
+    vocabulary::listed_or(&prefixes.iter().map(String::as_str).collect::<Vec<_>>())
 }
 
 /// Why an address is not loaded.

@@ -9,8 +9,8 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use crate::known;
 use crate::plan::{Arrivals, HoldLength, TickSource};
+use crate::vocabulary;
 use crate::workloads::Pairing;
 
 pub mod chat;
@@ -302,7 +302,7 @@ impl FromStr for TickSource {
             (word, _) => Err(UnitError::UnknownWord {
                 text: text.into(),
                 known: "log=FILE, client, none",
-                nearest: known::nearest(word, ["log", "client", "none", "statsd", "openmetrics"]),
+                nearest: vocabulary::nearest(word, ["log", "client", "none", "statsd", "openmetrics"]),
             }),
         }
     }
@@ -329,7 +329,7 @@ fn word_of<T: Copy>(text: &str, known: &'static str, words: &[(&'static str, T)]
         UnitError::UnknownWord {
             text: text.into(),
             known,
-            nearest: known::nearest(text, words.iter().map(|(word, _)| *word)),
+            nearest: vocabulary::nearest(text, words.iter().map(|(word, _)| *word)),
         }
     })
 }

@@ -10,8 +10,8 @@ pub(crate) mod grid;
 pub(crate) mod http;
 pub(crate) mod leaderboard;
 pub(crate) mod protobuf;
+mod request_costs;
 pub(crate) mod script;
-mod shape;
 
 use std::ops::Deref;
 

@@ -10,7 +10,7 @@ use climb::addresses;
 use climb::options::Settings;
 use climb::planned;
 use climb::secrets;
-use climb::under_test::UnderTest;
+use climb::subject::RunningSubject;
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use console::signals::Interrupt;
@@ -51,7 +51,7 @@ pub fn attempt(args: &TryArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
         .with_context(|| format!("--for {}", args.time))
         .map_err(wrong_usage)?;
     let (plan, consent) = planned(&flags, false, fastrand::u64(..)).map_err(wrong_usage)?;
-    let subject = UnderTest::start_unasked(&plan, &consent).map_err(not_measured)?;
+    let subject = RunningSubject::start_unasked(&plan, &consent).map_err(not_measured)?;
     let played = play(&plan, &subject, args.count, time_ns, interrupt);
     subject.stop();
     let (played, books) = played.map_err(not_measured)?;
@@ -62,7 +62,7 @@ pub fn attempt(args: &TryArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
 
 fn play(
     plan: &plan::Plan,
-    subject: &UnderTest,
+    subject: &RunningSubject,
     count: u64,
     time_ns: u64,
     interrupt: &Interrupt,

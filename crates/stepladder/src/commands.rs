@@ -8,17 +8,17 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
-use climb::beside::Beside;
 use climb::consent::Consent;
 use climb::judging::JudgedRun;
 use climb::options::ClimbArgs;
 use climb::outputs::{self, Outputs};
 use climb::planned;
+use climb::viewing::Viewing;
 use climb::{doctor, lookup, page};
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::signals::Interrupt;
 use console::{layout, say};
-use plan::{Flags, Plan, Target, wishes};
+use plan::{Flags, Plan, Target, permissions};
 use serde_json::json;
 use store::{RunKind, RunState, Store, StoreError};
 use versus::Replay;
@@ -38,7 +38,7 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let outputs =
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     args.wait.enter(|| interrupt.is_asked())?;
-    let beside = Beside::begin(&args.store, args.view, args.report.as_deref(), Arc::new(Replay::default()))?;
+    let beside = Viewing::begin(&args.store, args.view, args.report.as_deref(), Arc::new(Replay::default()))?;
     let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
     Ok(code)
@@ -74,9 +74,9 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
         })
         .map_err(not_measured)?;
     let file = format!("run {old} of {}", args.store.display());
-    let wishes = wishes(&plan, &Flags::default());
+    let permissions = permissions(&plan, &Flags::default());
     plan.may_load.extend(args.i_may_load.iter().cloned());
-    let consent = Consent::obtain(&file, wishes, args.allow_start, args.i_may_load.clone());
+    let consent = Consent::obtain(&file, permissions, args.allow_start, args.i_may_load.clone());
     let consent = consent.map_err(wrong_usage)?;
     plan.name = args.name.clone().or(plan.name);
     plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
@@ -144,7 +144,7 @@ pub fn show(args: &ShowArgs) -> Answer {
     args.results.prepare().map_err(wrong_usage)?;
     args.results.write(&climb).map_err(not_measured)?;
     if !args.results.take_stdout() {
-        print(&page::closing(&climb, layout::columns().filter(|_| !args.wide)))?;
+        print(&page::results(&climb, layout::columns().filter(|_| !args.wide)))?;
     }
     Ok(Exit::Met)
 }

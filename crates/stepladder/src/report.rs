@@ -1,6 +1,6 @@
 //! `stepladder report`: a stored run as one file for people who have neither the store nor the program.
 
-use climb::beside::Report;
+use climb::viewing::Report;
 use console::exit::{Exit, Failure, wrong_usage};
 use store::Store;
 use versus::Replay;

@@ -12,7 +12,7 @@ use ladder::wording::{show_cell, show_many, show_ns, show_number, show_share};
 use ladder::{Difference, Rung, StoredAnswers};
 use store::{RunId, RunKind, RunRecord, RunState, Store};
 
-const NOT_STATED: &str = ladder::closing::NOT_STATED;
+const NOT_STATED: &str = ladder::results_page::NOT_STATED;
 
 /// The answers of a list of runs need at least so many columns to be read beside the others.
 const ANSWER_LEAST: usize = 30;

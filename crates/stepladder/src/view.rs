@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use climb::beside;
+use climb::viewing;
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use console::signals::Interrupt;
@@ -25,11 +25,11 @@ pub fn view(args: &ViewArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
             .with_context(|| format!("{}: this tick log cannot be read; check the path", path.display()))
             .map_err(wrong_usage)?;
     }
-    let viewer = beside::start(&args.store, args.listen, args.files.clone(), Arc::new(Replay::default()))?;
+    let viewer = viewing::start(&args.store, args.listen, args.files.clone(), Arc::new(Replay::default()))?;
     say::out_line!("stored runs: {}\nCtrl-C ends the viewer", viewer.url());
     if args.open {
-        beside::open(&viewer, "").map_err(not_measured)?;
+        viewing::open(&viewer, "").map_err(not_measured)?;
     }
-    beside::wait(interrupt);
+    viewing::wait(interrupt);
     Ok(Exit::Met)
 }

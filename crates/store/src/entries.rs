@@ -4,9 +4,9 @@
 //! belong to it. So a row that is missing is noticed as well as one that is damaged.
 
 mod books;
-mod keep;
-mod recall;
+mod read;
 mod seconds;
+mod write;
 
-pub(crate) use keep::{Keeper, keep};
-pub(crate) use recall::{ends, marks, recall, recall_behind, visit, whole_seconds};
+pub(crate) use read::{ends, marks, read, read_behind, visit, whole_seconds};
+pub(crate) use write::{RowWriter, keep};

@@ -7,7 +7,7 @@
 
 use measure::{Entry, Event, TrialHead};
 
-use crate::entries::{ends, marks, recall_behind};
+use crate::entries::{ends, marks, read_behind};
 use crate::error::StoreError;
 use crate::run::RunId;
 use crate::store::Store;
@@ -81,6 +81,6 @@ impl Store {
         most: u32,
     ) -> Result<Vec<Entry>, StoreError> {
         let moment = self.moment()?;
-        recall_behind(&moment, run, head, place, most).map_err(|error| self.read(error))
+        read_behind(&moment, run, head, place, most).map_err(|error| self.read(error))
     }
 }

@@ -6,7 +6,7 @@ use measure::{AfterHold, Sum};
 use measure::{Entry, Trial, TrialHead};
 use rusqlite::{Transaction, params};
 
-use crate::entries::{marks, recall, visit};
+use crate::entries::{marks, read, visit};
 use crate::error::StoreError;
 use crate::run::RunId;
 use crate::store::Store;
@@ -20,7 +20,7 @@ impl Store {
     pub fn trial_entries(&self, run: &RunId, seq: u32) -> Result<Vec<Entry>, StoreError> {
         let moment = self.moment()?;
         let head = self.head(&moment, run, seq)?;
-        recall(&moment, run, &head).map_err(|error| self.read(error))
+        read(&moment, run, &head).map_err(|error| self.read(error))
     }
 
     /// A trial as the sum of what was committed, without the first `cut_s` seconds of its hold.

@@ -17,7 +17,7 @@ use measure::{Entry, TrialHead};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use crate::entries::{Keeper, keep};
+use crate::entries::{RowWriter, keep};
 use crate::error::StoreError;
 use crate::live::Live;
 use crate::row::Table;
@@ -257,7 +257,7 @@ impl Desk {
             return Err(out_of_order(&self.run, "entries came while no trial was open"));
         };
         let transaction = begin_immediate(&self.path, &mut self.connection)?;
-        let keeper = Keeper { path: &self.path, connection: &transaction, run: &self.run, head };
+        let keeper = RowWriter { path: &self.path, connection: &transaction, run: &self.run, head };
         for entry in &entries {
             keep(&keeper, *position, entry)?;
             *position += 1;

@@ -14,11 +14,11 @@ use serde_json::Value;
 use store::{Outcome, Place, RunId, RunKind, RunRecord, RunState, Store, StoreError, TrialMark};
 
 use crate::Judge;
+use crate::api::{Kind, MainFigure, RowRung, RunPage, RunRow, Series, State, TrialPage};
 use crate::bench::Lines;
 use crate::decimate::decimate;
 use crate::error::Unjudged;
 use crate::fold::Fold;
-use crate::shape::{Kind, MainFigure, RowRung, RunPage, RunRow, Series, State, TrialPage};
 
 /// Entries that are in memory at once: half a minute of a trial, 20 MB where many bots are slow.
 const PIECE: u32 = 256;

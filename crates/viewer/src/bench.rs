@@ -6,7 +6,7 @@ use inflight_analysis::{Cell, LineError, Process, Replay, Report};
 use serde_json::{Map, Value};
 use store::{LineSource, RunHead, RunId, RunRecord, RunState, Store, StoreError};
 
-use crate::shape::{BenchPage, ProcessPage};
+use crate::api::{BenchPage, ProcessPage};
 
 /// Neighbouring buckets within this ratio become one: a curve is drawn from them, the percentiles come with the cell.
 const BUCKET_WIDTH: f64 = 1.02;

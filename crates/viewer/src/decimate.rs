@@ -3,7 +3,7 @@
 //! Nothing is invented: every value that is kept was measured, and a peak of one second in a day stays. Only the instant
 //! may move, by less than a bucket. A bucket without any value is a gap. Sums over decimated columns mean nothing.
 
-use crate::shape::Series;
+use crate::api::Series;
 
 /// The series with at most about `points` points, and how many seconds stand behind one.
 pub(crate) fn decimate(series: Series, points: usize) -> (Series, usize) {

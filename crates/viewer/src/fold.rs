@@ -10,11 +10,11 @@ use ladder::DisturbedAbove;
 use measure::Sum;
 use measure::ledger::ReceiverBooks;
 use measure::{
-    Distribution, Entry, Event, Flow, Interval, Measure, OfMachine, OfProcess, Quantile, Reading, Sample,
-    ServerCounter, TickSecond, Trial, TrialHead,
+    Distribution, Entry, Event, Flow, Interval, MachineMetric, Measure, ProcessMetric, Quantile, Reading,
+    Sample, ServerCounter, TickSecond, Trial, TrialHead,
 };
 
-use crate::shape::Series;
+use crate::api::Series;
 
 /// Distributions beside those of `Measure`.
 pub(crate) const CLIENT_TICK_INTERVAL: &str = "client_tick_interval";
@@ -199,19 +199,19 @@ impl Fold {
 
     fn sample(&mut self, sample: &Sample) {
         let column = match sample.what {
-            Reading::Subject(OfProcess::CpuTime) => return self.cpu_time(Column::SubjectCpu, sample),
-            Reading::Worker(OfProcess::CpuTime) => return self.cpu_time(Column::WorkerCpu, sample),
-            Reading::Worker(OfProcess::AllowedCores) => {
+            Reading::Subject(ProcessMetric::CpuTime) => return self.cpu_time(Column::SubjectCpu, sample),
+            Reading::Worker(ProcessMetric::CpuTime) => return self.cpu_time(Column::WorkerCpu, sample),
+            Reading::Worker(ProcessMetric::AllowedCores) => {
                 self.allowed_cores = Some(sample.value);
                 return;
             }
-            Reading::Subject(OfProcess::Rss) => Column::SubjectRss,
-            Reading::Worker(OfProcess::Rss) => Column::WorkerRss,
-            Reading::Machine(OfMachine::StealShare) => Column::StealShare,
-            Reading::Machine(OfMachine::ThrottleEvents) => Column::ThrottleEvents,
-            Reading::Machine(OfMachine::OthersCores) => Column::OthersCores,
-            Reading::Worker(OfProcess::WaitingShareMax) => Column::WorkerWaiting,
-            Reading::Subject(OfProcess::WaitingShareMax) => Column::SubjectWaiting,
+            Reading::Subject(ProcessMetric::Rss) => Column::SubjectRss,
+            Reading::Worker(ProcessMetric::Rss) => Column::WorkerRss,
+            Reading::Machine(MachineMetric::StealShare) => Column::StealShare,
+            Reading::Machine(MachineMetric::ThrottleEvents) => Column::ThrottleEvents,
+            Reading::Machine(MachineMetric::OthersCores) => Column::OthersCores,
+            Reading::Worker(ProcessMetric::WaitingShareMax) => Column::WorkerWaiting,
+            Reading::Subject(ProcessMetric::WaitingShareMax) => Column::SubjectWaiting,
             Reading::Thread(_) => Column::SubjectThread,
             _ => return,
         };

@@ -7,10 +7,11 @@
 //! What a plan means is not known here: whoever starts the viewer passes a `Judge`. Only its note and its loads are read.
 //! Units: `_ns` since the start of a trial, null where a figure may not be stated.
 
+mod api;
 mod archive;
 mod bench;
-mod beside;
 mod bundle;
+mod comparison;
 mod connections;
 mod decimate;
 mod error;
@@ -21,21 +22,20 @@ mod metrics;
 mod report;
 mod routes;
 mod server;
-mod shape;
 mod tick_files;
 #[cfg(test)]
 mod typescript;
 
+pub use api::{BenchPage, Kind, MainFigure, ProcessPage, RunPage, RunRow, TickFile, TrialPage};
 pub use archive::{Answers, Archive, Detail};
-pub use beside::{NotBeside, beside, origin};
 pub use bundle::page_is_built;
+pub use comparison::{NotComparable, beside, origin};
 pub use error::{Unjudged, ViewError};
 pub use gate::{Gate, Ruling};
 pub use live::{Follower, Message};
 pub use metrics::{MakeText, MetricsServer, listen_for_metrics, serve_metrics};
 pub use report::report;
 pub use server::{FIRST_PORT, Options, Viewer, serve, yield_to_others};
-pub use shape::{BenchPage, Kind, MainFigure, ProcessPage, RunPage, RunRow, TickFile, TrialPage};
 
 use ladder::duel::DuelAnswers;
 use ladder::{Climb, Objective};

@@ -12,10 +12,10 @@ use measure::TrialHead;
 use serde::Serialize;
 use store::{Place, RunId, RunKind, RunRecord, RunState, Store, StoreError, TrialMark};
 
+use crate::api::{Second, Series, Short};
 use crate::archive::{Archive, Detail, POINTS, SharedJudge, is_rung, page_of, read_on};
 use crate::bench::Lines;
 use crate::fold::Fold;
-use crate::shape::{Second, Series, Short};
 
 /// Values of a second come at most so much later: a sampler's round, a server's second and their slack.
 const LATER_S: u32 = 4;

@@ -26,8 +26,8 @@ use store::{RunId, Store, StoreError};
 use tokio::sync::{Semaphore, mpsc};
 
 use crate::archive::{Answers, Archive, Detail, POINTS, SharedJudge};
-use crate::beside::{NotBeside, beside};
 use crate::bundle;
+use crate::comparison::{NotComparable, beside};
 use crate::connections::Seat;
 use crate::error::ViewError;
 use crate::gate::{Gate, Ruling, same};
@@ -264,7 +264,7 @@ async fn old_beside_new(
         let store = shared.reader()?;
         match beside(&store, &exactly(&store, &old)?, &exactly(&store, &new)?) {
             Ok(both) => as_json(&both),
-            Err(NotBeside::Store(error)) => Err(error.into()),
+            Err(NotComparable::Store(error)) => Err(error.into()),
             Err(error) => Err(Refusal(StatusCode::CONFLICT, error.to_string())),
         }
     })

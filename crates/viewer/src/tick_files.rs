@@ -10,9 +10,9 @@ use measure::TickCounts;
 use measure::ticklog::{LoggedSecond, TickLogReader, TickLogSummary};
 use watch::TickLog;
 
+use crate::api::{Series, TickFile};
 use crate::archive::POINTS;
 use crate::decimate::decimate;
-use crate::shape::{Series, TickFile};
 
 /// The tick rate of a log that does not tell its own.
 const ASSUMED_RATE_HZ: f64 = 60.0;

@@ -2,13 +2,13 @@
 
 use std::collections::BTreeMap;
 
-use inflight_analysis::Beside;
+use inflight_analysis::RunComparison;
 use measure::Measure;
 use measure::Purpose;
 use ts_rs::{Config, TS, TypeVisitor};
 
+use crate::api::{RunPage, Second, TickFile};
 use crate::fold::{CLIENT_TICK_INTERVAL, NAMES, TICK_BUSY};
-use crate::shape::{RunPage, Second, TickFile};
 
 #[path = "../tests/it/committed.rs"]
 mod committed;
@@ -68,7 +68,7 @@ fn typescript_has_the_types_of_what_is_sent() {
     declared.visit::<RunPage>();
     declared.visit::<Second>();
     declared.visit::<TickFile>();
-    declared.visit::<Beside>();
+    declared.visit::<RunComparison>();
     declared.visit::<Purpose>();
     let columns = union("ColumnName", std::iter::once("t").chain(NAMES.iter().copied()));
     let measures = Measure::ALL.iter().map(|measure| measure.name());

@@ -9,9 +9,9 @@
 
 mod control_group;
 pub mod cores;
+mod exit_guard;
 pub mod files;
 mod inherited;
-mod last_will;
 mod link;
 pub mod machine;
 pub mod other_runs;
@@ -27,8 +27,8 @@ mod watched;
 
 pub use control_group::{ControlGroup, NoControlGroup};
 pub use cores::AllowedCores;
+pub use exit_guard::ExitGuard;
 pub use inherited::Inherited;
-pub use last_will::LastWill;
 pub use link::{LinkKind, NetworkLink};
 pub use machine::{Machine, MachineReading, environment};
 pub use others::{OtherPrograms, OthersReading};

@@ -15,7 +15,7 @@ use std::time::Duration;
 use std::{fmt, io};
 
 use measure::trial::kind;
-use measure::{Entry, Event, OfMachine, OfProcess, Reading, Sample};
+use measure::{Entry, Event, MachineMetric, ProcessMetric, Reading, Sample};
 use rustix::time::{ClockId, clock_gettime};
 
 use crate::control_group::ControlGroup;
@@ -217,20 +217,20 @@ impl Sampling {
 
     fn send_process(
         &self,
-        of: fn(OfProcess) -> Reading,
+        of: fn(ProcessMetric) -> Reading,
         reading: &ProcessReading,
         cores: Option<AllowedCores>,
     ) {
         let at_ns = (self.plan.now_ns)();
         let send = |name, value| self.send(Entry::Sample(Sample { at_ns, what: of(name), value }));
-        send(OfProcess::CpuTime, reading.cpu_s);
-        send(OfProcess::Rss, reading.rss_bytes as f64);
-        send(OfProcess::Threads, reading.thread_count as f64);
+        send(ProcessMetric::CpuTime, reading.cpu_s);
+        send(ProcessMetric::Rss, reading.rss_bytes as f64);
+        send(ProcessMetric::Threads, reading.thread_count as f64);
         if let Some(fds) = reading.fds {
-            send(OfProcess::Fds, fds as f64);
+            send(ProcessMetric::Fds, fds as f64);
         }
         if let Some(cores) = cores {
-            send(OfProcess::AllowedCores, cores.cores());
+            send(ProcessMetric::AllowedCores, cores.cores());
         }
     }
 
@@ -256,7 +256,7 @@ impl Sampling {
         let Some(step_ns) = now.step_since(&before) else { return };
         let at_ns = (self.plan.now_ns)();
         self.placement.step(step_ns, at_ns);
-        let what = Reading::Machine(OfMachine::ClockStep);
+        let what = Reading::Machine(MachineMetric::ClockStep);
         self.send(Entry::Sample(Sample { at_ns, what, value: step_ns as f64 / 1e6 }));
         let (step_s, way) =
             (step_ns.unsigned_abs() as f64 / 1e9, if step_ns < 0 { "back" } else { "forward" });
@@ -374,7 +374,7 @@ mod tests {
             .collect();
         let cpu: Vec<u64> = samples
             .iter()
-            .filter(|sample| sample.what == Reading::Subject(OfProcess::CpuTime))
+            .filter(|sample| sample.what == Reading::Subject(ProcessMetric::CpuTime))
             .map(|sample| sample.at_ns)
             .collect();
         assert!(cpu.len() >= 3 && cpu.len() as u64 == report.samplings, "{cpu:?}");
@@ -432,7 +432,7 @@ mod tests {
         for entry in from.iter() {
             match entry {
                 Entry::Event(event) => told.push(event.kind),
-                Entry::Sample(sample) if sample.what == Reading::Machine(OfMachine::ClockStep) => {
+                Entry::Sample(sample) if sample.what == Reading::Machine(MachineMetric::ClockStep) => {
                     steps_ms.push(sample.value)
                 }
                 Entry::Ticks(ticks) => seconds.push((ticks.to_ns / SECOND_NS, ticks.counts.on_time)),
@@ -493,7 +493,9 @@ mod tests {
         let report = sampler.stop();
         drop(hold);
         let seen = from.iter().filter_map(|entry| match entry {
-            Entry::Sample(sample) if sample.what == Reading::Subject(OfProcess::Fds) => Some(sample.value),
+            Entry::Sample(sample) if sample.what == Reading::Subject(ProcessMetric::Fds) => {
+                Some(sample.value)
+            }
             _ => None,
         });
         let seen = seen.fold(0.0, f64::max);

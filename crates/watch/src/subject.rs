@@ -2,7 +2,7 @@
 //!
 //! It gets a process group (else Ctrl-C would end the server before the bots), the limits, affinity and timer slack
 //! that we were given, and no blocked or ignored signals. It is told to end when the *thread* that started it ends, so start it
-//! from one that lives as long as the run, never from a worker. What it started in turn is ended by our last will, and what left
+//! from one that lives as long as the run, never from a worker. What it started in turn is ended by our exit guard, and what left
 //! its group is found by a mark (`escaped`).
 //! Its output is read by two threads into a bounded memory, so that it never waits for us; the last lines go into the
 //! messages. Its end is looked at without reaping it: until `stop` its number cannot become another process's.
@@ -41,8 +41,8 @@ use escaped::Mark;
 pub use exit::{Exit, ExitWatch};
 use output::Output;
 
+use crate::exit_guard::ExitGuard;
 use crate::inherited::Inherited;
-use crate::last_will::LastWill;
 use crate::preflight::Listens;
 
 /// How long a subject may take to end by itself once it was asked to.
@@ -130,7 +130,7 @@ pub struct Started {
     child: Child,
     group: Pid,
     output: Output,
-    last_will: Option<LastWill>,
+    exit_guard: Option<ExitGuard>,
     mark: Mark,
     stopped: bool,
 }
@@ -236,9 +236,9 @@ impl Started {
             command.spawn().map_err(|source| StartError::Spawn { command: shown.to_owned(), source })?;
         let output = Output::read(child.stdout.take(), child.stderr.take());
         let group = Pid::from_child(&child);
-        // Without a shell there is no last will; then only the leader is told of our end, by its death signal.
-        let last_will = LastWill::end_group(group).ok();
-        Ok(Started { command: shown.to_owned(), child, group, output, last_will, mark, stopped: false })
+        // Without a shell there is no exit guard; then only the leader is told of our end, by its death signal.
+        let exit_guard = ExitGuard::end_group(group).ok();
+        Ok(Started { command: shown.to_owned(), child, group, output, exit_guard, mark, stopped: false })
     }
 
     /// Its process number, which is also its group's.
@@ -355,7 +355,7 @@ impl Started {
         }
         let escaped_count = self.end_escaped(patience, &mut killed, &mut is_left);
         // It must not speak for a group whose number may soon be another's.
-        drop(self.last_will.take());
+        drop(self.exit_guard.take());
         let exit = exit.unwrap_or(Exit::UNKNOWN);
         Stopped { exit, by_itself: before.is_some(), killed, is_left, escaped_count }
     }

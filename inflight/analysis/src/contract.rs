@@ -297,7 +297,7 @@ mod tests {
 
     use super::*;
     use crate::Fitness;
-    use crate::scene::cell;
+    use crate::testing::cell;
 
     #[test]
     fn the_fitness_of_a_runtime_is_that_of_its_worst_run_and_pauses_add_up() {

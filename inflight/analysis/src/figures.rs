@@ -361,7 +361,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::scene::{cell, lines};
+    use crate::testing::{cell, lines};
 
     #[test]
     fn a_run_is_read_from_its_first_and_last_line() {

@@ -5,7 +5,7 @@
 //! `contract` is all of it as `bench --json` and the page have it. The format of the lines and how they come about: inflight/clients/README.md, docs/method/clients.md.
 //! Pure: the same lines give the same results, right after the run and years later.
 
-mod beside;
+mod comparison;
 mod contract;
 mod curve;
 pub mod duel;
@@ -20,10 +20,10 @@ mod stacks;
 mod statistics;
 mod sweep;
 
-#[cfg(any(test, feature = "scene"))]
-pub mod scene;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 
-pub use beside::{Beside, BesideCell, OldAndNew, Told};
+pub use comparison::{ComparedCell, OldAndNew, RunComparison, Told};
 pub use contract::{
     CellFigures, Comparison, FirstError, LatencyFigures, ProfileFigures, ProfileFunction, RateRatio,
     RuntimeFitness,

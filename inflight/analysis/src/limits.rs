@@ -197,7 +197,7 @@ mod tests {
 
     use super::*;
     use crate::Fitness;
-    use crate::scene::cell;
+    use crate::testing::cell;
 
     const LAST: &str = "Clients and server share this machine";
 

@@ -127,7 +127,7 @@ impl Profile {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::scene::cell;
+    use crate::testing::cell;
 
     #[test]
     fn shares_add_up_to_the_cpu_of_the_process() {

@@ -217,7 +217,7 @@ fn long_enough(group: &[&Cell]) -> Conclusion {
 mod tests {
     use super::*;
     use crate::CellKey;
-    use crate::scene::cell_of;
+    use crate::testing::cell_of;
 
     const IN_FLIGHT: [u64; 10] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000];
     const VALUES: [u64; 8] = [16, 64, 256, 1024, 4096, 16_384, 65_536, 262_144];

@@ -2,10 +2,10 @@
 
 use std::fmt::Write as _;
 
-use inflight_analysis::{Beside, BesideCell, CellKey, OldAndNew};
+use inflight_analysis::{CellKey, ComparedCell, OldAndNew, RunComparison};
 
 /// A figure's name, where it is and how it is shown.
-type Figure = (&'static str, fn(&BesideCell) -> Option<OldAndNew>, fn(f64) -> String);
+type Figure = (&'static str, fn(&ComparedCell) -> Option<OldAndNew>, fn(f64) -> String);
 
 const FIGURES: [Figure; 6] = [
     ("operations/s", |cell| Some(cell.ops_per_s), |rate| format!("{rate:.0}")),
@@ -25,7 +25,7 @@ fn us(ns: f64) -> String {
 }
 
 /// The figures of what both did, what only one did, and what all of it is worth.
-pub fn page(both: &Beside) -> String {
+pub fn page(both: &RunComparison) -> String {
     let mut text = String::new();
     if !both.cells.is_empty() {
         text = format!("\n  {:<14}{:>14}{:>14}{:>8}\n", "", "old", "new", "ratio");
@@ -67,7 +67,7 @@ pub fn page(both: &Beside) -> String {
 
 #[cfg(test)]
 mod tests {
-    use inflight_analysis::scene::cell;
+    use inflight_analysis::testing::cell;
     use inflight_analysis::{Report, Told};
     use ladder::Origin;
 
@@ -80,7 +80,7 @@ mod tests {
         let new = report(vec![cell("rust", &[1100.0, 2200.0])]);
         let origin = Origin::default();
         let told = |id, report| Told { id, origin: &origin, report };
-        let text = page(&Beside::of(told("old-1", &old), told("new-1", &new)));
+        let text = page(&RunComparison::of(told("old-1", &old), told("new-1", &new)));
         insta::assert_snapshot!(text);
     }
 }

@@ -4,8 +4,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::Context as _;
-use climb::beside::Beside;
 use climb::outputs::{check_writable, write_json};
+use climb::viewing::Viewing;
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use console::scratch::ScratchFolder;
@@ -39,7 +39,7 @@ pub fn run(options: &Options, interrupt: &Interrupt) -> Result<Exit, Failure> {
     }
     let file = lines::open(options.lines.as_deref()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&options.store).map_err(climb::stored::no_store)?;
-    let beside = Beside::begin(
+    let beside = Viewing::begin(
         &options.store,
         options.view,
         options.report.as_deref(),

@@ -11,8 +11,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use clap::Parser;
-use climb::beside::Beside;
 use climb::outputs::{self};
+use climb::viewing::Viewing;
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::say;
 use console::scratch::ScratchFolder;
@@ -170,7 +170,7 @@ pub fn duel(asked: Asked<'_>, interrupt: &Interrupt) -> Result<Exit, Failure> {
     }
     asked.results.prepare().map_err(wrong_usage)?;
     let store = Store::open_or_create(asked.store).map_err(climb::stored::no_store)?;
-    let beside = Beside::begin(asked.store, asked.view, asked.report, Arc::new(Replay::default()))?;
+    let beside = Viewing::begin(asked.store, asked.view, asked.report, Arc::new(Replay::default()))?;
     let began = Instant::now();
     let Some(pilots) = pilots(&mut sides, interrupt).map_err(not_measured)? else {
         say::err_line!("stepladder: interrupted before the first block; nothing can be compared");

@@ -308,7 +308,7 @@ impl fmt::Display for Costs<'_> {
 #[cfg(test)]
 mod tests {
     use inflight_analysis::Run;
-    use inflight_analysis::scene::cell;
+    use inflight_analysis::testing::cell;
 
     use super::*;
 

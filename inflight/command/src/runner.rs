@@ -13,7 +13,7 @@ use console::signals::Interrupt;
 use inflight_analysis::{Heap, Line, Note, Run, Subject};
 use rustix::process::{Pid, Signal, getpid, getppid, kill_process_group, set_parent_process_death_signal};
 use serde_json::Value;
-use watch::LastWill;
+use watch::ExitGuard;
 
 use crate::lines::Record;
 use crate::member::Member;
@@ -288,7 +288,7 @@ fn runners() -> anyhow::Result<PathBuf> {
 struct Process {
     child: Child,
     /// a shell's programs are not reached by its death signal
-    _last_will: Option<LastWill>,
+    _last_will: Option<ExitGuard>,
     lines: Receiver<String>,
     /// it was asked to end
     is_told: bool,
@@ -345,8 +345,8 @@ impl Process {
                 }
             });
         }
-        let last_will = LastWill::end_group(Pid::from_child(&child)).ok();
-        Ok(Process { child, _last_will: last_will, lines, is_told: false })
+        let exit_guard = ExitGuard::end_group(Pid::from_child(&child)).ok();
+        Ok(Process { child, _last_will: exit_guard, lines, is_told: false })
     }
 
     /// Once, since runners end at once when they are told again. A shell between has programs of its own to be told.

@@ -129,7 +129,7 @@ fn short(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
-    use inflight_analysis::scene::cell;
+    use inflight_analysis::testing::cell;
 
     use super::*;
 

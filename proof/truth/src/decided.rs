@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use engine::simulation::{Law, simulate};
-use ladder::scene::{Scene, search};
-use ladder::{Goal, Judged, Next, Objective, Outcome, SearchSchedule, Stop, Terms, Verdict, judge};
+use ladder::testing::{TrialBuilder, search};
+use ladder::{Criteria, Goal, Judged, Next, Objective, Outcome, SearchSchedule, Stop, Verdict, judge};
 use measure::{Measure, Purpose};
 use plan::{Arrivals, WorkerPlan};
 
@@ -80,7 +80,7 @@ impl Decider {
     fn decided(&mut self, late: u64) -> Option<bool> {
         let (objective, samples) = (&self.objective, self.samples);
         *self.known.entry(late).or_insert_with(|| {
-            let scene = Scene { hold_s: 1, ..Scene::asking(10.0) };
+            let scene = TrialBuilder { hold_s: 1, ..TrialBuilder::asking(10.0) };
             let planted = scene.edit(move |_, interval| {
                 let values = interval.distribution_mut(Measure::Response, true);
                 values.clear();
@@ -181,10 +181,10 @@ fn searched(arrivals: Arrivals, seed: u64) -> Found {
         rate_per_load: 1.0,
         ..search(1, 0.1)
     };
-    let terms = Terms {
+    let terms = Criteria {
         objectives: vec![objective, "errors == 0".parse().unwrap()],
         patience_ns: 60 * SECOND_NS,
-        ..Terms::default()
+        ..Criteria::default()
     };
     let schedule =
         ladder::Schedule { calibrations: Vec::new(), loads: ladder::Loads::Search(search.clone()) };
@@ -205,8 +205,8 @@ fn searched(arrivals: Arrivals, seed: u64) -> Found {
         let plan = WorkerPlan { tick_period_ns: 0, ..open(load, 256, arrivals, seed) };
         let seconds = simulate::<Simulated>(&plan, times, &mut Law(four_slots()));
         let held = trial(&plan, load, seconds, times);
-        let judgement =
-            (order.purpose == Purpose::Rung).then(|| judge(&held, None, &Terms { hold_ns, ..terms.clone() }));
+        let judgement = (order.purpose == Purpose::Rung)
+            .then(|| judge(&held, None, &Criteria { hold_ns, ..terms.clone() }));
         let mut judged = Judged::of(&held, judgement.as_ref());
         (judged.purpose, judged.held_ns) = (order.purpose, hold_ns);
         found.held_s += hold_ns as f64 / 1e9;

@@ -53,10 +53,10 @@ fn throttled() -> Row {
     let stall = Some((12 * SECOND_NS, 13 * SECOND_NS));
     let times = Times { hold_ns: 10 * SECOND_NS, drain_ns: 20 * SECOND_NS, generator_stall: stall };
     let seconds = simulate::<Simulated>(&plan, times, &mut Law(Some));
-    let terms = ladder::Terms {
+    let terms = ladder::Criteria {
         objectives: vec!["response.p99 < 500ms".parse().unwrap()],
         patience_ns: SECOND_NS,
-        ..ladder::Terms::default()
+        ..ladder::Criteria::default()
     };
     let judgement = ladder::judge(&trial(&plan, 2000.0, seconds, times), None, &terms);
     let is_ok = judgement.verdict == ladder::Verdict::GeneratorLimited;

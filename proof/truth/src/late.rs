@@ -1,8 +1,8 @@
 //! LATE: servers that collapse late in a hold, that leak, or that remember an overload: none of it is ever a lower bound.
 
 use engine::simulation::{Law, simulate};
-use ladder::scene::search;
-use ladder::{Judged, SearchSchedule, Terms, Verdict, capacity, judge};
+use ladder::testing::search;
+use ladder::{Criteria, Judged, SearchSchedule, Verdict, capacity, judge};
 use measure::LoadUnit;
 use plan::Arrivals;
 
@@ -62,8 +62,11 @@ fn held(late: Late, seed: u64) -> (Verdict, Option<f64>) {
     };
     let plan = open(rate, 64, Arrivals::Poisson, seed);
     let seconds = simulate::<Simulated>(&plan, times(HOLD_S), &mut Law(serve));
-    let terms =
-        Terms { objectives: vec![OBJECTIVE.parse().unwrap()], patience_ns: SECOND_NS, ..Terms::default() };
+    let terms = Criteria {
+        objectives: vec![OBJECTIVE.parse().unwrap()],
+        patience_ns: SECOND_NS,
+        ..Criteria::default()
+    };
     let trial = trial(&plan, rate, seconds, times(HOLD_S));
     let judgement = judge(&trial, None, &terms);
     let found = capacity(LoadUnit::Requests, &[Judged::of(&trial, Some(&judgement))], None);

@@ -60,7 +60,7 @@ fn parts(history: &History) -> Vec<LedgerPart> {
                 }
             }
             Act::Missed(count) => assert!(part.missed(local, count), "{count}"),
-            Act::Told(told) => assert!(part.told(local, told), "{told:?}"),
+            Act::ServerReport(told) => assert!(part.told(local, told), "{told:?}"),
             Act::CaughtUp => part.caught_up(local),
             Act::Read { sender, seq, planned_ns } => part
                 .deliveries(local, at_ns, (0, u64::MAX), (&mut in_hold, &mut otherwise))

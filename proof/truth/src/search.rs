@@ -1,7 +1,7 @@
 //! SEARCH: searches on planted capacities: how many lead astray, at which cost beside plain bisection, and how often bounds and
 //! intervals contain the capacity.
 
-use ladder::scene::{FINAL_TRIAL_NS, search};
+use ladder::testing::{FINAL_TRIAL_NS, search};
 use ladder::{Judged, SearchSchedule, capacity};
 use measure::LoadUnit;
 

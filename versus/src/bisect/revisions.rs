@@ -15,7 +15,7 @@ use console::signals::Interrupt;
 use rustix::process::Pid;
 use serde::Serialize;
 use tempfile::TempDir;
-use watch::LastWill;
+use watch::ExitGuard;
 
 /// One commit.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -95,10 +95,10 @@ impl Repository {
     }
 
     /// Gives back all trees in `folder`, and takes it away, when this process is killed; what ran there then has 5 s to end.
-    pub fn give_back_when_killed(&self, folder: &Path) -> Option<LastWill> {
+    pub fn give_back_when_killed(&self, folder: &Path) -> Option<ExitGuard> {
         let line = "sleep 6; for tree in \"$2\"/*; do git -C \"$1\" worktree remove -f -f \"$tree\"; done; rm -rf -- \"$2\"";
         // Without a shell the next search does it.
-        LastWill::run(line, [self.root.as_path(), folder]).ok()
+        ExitGuard::run(line, [self.root.as_path(), folder]).ok()
     }
 
     /// Gives back the trees of earlier searches that were killed together with what should have given them back.
@@ -267,7 +267,7 @@ fn run(
         .spawn()
         .context("the build cannot be started")?;
     // A build that outlived this process would go on in a tree that is gone.
-    let _last_will = LastWill::end_group(Pid::from_child(&child)).ok();
+    let _last_will = ExitGuard::end_group(Pid::from_child(&child)).ok();
     let group = -(child.id() as i32);
     let mut told = None;
     loop {

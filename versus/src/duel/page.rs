@@ -1,4 +1,4 @@
-//! What is shown of a duel: the closing page, and the JSON contract, which is that of a climb with `duel` beside it.
+//! What is shown of a duel: the results page, and the JSON contract, which is that of a climb with `duel` beside it.
 
 use anstyle::{AnsiColor, Style};
 use climb::outputs::DuelAnswer;

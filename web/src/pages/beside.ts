@@ -1,6 +1,6 @@
 // Two comparisons of client libraries beside each other: what it is worth, what differs, then each client at each task.
 
-import type { Beside, BesideCell, CellFigures, OldAndNew, RunPage } from '../data'
+import type { RunComparison, ComparedCell, CellFigures, OldAndNew, RunPage } from '../data'
 import { isOf, taskName } from '../bench'
 import { h, onWidth, replace, table } from '../dom'
 import { bytes, change, ns, perSecond, when } from '../format'
@@ -10,13 +10,13 @@ import { onTheme, rem } from '../theme'
 import { badge } from '../verdict'
 import type { Page } from './page'
 
-const FIGURES: [string, (cell: BesideCell) => OldAndNew | null, (value: number) => string][] = [
+const FIGURES: [string, (cell: ComparedCell) => OldAndNew | null, (value: number) => string][] = [
   ['operations', cell => cell.ops_per_s, perSecond], ['p50', cell => cell.p50_ns, ns], ['p99', cell => cell.p99_ns, ns],
   ['CPU per op.', cell => cell.cpu_ns_per_op, ns], ['memory', cell => cell.rss_peak_bytes, bytes], ['server CPU per op.', cell => cell.member_cpu_ns_per_op, ns],
 ]
 
 /** `old` and `young` are the pages of the runs that `both` compares. */
-export function besidePage(both: Beside, old: RunPage, young: RunPage): Page {
+export function besidePage(both: RunComparison, old: RunPage, young: RunPage): Page {
   const pages = [old, young]
   const names = pages.map(page => nameOf(page.run))
   const pictures = both.cells.map(() => h('div', { class: 'bars' }))
@@ -56,7 +56,7 @@ export function stated(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }
 
-function figures(cell: BesideCell, names: string[]): HTMLElement {
+function figures(cell: ComparedCell, names: string[]): HTMLElement {
   const rows = FIGURES.flatMap(([name, of, show]) => {
     const figure = of(cell)
     return figure ? [[name, show(figure.old), show(figure.new), change(figure.old, figure.new)]] : []
@@ -64,7 +64,7 @@ function figures(cell: BesideCell, names: string[]): HTMLElement {
   return table(['figure', ...names, 'new : old'], rows, { class: 'beside-figures' })
 }
 
-function alone(both: Beside, names: string[]): HTMLElement | null {
+function alone(both: RunComparison, names: string[]): HTMLElement | null {
   const lines = [both.only_old, both.only_new].flatMap((all, at) => all.length > 0 ? [h('p', { class: 'facts-line' }, `Only in ${names[at]}: ${all.join('; ')}`)] : [])
   return lines.length > 0 ? h('div', null, ...lines) : null
 }

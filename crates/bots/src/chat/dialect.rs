@@ -6,7 +6,7 @@
 use memchr::memchr;
 
 use super::payload;
-use measure::ledger::{Deliveries, Told};
+use measure::ledger::{Deliveries, ServerReport};
 use plan::Login;
 
 /// A bot as its dialect needs to know it.
@@ -28,7 +28,7 @@ pub enum Word {
     /// from now on the bot is a member
     Joined,
     /// everything before this has come; the server's own books where it tells them
-    CaughtUp(Option<Told>),
+    CaughtUp(Option<ServerReport>),
     /// the bot must answer this
     Answer(Vec<u8>),
     /// the server dropped so many lines for this bot

@@ -10,7 +10,7 @@ use memchr::memmem;
 use plan::Login;
 
 use super::dialect::{Dialect, Who, Word};
-use crate::ends::shown;
+use crate::disconnects::shown;
 
 /// See the module.
 pub struct Irc;

@@ -1,7 +1,7 @@
 //! Bare lines: our own chat server. Its notices begin with `* `.
 
 use super::dialect::{Dialect, Who, Word};
-use measure::ledger::Told;
+use measure::ledger::ServerReport;
 
 /// See the module.
 pub struct Lines;
@@ -45,13 +45,13 @@ impl Dialect for Lines {
 }
 
 /// `books owed 12 delivered 12 dropped 0 waiting 0`
-fn told(notice: &str) -> Option<Told> {
+fn told(notice: &str) -> Option<ServerReport> {
     let words: Vec<&str> = notice.split(' ').collect();
     let after = |name: &str| {
         let at = words.iter().position(|word| *word == name)?;
         number(words.get(at + 1)?)
     };
-    Some(Told {
+    Some(ServerReport {
         owed: after("owed")?,
         delivered: after("delivered")?,
         dropped: after("dropped")?,
@@ -73,7 +73,7 @@ mod tests {
 
     #[test]
     fn notices_are_understood() {
-        let told = Told { owed: 12, delivered: 9, dropped: 2, in_flight: 1 };
+        let told = ServerReport { owed: 12, delivered: 9, dropped: 2, in_flight: 1 };
         for (line, word) in [
             ("* joined lobby", Word::Joined),
             ("* missed 17 lines", Word::Missed(17)),

@@ -10,7 +10,7 @@ use plan::Login;
 
 use super::dialect::{Dialect, Who, Word, without_return};
 use super::payload;
-use crate::ends::shown;
+use crate::disconnects::shown;
 use measure::ledger::Deliveries;
 
 /// See the module.

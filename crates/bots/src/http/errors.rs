@@ -4,8 +4,8 @@ use drivers::http::{Answer, Fault};
 use drivers::{Broken, Closed, grpc};
 use measure::ErrorKind;
 
-use crate::ends;
-pub use crate::ends::shown;
+use crate::disconnects;
+pub use crate::disconnects::shown;
 
 /// The causes, in the order of their indices.
 pub const CAUSES: [&str; 25] = [
@@ -88,7 +88,7 @@ pub fn of_answer(answer: &Answer<'_>, grpc_at: usize) -> usize {
 pub fn of_end(why: &Closed) -> usize {
     match why {
         Closed::Broken(broken) => of_broken(*broken),
-        Closed::Failed(error) if ends::is_reset(error) => RESET,
+        Closed::Failed(error) if disconnects::is_reset(error) => RESET,
         Closed::Failed(_) | Closed::ByPeer(_) | Closed::NotOpened(_) => LOST,
     }
 }

@@ -14,7 +14,7 @@ use plan::HttpModel;
 
 use super::source::Source;
 use super::{OpenRequest, Planned, REOPEN_AT, Requests, errors, shutdown};
-use crate::ends;
+use crate::disconnects;
 
 /// Its counters, in the order of `Role::Reopened`.
 pub(super) const COUNTERS: [&str; 3] = ["connections_reopened", "requests_retried", "closing_answers"];
@@ -254,7 +254,7 @@ impl<P> OpenRequest<P> {
 fn is_plain(why: &Closed) -> bool {
     match why {
         Closed::ByPeer(None) => true,
-        Closed::Failed(error) => ends::is_reset(error),
+        Closed::Failed(error) => disconnects::is_reset(error),
         _ => false,
     }
 }

@@ -9,7 +9,7 @@ use plan::{HttpBots, WorkerPlan, WorkloadSettings};
 
 use super::templates::{CapturedVars, Ready, RequestTemplates};
 use super::{counter_roles, errors, with_roles};
-use crate::ends;
+use crate::disconnects;
 
 /// A request that was chosen: its operation, and what its source knows it by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -103,7 +103,7 @@ impl<D: Http> Source<D> for RequestTemplates<D::Prepared> {
         let ops: Vec<&str> = http.requests.iter().map(|request| request.name.as_str()).collect();
         let counters = counter_roles::<D>();
         let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
-        ends::metric_names(&ops, &errors::CAUSES, &names, &errors::KINDS)
+        disconnects::metric_names(&ops, &errors::CAUSES, &names, &errors::KINDS)
             .with_counter_roles(&with_roles(&counters))
     }
 

@@ -137,7 +137,7 @@ impl Dialect {
     /// A response for people.
     pub fn shown(&self, body: &[u8]) -> String {
         match self {
-            Dialect::Json(_) => crate::ends::shown(body),
+            Dialect::Json(_) => crate::disconnects::shown(body),
             Dialect::Messages(messages) => messages.shown(body),
         }
     }

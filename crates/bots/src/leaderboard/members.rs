@@ -1,7 +1,7 @@
 //! What a worker knows of its members' scores.
 
-use super::ahead::Ahead;
-use super::behind::{Behind, Told};
+use super::rank_bounds::RankBounds;
+use super::rank_history::{RankAnswer, RankHistory};
 use super::reply::{First, Standing};
 
 /// The members of one worker.
@@ -14,8 +14,8 @@ pub struct Members {
     acknowledged: usize,
     /// the highest score that was acknowledged; scores only grow
     highest: i64,
-    ahead: Ahead,
-    behind: Behind,
+    ahead: RankBounds,
+    behind: RankHistory,
 }
 
 /// What was known when a request about a member was sent. What is acknowledged later may have been applied later.
@@ -24,9 +24,9 @@ pub struct Known {
     pub member: u32,
     /// the score that was acknowledged
     pub least: i64,
-    /// of `Ahead`
+    /// of `RankBounds`
     pub passes: u64,
-    /// of `Behind`
+    /// of `RankHistory`
     pub told: u64,
     /// nothing can change it but an update that is sent later
     pub is_quiet: bool,
@@ -52,8 +52,8 @@ impl Members {
             prefix: String::new(),
             acknowledged: 0,
             highest: 0,
-            ahead: Ahead::new(),
-            behind: Behind::new(),
+            ahead: RankBounds::new(),
+            behind: RankHistory::new(),
         }
     }
 
@@ -217,7 +217,7 @@ impl Members {
     /// have changed it meanwhile. Errors: one of the two ranks is too bad.
     pub fn compare(&mut self, member: u32, told: u64, standing: &Standing<'_>) -> Result<(), String> {
         let Standing { rank, score, .. } = *standing;
-        let told_now = Told { rank, score };
+        let told_now = RankAnswer { rank, score };
         let Some(other) = self.behind.contradicted(told_now, told) else {
             self.behind.tell(told_now);
             return Ok(());

@@ -18,7 +18,7 @@ use prost_reflect::{DynamicMessage, MessageDescriptor};
 use serde_json::Value;
 
 use super::{SchemaError, Template, envelope};
-use crate::ends;
+use crate::disconnects;
 use crate::http::pointed::Found;
 use crate::http::source::{Chosen, Source};
 use crate::http::templates::{
@@ -26,11 +26,11 @@ use crate::http::templates::{
 };
 use crate::http::{counter_roles, errors, with_roles};
 
-/// Behind the causes of HTTP.
+/// RankHistory the causes of HTTP.
 const WRONG_FIELD: usize = errors::CAUSES.len();
 const WRONG_MESSAGE: usize = WRONG_FIELD + 1;
 const OWN_CAUSES: [&str; 2] = ["wrong field", "wrong message"];
-/// Behind them, where gRPC is spoken: its statuses.
+/// RankHistory them, where gRPC is spoken: its statuses.
 const GRPC_AT: usize = WRONG_FIELD + OWN_CAUSES.len();
 
 /// All clients of one worker.
@@ -122,7 +122,7 @@ impl<D: Http> Source<D> for Calls<D> {
         let counters = counter_roles::<D>();
         let names: Vec<&str> = counters.iter().map(|(name, _)| *name).collect();
         let own = OWN_CAUSES.map(|cause| (cause, ErrorKind::WrongReply));
-        ends::metric_names(&ops, &causes, &names, &[&errors::KINDS[..], &own].concat())
+        disconnects::metric_names(&ops, &causes, &names, &[&errors::KINDS[..], &own].concat())
             .with_counter_roles(&with_roles(&counters))
     }
 

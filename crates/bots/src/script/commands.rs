@@ -14,7 +14,7 @@ use super::names::{Causes, FAILED, STOPPED, THREW, UNEXPECTED};
 use super::requests::Wanted;
 use super::tell::{tell, tell_of};
 use super::{AnyDriver, CLOSE_WITHIN_NS, NO_CLOSE_FRAME, NO_CODE, Scripts, Socket, Stage};
-use crate::ends;
+use crate::disconnects;
 
 const _: () = assert!(
     script::RECORDED_MAX * THOUSANDTHS <= LONGEST_NS as f64,
@@ -178,7 +178,7 @@ impl<D: AnyDriver> Scripts<D> {
         let address = match headers.iter().find(|one| !can_be_sent(one)) {
             Some((name, _)) => Err(format!(
                 "the header {} cannot be sent with a WebSocket handshake",
-                ends::shown(name.as_bytes())
+                disconnects::shown(name.as_bytes())
             )),
             None => self.home.address(&Place::of(url), Protocol::WebSocket, ctx),
         };

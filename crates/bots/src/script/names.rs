@@ -7,10 +7,10 @@ use measure::{ErrorKind, MetricNames, Role};
 use plan::{SESSION, ScriptBots};
 use script::{FETCH, Names};
 
-use crate::ends;
+use crate::disconnects;
 
 /// Causes behind those of `ends`.
-pub(super) const THREW: usize = ends::CAUSES.len();
+pub(super) const THREW: usize = disconnects::CAUSES.len();
 pub(super) const FAILED: usize = THREW + 1;
 pub(super) const NOT_IN: usize = THREW + 2;
 pub(super) const WRONG_STATUS: usize = THREW + 3;
@@ -81,7 +81,7 @@ pub(super) fn metric_names(settings: &ScriptBots) -> Arc<MetricNames> {
     let checks: Vec<String> = names.checks.iter().map(|name| format!("check {name}")).collect();
     let ops: Vec<&str> = names.operations.iter().map(String::as_str).chain([MESSAGE]).collect();
     let causes: Vec<&str> =
-        ends::CAUSES.into_iter().chain(OWN_CAUSES).chain(checks.iter().map(String::as_str)).collect();
+        disconnects::CAUSES.into_iter().chain(OWN_CAUSES).chain(checks.iter().map(String::as_str)).collect();
     let counters: Vec<&str> = [OPEN_TIME, "unexpected", "reopened", "script_ms", "session_ms"]
         .into_iter()
         .chain(names.counters.iter().map(String::as_str))
@@ -98,7 +98,7 @@ pub(super) fn metric_names(settings: &ScriptBots) -> Arc<MetricNames> {
     let roles = [(counters[UNEXPECTED], Role::Unexpected), (counters[SCRIPT_MS], Role::ScriptTime)];
     let delivered = names.calls_room.then_some((ROOM_DELIVERIES, Role::Delivered));
     let roles: Vec<(&str, Role)> = roles.into_iter().chain(delivered).collect();
-    let names = ends::metric_names(&ops, &causes, &counters, &kinds)
+    let names = disconnects::metric_names(&ops, &causes, &counters, &kinds)
         .with_timed_ops(names.operations.len())
         .with_values(&names.recorded)
         .with_counter_roles(&roles);

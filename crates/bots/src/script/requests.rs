@@ -17,7 +17,7 @@ use engine::{BotContext, ConnectionId, SendLag};
 use super::names::{GIVEN_UP, REOPENED, WRONG_STATUS};
 use super::tell::tell;
 use super::{AnyDriver, Scripts};
-use crate::ends;
+use crate::disconnects;
 use lines::{Line, Request, is_same_server};
 pub(super) use lines::{Requests, Wanted};
 
@@ -187,7 +187,7 @@ impl<D: AnyDriver> Scripts<D> {
                 let words = if words.is_empty() {
                     fault.to_string()
                 } else {
-                    format!("{fault}: {}", ends::shown(words))
+                    format!("{fault}: {}", disconnects::shown(words))
                 };
                 if let Some(request) = self.requests(bot).request(tag)
                     && let Some(owed) = request.owed.take()
@@ -195,7 +195,7 @@ impl<D: AnyDriver> Scripts<D> {
                     ctx.failed(owed);
                 }
                 let cause = words.clone();
-                ctx.error_with(ends::BROKEN, || cause);
+                ctx.error_with(disconnects::BROKEN, || cause);
                 self.request_ends(bot, tag);
                 self.request_failed(bot, tag, &words, ctx);
                 self.go_on(bot, connection, ctx);
@@ -234,7 +234,7 @@ impl<D: AnyDriver> Scripts<D> {
             None => ctx.not_sent(request.wanted.op, request.wanted.planned_ns),
         }
         let said = words.clone();
-        ctx.error_with(ends::LOST, || said);
+        ctx.error_with(disconnects::LOST, || said);
         self.request_ends(bot, number);
         self.request_failed(bot, number, &words, ctx);
     }
@@ -390,9 +390,9 @@ impl<D: AnyDriver> Scripts<D> {
             } else if !was_sent {
                 ctx.not_sent(op, planned_ns);
             }
-            let words = ends::words(why, &ends::shown(ctx.error_excerpt()));
+            let words = disconnects::words(why, &disconnects::shown(ctx.error_excerpt()));
             if !std::mem::replace(&mut is_counted, true) {
-                ends::count(why, ctx);
+                disconnects::count(why, ctx);
             }
             self.request_ends(bot, number);
             self.request_failed(bot, number, &words, ctx);

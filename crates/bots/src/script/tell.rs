@@ -4,7 +4,7 @@ use std::sync::OnceLock;
 
 use script::{Command, Data};
 
-use crate::ends;
+use crate::disconnects;
 
 /// What hears of each thing that a bot does: its number, the instant, and words.
 pub type Listener = Box<dyn Fn(u32, u64, &str) + Send + Sync>;
@@ -58,7 +58,7 @@ pub(super) fn tell_of(bot: u32, command: &Command, at_ns: u64) {
 
 /// A message as it is shown: JSON as it stands, and nothing that moves the cursor.
 pub(super) fn text(message: &[u8]) -> String {
-    ends::shown(message).replace("\\\"", "\"")
+    disconnects::shown(message).replace("\\\"", "\"")
 }
 
 /// The same of bytes: those of most protocols are text with a few others between.

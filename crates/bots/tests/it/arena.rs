@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 
 use bots::Arena;
-use engine::simulation::{Says, Scene, Times, Wire, simulate};
+use engine::simulation::{Says, SimulatedServer, Times, Wire, simulate};
 use measure::{Measure, Trial};
 use plan::{ArenaBots, BotSettings, Pairing};
 
@@ -39,7 +39,7 @@ impl Referee {
     }
 }
 
-impl Scene for Referee {
+impl SimulatedServer for Referee {
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
         let Some(first) = self.waiting.take() else {
             self.waiting = Some(peer);
@@ -181,7 +181,7 @@ struct Announcer {
     count: u64,
 }
 
-impl Scene for Announcer {
+impl SimulatedServer for Announcer {
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
         let waits = self.referee.waiting.is_some();
         self.referee.opened(peer, at_ns, says);
@@ -250,7 +250,7 @@ struct Ticker {
     ticking: Ticking,
 }
 
-impl Scene for Ticker {
+impl SimulatedServer for Ticker {
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
         const PERIOD_NS: u64 = 16_666_667;
         let waits = self.referee.waiting.is_some();

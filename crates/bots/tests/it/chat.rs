@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use bots::chat::{Chat, Irc, Lines, Mqtt, Nats};
 use drivers::tcp::packets::{packet_body, split_packet};
 use engine::Bots as _;
-use engine::simulation::{Blocks, Played, Says, Scene, Times, Wire, play, play_settling};
+use engine::simulation::{Blocks, Played, Says, SimulatedServer, Times, Wire, play, play_settling};
 use measure::ledger::close;
 use measure::{Books, Measure, Phase};
 use plan::{
@@ -45,7 +45,7 @@ struct Room {
     members: BTreeMap<u64, Member>,
     /// no connection is accepted at all
     is_shut: bool,
-    /// how long the answer to a wish to join takes, by connection
+    /// how long the answer to a request to join takes, by connection
     join_takes_ns: fn(u64) -> u64,
     /// what is said instead of a member's books
     lies: Option<&'static str>,
@@ -188,7 +188,7 @@ impl Room {
     }
 }
 
-impl Scene for Room {
+impl SimulatedServer for Room {
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
         if self.is_shut {
             return says.goodbye(at_ns, peer);
@@ -242,7 +242,7 @@ fn play_with(bots: ChatBots, room: &mut Room) -> Played {
     play_plan(&worker_plan(BotSettings::Chat(bots), BOTS), dialect, room)
 }
 
-fn play_plan(plan: &WorkerPlan, dialect: ChatDialect, scene: &mut impl Scene) -> Played {
+fn play_plan(plan: &WorkerPlan, dialect: ChatDialect, scene: &mut impl SimulatedServer) -> Played {
     match dialect {
         ChatDialect::Lines => play::<Chat<Lines, Wire<Blocks>>>(plan, TIMES, scene),
         ChatDialect::Irc => play::<Chat<Irc, Wire<Blocks>>>(plan, TIMES, scene),
@@ -436,7 +436,7 @@ struct Guarded {
     turned_away: BTreeSet<u64>,
 }
 
-impl Scene for Guarded {
+impl SimulatedServer for Guarded {
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
         self.connections += 1;
         if (self.turns_away)(self.connections) {

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use bots::Echo;
 use bots::echo::Lines;
-use engine::simulation::{Blocks, Says, Scene, Simulated, Times, Wire, simulate};
+use engine::simulation::{Blocks, Says, Simulated, SimulatedServer, Times, Wire, simulate};
 use measure::{Measure, Quantile, Trial};
 use plan::{Arrivals, BotSettings, EchoBots};
 
@@ -17,7 +17,7 @@ struct Frozen {
     every_ns: u64,
 }
 
-impl Scene for Frozen {
+impl SimulatedServer for Frozen {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
@@ -26,12 +26,16 @@ impl Scene for Frozen {
     }
 }
 
-fn hold_100_s(generator_stall: Option<(u64, u64)>, scene: &mut impl Scene) -> Trial {
+fn hold_100_s(generator_stall: Option<(u64, u64)>, scene: &mut impl SimulatedServer) -> Trial {
     // The gap of 198.8 ms does not divide the server's period, so every freeze meets other phases of the clients.
     hold_100_s_over::<OverMessages>(5.03, generator_stall, scene)
 }
 
-fn hold_100_s_over<B>(rate_per_s: f64, generator_stall: Option<(u64, u64)>, scene: &mut impl Scene) -> Trial
+fn hold_100_s_over<B>(
+    rate_per_s: f64,
+    generator_stall: Option<(u64, u64)>,
+    scene: &mut impl SimulatedServer,
+) -> Trial
 where
     B: engine::Bots<Driver: Simulated>,
 {
@@ -72,7 +76,7 @@ struct Gathering {
     falsifies: bool,
 }
 
-impl Scene for Gathering {
+impl SimulatedServer for Gathering {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
@@ -116,9 +120,9 @@ fn a_line_that_is_not_the_one_sent_is_a_wrong_answer() {
 
 /// Answers each message with the text of the one before, as a server does that answers before it is asked.
 #[derive(Default)]
-struct Ahead(BTreeMap<u64, Vec<u8>>);
+struct RankBounds(BTreeMap<u64, Vec<u8>>);
 
-impl Scene for Ahead {
+impl SimulatedServer for RankBounds {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
@@ -129,7 +133,7 @@ impl Scene for Ahead {
 
 #[test]
 fn an_answer_with_the_text_of_another_message_is_a_wrong_answer() {
-    let trial = hold_100_s(None, &mut Ahead::default());
+    let trial = hold_100_s(None, &mut RankBounds::default());
     let flow = trial.flow();
     assert_eq!(flow.answered, 0, "{flow:?}");
     assert!(flow.failed > 100_000 && trial.errors["wrong answer"] >= flow.failed, "{flow:?}");
@@ -138,7 +142,7 @@ fn an_answer_with_the_text_of_another_message_is_a_wrong_answer() {
 /// Answers each message this long after it came.
 struct After(u64);
 
-impl Scene for After {
+impl SimulatedServer for After {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
@@ -174,7 +178,7 @@ fn a_generator_that_is_stalled_asks_late_and_says_so() {
 /// Never answers.
 struct Silent;
 
-impl Scene for Silent {
+impl SimulatedServer for Silent {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
     fn received(&mut self, _: u64, _: &[u8], _: u64, _: &mut Says) {}
 }
@@ -189,7 +193,7 @@ fn questions_that_were_never_answered_stay_in_the_books() {
 /// Hangs up on every tenth message.
 struct Moody(u64);
 
-impl Scene for Moody {
+impl SimulatedServer for Moody {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
@@ -220,7 +224,7 @@ struct Timekeeper {
     gaps_ns: Vec<u64>,
 }
 
-impl Scene for Timekeeper {
+impl SimulatedServer for Timekeeper {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {

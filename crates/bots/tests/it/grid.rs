@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use bots::Operations as Bots;
-use engine::simulation::{End, GridSays, Operations, Says, Scene, Times, Wire, simulate};
+use engine::simulation::{End, GridSays, Operations, Says, SimulatedServer, Times, Wire, simulate};
 use measure::{Measure, Role, Trial};
 use plan::{BotSettings, GridBots, GridKeys, GridModel, GridOp, WorkerPlan};
 
@@ -76,7 +76,7 @@ impl Store {
     }
 }
 
-impl Scene for Store {
+impl SimulatedServer for Store {
     fn opens_after_ns(&mut self, _: u64) -> Option<u64> {
         (self.fault != Fault::Gone || self.opened == 0).then_some(0)
     }
@@ -441,7 +441,7 @@ struct Cluster {
     misrouted: u64,
 }
 
-impl Scene for Cluster {
+impl SimulatedServer for Cluster {
     fn opens_after_ns(&mut self, peer: u64) -> Option<u64> {
         // The first three are those of the members in their order; only the first one is ever opened again.
         (peer < 3).then_some(0)

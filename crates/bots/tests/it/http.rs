@@ -5,7 +5,7 @@ mod visits;
 
 use bots::http::Requests;
 use engine::Bots;
-use engine::simulation::{Exchanges, Law, Says, Scene, Times, Wire, simulate, simulate_sum};
+use engine::simulation::{Exchanges, Law, Says, SimulatedServer, Times, Wire, simulate, simulate_sum};
 use measure::{Measure, Phase};
 use plan::{Arrivals, BotSettings, HttpBots, HttpModel, HttpRequest, WorkerPlan};
 
@@ -42,7 +42,7 @@ fn times(hold_s: u64) -> Times {
 /// Answers the first request of each connection, and allows no further one.
 struct AllowsOne;
 
-impl Scene for AllowsOne {
+impl SimulatedServer for AllowsOne {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
@@ -62,10 +62,10 @@ fn a_server_that_allows_no_further_request_fails_whoever_plans_them() {
             flow.answered <= 4 && flow.not_sent >= 10 && flow.answered + flow.not_sent == flow.offered,
             "{flow:?}"
         );
-        let terms = ladder::Terms {
+        let terms = ladder::Criteria {
             objectives: vec!["errors == 0".parse().unwrap()],
             patience_ns: SECOND_NS,
-            ..ladder::Terms::default()
+            ..ladder::Criteria::default()
         };
         let judgement = ladder::judge(&trial, None, &terms);
         assert_eq!(judgement.verdict, ladder::Verdict::Fail, "{judgement:?}");
@@ -93,7 +93,7 @@ fn what_is_unanswered_at_the_stop_took_at_least_so_long() {
 /// Answers each request twice, and with every answer one to a request that was never sent.
 struct Stuttering;
 
-impl Scene for Stuttering {
+impl SimulatedServer for Stuttering {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {

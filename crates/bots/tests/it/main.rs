@@ -5,8 +5,8 @@
 mod arena;
 mod arena_in_step;
 mod chat;
+mod disconnects;
 mod echo;
-mod ends;
 mod grid;
 mod http;
 mod script;

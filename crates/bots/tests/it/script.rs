@@ -3,7 +3,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use bots::Scripts;
-use engine::simulation::{Anything, End, Says, Scene, Times, Wire, simulate};
+use engine::simulation::{Anything, End, Says, SimulatedServer, Times, Wire, simulate};
 use measure::{Measure, Quantile, Trial};
 use plan::{BotSettings, HttpVersion, Ramp, ScriptBots, ScriptLoad, WorkerPlan};
 
@@ -46,7 +46,7 @@ pub(crate) fn held(
     units: u64,
     hold_s: u64,
     stall: Option<(u64, u64)>,
-    scene: &mut impl Scene,
+    scene: &mut impl SimulatedServer,
 ) -> Trial {
     held_with_words(text, units, hold_s, stall, scene).0
 }
@@ -57,7 +57,7 @@ fn held_with_words(
     units: u64,
     hold_s: u64,
     stall: Option<(u64, u64)>,
-    scene: &mut impl Scene,
+    scene: &mut impl SimulatedServer,
 ) -> (Trial, Vec<String>) {
     let http = scene.requests_at_once().map(|_| HttpVersion::Two);
     // Ten thousand come within a second too.
@@ -98,7 +98,7 @@ struct Game {
     moves: u64,
 }
 
-impl Scene for Game {
+impl SimulatedServer for Game {
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
         if self.has_snapshots && peer == 0 {
             let instants = (1..600).map(|tick| at_ns + tick * 50_000_000);
@@ -310,7 +310,7 @@ struct Door {
     closed: u64,
 }
 
-impl Scene for Door {
+impl SimulatedServer for Door {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {

@@ -1,6 +1,6 @@
 //! Requests of scripts over HTTP, and their sockets of TCP and UDP, in virtual time.
 
-use engine::simulation::{Anything, End, Says, Scene};
+use engine::simulation::{Anything, End, Says, SimulatedServer};
 use measure::{Quantile, Trial};
 
 use crate::script::held;
@@ -20,7 +20,7 @@ struct Shop {
 
 const MS: u64 = 1_000_000;
 
-impl Scene for Shop {
+impl SimulatedServer for Shop {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {
         self.opened += 1;
     }
@@ -86,7 +86,7 @@ impl Scene for Shop {
     }
 }
 
-fn played(text: &str, bots: u64, scene: &mut impl Scene) -> Trial {
+fn played(text: &str, bots: u64, scene: &mut impl SimulatedServer) -> Trial {
     held(text, bots, 10, None, scene)
 }
 
@@ -233,7 +233,7 @@ fn what_a_server_of_http_does_wrongly_is_counted_by_its_cause() {
 /// Echoes what it hears, as a datagram or a line.
 struct Echo;
 
-impl Scene for Echo {
+impl SimulatedServer for Echo {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {

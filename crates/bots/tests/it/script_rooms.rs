@@ -1,7 +1,7 @@
 //! The books of scripts' rooms against a relay whose faults are planted.
 
 use bots::Scripts;
-use engine::simulation::{Anything, Says, Scene, Times, Wire, play};
+use engine::simulation::{Anything, Says, SimulatedServer, Times, Wire, play};
 use measure::ledger::{Books, close};
 use plan::{ScriptLoad, WorkerPlan};
 
@@ -50,7 +50,7 @@ struct Relay {
     relayed: u64,
 }
 
-impl Scene for Relay {
+impl SimulatedServer for Relay {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {

@@ -1,7 +1,7 @@
 //! Sessions of scripts in virtual time: bots that begin again, and bots that begin at planned instants.
 
 use bots::Scripts;
-use engine::simulation::{Anything, Says, Scene, Times, Wire, play_settling};
+use engine::simulation::{Anything, Says, SimulatedServer, Times, Wire, play_settling};
 use measure::{Flow, Quantile, Trial};
 use plan::{Arrivals, Ramp, ScriptLoad, WorkerPlan};
 
@@ -26,7 +26,7 @@ impl Default for Shop {
     }
 }
 
-impl Scene for Shop {
+impl SimulatedServer for Shop {
     fn opens_after_ns(&mut self, _: u64) -> Option<u64> {
         (!self.refuses).then_some(0)
     }

@@ -17,8 +17,8 @@ use super::finding::{Finding, Grade};
 use crate::calibration;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS};
 use crate::preflight::Machine;
+use crate::subject::RunningSubject;
 use crate::trial::{self, StopReason, TrialEnv, TrialSpec, TrialStatus};
-use crate::under_test::UnderTest;
 
 /// Enough for a p99 at the pace of the calibration. A hold begins on a whole second, which costs each trial one more.
 const LATENCY_HOLD_NS: u64 = 900_000_000;
@@ -66,9 +66,9 @@ pub(super) fn weigh(mut begins: impl FnMut(&str)) -> Vec<Finding> {
 /// Something against a null server that ends with it.
 fn with_null<T>(
     scheme: Scheme,
-    weigh: impl FnOnce(&mut UnderTest) -> anyhow::Result<T>,
+    weigh: impl FnOnce(&mut RunningSubject) -> anyhow::Result<T>,
 ) -> anyhow::Result<T> {
-    let mut server = UnderTest::start_null(scheme)?;
+    let mut server = RunningSubject::start_null(scheme)?;
     let weighed = weigh(&mut server);
     server.stop();
     weighed
@@ -103,7 +103,7 @@ fn not_weighed(name: &'static str, error: &anyhow::Error) -> Finding {
 /// Own latency and ceiling over one protocol, and the trial of the former.
 fn protocol(
     machine: &Machine,
-    server: &mut UnderTest,
+    server: &mut RunningSubject,
     name: &'static str,
     scheme: Scheme,
     pace: Option<Pace>,
@@ -158,7 +158,7 @@ fn pacing(trials: &[(Pace, Trial)]) -> Finding {
 /// One trial against a null server; with a rate and a time, that of HTTP clients in an open model.
 fn weigh_once(
     machine: &Machine,
-    server: &mut UnderTest,
+    server: &mut RunningSubject,
     scheme: Scheme,
     is_closed: bool,
     pace: Option<Pace>,
@@ -199,7 +199,7 @@ fn weigh_once(
 
 /// A trial that nobody stores: its entries stay here.
 struct Alone<'a> {
-    server: &'a UnderTest,
+    server: &'a RunningSubject,
     entries: Vec<Entry>,
 }
 

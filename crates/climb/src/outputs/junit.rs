@@ -1,7 +1,7 @@
 //! A climb or a duel as JUnit XML, for the test reports of CI systems.
 //!
 //! Shape: `testsuites` with one `testsuite`; of a climb a `testcase` per hold of a load and per gate; without gates one for the verdict of
-//! the whole run; `system-out` holds the command, the machine and the closing page; of a duel, see `of_duel`. Times are seconds.
+//! the whole run; `system-out` holds the command, the machine and the results page; of a duel, see `of_duel`. Times are seconds.
 //! Invariant: there is a failure or an error exactly if the exit code is not 0. What could not be told is an `error` and never
 //! passes; a rung that did not hold, where gates or the search decide, is `skipped` with its reason.
 //! Source of the form: the schema that Jenkins and Surefire accept (junit-10.xsd), in its order of elements.
@@ -20,7 +20,7 @@ pub use self::of_duel::report as report_of_duel;
 
 /// The whole file.
 pub fn report(climb: &Climb) -> io::Result<String> {
-    file(&climb.run, &properties(climb), &cases(climb), &ladder::closing(climb).to_string())
+    file(&climb.run, &properties(climb), &cases(climb), &ladder::results_page(climb).to_string())
 }
 
 fn properties(climb: &Climb) -> Vec<(&'static str, String)> {

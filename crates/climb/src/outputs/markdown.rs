@@ -1,6 +1,6 @@
 //! A climb or a duel as Markdown: verdict, gates, the three answers, the table of rungs. GitHub's dialect, for summaries and comments.
 //!
-//! The words are those of the closing page. None of them can become markup: whatever a server or a scenario wrote is escaped, and
+//! The words are those of the results page. None of them can become markup: whatever a server or a scenario wrote is escaped, and
 //! neither mentions a person, nor refers to an issue, nor becomes a link.
 
 use std::fmt::Write;
@@ -20,8 +20,8 @@ const NOTHING: &str = "<!-- -->";
 
 /// The whole page.
 pub fn page(climb: &Climb) -> String {
-    let closing = ladder::closing(climb);
-    let mut page = format!("## {}\n", escaped(&ladder::closing::headline(climb)));
+    let closing = ladder::results_page(climb);
+    let mut page = format!("## {}\n", escaped(&ladder::results_page::headline(climb)));
     if let Some(why) = &climb.ended_early {
         page += &format!("\n**Not whole:** {}.\n", escaped(why));
     }

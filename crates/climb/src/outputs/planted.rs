@@ -4,21 +4,21 @@ use std::sync::LazyLock;
 
 use console::exit::Exit;
 use ladder::duel::{DuelAnswers, DuelFigure, DuelGate, DuelLoad, DuelStop, DuelVerdict, GateState};
-use ladder::scene::Scene;
-use ladder::{Asked, Climb, Gate, GateResult, RunFacts, Rung, Terms, Verdict, answers, rung};
+use ladder::testing::TrialBuilder;
+use ladder::{Asked, Climb, Criteria, Gate, GateResult, RunFacts, Rung, Verdict, answers, rung};
 use measure::LoadUnit;
 
 use crate::outputs::duel_answer::DuelAnswer;
 
 /// Arenas at 500 games, which hold, and at 1000, which do not.
 static HELD: LazyLock<[Rung; 2]> = LazyLock::new(|| {
-    let terms = Terms {
+    let terms = Criteria {
         objectives: vec!["ticks.late_share < 25%".parse().expect("an objective")],
         patience_ns: 1_000_000_000,
-        ..Terms::default()
+        ..Criteria::default()
     };
     [(500.0, 0.02), (1000.0, 0.4)].map(|(load, late)| {
-        let (trial, judgement) = Scene::arena(load).late(late).judged(&terms);
+        let (trial, judgement) = TrialBuilder::arena(load).late(late).judged(&terms);
         rung(&trial, &judgement)
     })
 });

@@ -79,7 +79,7 @@ impl ResultFiles {
         ]
     }
 
-    /// Whether one of them is standard output, so that the closing page goes to standard error.
+    /// Whether one of them is standard output, so that the results page goes to standard error.
     pub fn take_stdout(&self) -> bool {
         self.all().iter().any(|(_, path)| *path == Some(Path::new("-")))
     }

@@ -14,7 +14,7 @@ use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use bots::ends;
+use bots::disconnects;
 use drivers::websocket::Received;
 use drivers::{Closed, Driver, ReadBuffer, WebSocket};
 use engine::collector::FromWorker;
@@ -317,7 +317,7 @@ impl Seen {
         let errors = names.errors.iter().zip(&second.errors);
         let failed = names.connect_failures.iter().zip(&second.connections.failed);
         for (cause, count) in errors.chain(failed).filter(|(_, count)| **count > 0) {
-            if cause.as_str() == ends::CAUSES[ends::BROKEN] {
+            if cause.as_str() == disconnects::CAUSES[disconnects::BROKEN] {
                 self.broken += count;
             } else if matches!(names.kind_of(cause), Some(ErrorKind::BrokenConnection | ErrorKind::Refused)) {
                 self.ended += count;
@@ -374,7 +374,7 @@ fn last_words(worker: &WorkerPlan) -> anyhow::Result<Option<String>> {
         };
         match timeout(LISTENS, until_it_ends).await {
             Ok(why @ Closed::ByPeer(Some(_))) => {
-                Some(said.into_iter().chain([ends::words(&why, "")]).collect::<Vec<_>>().join("; "))
+                Some(said.into_iter().chain([disconnects::words(&why, "")]).collect::<Vec<_>>().join("; "))
             }
             Ok(Closed::ByPeer(None) | Closed::Failed(_)) => said,
             Ok(Closed::Broken(_) | Closed::NotOpened(_)) | Err(_) => None,

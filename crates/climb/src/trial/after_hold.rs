@@ -32,9 +32,9 @@ impl TrialRunner<'_> {
         &mut self,
         at_ns: u64,
         ended_by: &str,
-        around: &mut impl TrialEnv,
+        context: &mut impl TrialEnv,
     ) -> anyhow::Result<()> {
-        keep_event(around, at_ns, kind::DRAIN, ended_by)?;
+        keep_event(context, at_ns, kind::DRAIN, ended_by)?;
         (self.hold_end_ns, self.so_far) = (Some(at_ns), None);
         let Some(recovery) = self.order.recovery else {
             self.begin_drain(at_ns);
@@ -43,7 +43,7 @@ impl TrialRunner<'_> {
         self.timeline.recover_at(at_ns);
         self.phase = "recovery";
         self.recovering = Some(Recovering::new(self.order.head.clone(), at_ns, recovery.within_ns));
-        keep_event(around, at_ns, kind::RECOVERY, &recovery.load.to_string())
+        keep_event(context, at_ns, kind::RECOVERY, &recovery.load.to_string())
     }
 
     /// It ends too.
@@ -51,11 +51,11 @@ impl TrialRunner<'_> {
         &mut self,
         at_ns: u64,
         cut_by: Option<&str>,
-        around: &mut impl TrialEnv,
+        context: &mut impl TrialEnv,
     ) -> anyhow::Result<()> {
         self.begin_drain(at_ns);
         self.recovering = None;
-        keep_event(around, at_ns, kind::RECOVERY_ENDS, cut_by.unwrap_or_default())
+        keep_event(context, at_ns, kind::RECOVERY_ENDS, cut_by.unwrap_or_default())
     }
 }
 
@@ -64,7 +64,7 @@ impl TrialRunner<'_> {
     pub(super) fn begin_end_of_subject(
         &mut self,
         at_ns: u64,
-        around: &mut impl TrialEnv,
+        context: &mut impl TrialEnv,
     ) -> anyhow::Result<()> {
         let Some(end) = &mut self.subject_end else { return Ok(()) };
         end.state = State::Due(at_ns);
@@ -76,34 +76,34 @@ impl TrialRunner<'_> {
         self.timeline.drain_at(drain_ns);
         self.timeline.stop_at(stop_ns);
         (self.stop_ns, self.hold_end_ns, self.phase) = (Some(stop_ns), Some(at_ns), "drain");
-        keep_event(around, at_ns, kind::DRAIN, "the subject was told to end")?;
-        keep_event(around, at_ns, kind::SUBJECT_TOLD_TO_END, &format!("{grace} were allowed"))
+        keep_event(context, at_ns, kind::DRAIN, "the subject was told to end")?;
+        keep_event(context, at_ns, kind::SUBJECT_TOLD_TO_END, &format!("{grace} were allowed"))
     }
 
     /// Goes on with the end of the subject.
-    pub(super) fn end_subject(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+    pub(super) fn end_subject(&mut self, context: &mut impl TrialEnv) -> anyhow::Result<()> {
         let now_ns = self.clock.now_ns();
         let Some(end) = &mut self.subject_end else { return Ok(()) };
         match end.state {
             State::Due(at_ns) if now_ns >= at_ns => {
                 self.timeline.subject_signalled_at(now_ns);
-                around.tell_subject_to_end();
+                context.tell_subject_to_end();
                 end.state = State::Told(now_ns);
                 Ok(())
             }
-            State::Told(told_ns) => match around.subject_exit() {
+            State::Told(told_ns) => match context.subject_exit() {
                 Some(exit) => {
                     end.state = State::Ended(told_ns, now_ns);
                     let took = seconds(now_ns - told_ns);
                     let is_good = exit.code == Some(0);
-                    if is_good { keep_event(around, now_ns, kind::SUBJECT_ENDED, &took) } else { Ok(()) }
+                    if is_good { keep_event(context, now_ns, kind::SUBJECT_ENDED, &took) } else { Ok(()) }
                 }
                 None if now_ns >= told_ns + end.stop.grace_ns + GRACE_MARGIN_NS => {
                     end.state = State::Over;
                     // Nothing that is still awaited will come.
                     self.timeline.stop_at(now_ns);
                     let limit = seconds(now_ns - told_ns);
-                    keep_event(around, now_ns, kind::SUBJECT_STAYED, &format!("after {limit}"))
+                    keep_event(context, now_ns, kind::SUBJECT_STAYED, &format!("after {limit}"))
                 }
                 None => Ok(()),
             },
@@ -113,16 +113,16 @@ impl TrialRunner<'_> {
                 if !end.stop.reads_back {
                     return Ok(());
                 }
-                let started = around.start_subject_again();
+                let started = context.start_subject_again();
                 let now_ns = self.clock.now_ns();
                 match started {
                     Ok(()) => {
                         self.timeline.subject_is_back_at(now_ns);
-                        keep_event(around, now_ns, kind::SUBJECT_BACK, &seconds(now_ns - ended_ns))
+                        keep_event(context, now_ns, kind::SUBJECT_BACK, &seconds(now_ns - ended_ns))
                     }
                     Err(error) => {
                         self.timeline.stop_at(now_ns);
-                        keep_event(around, now_ns, kind::SUBJECT_NOT_BACK, &format!("{error:#}"))
+                        keep_event(context, now_ns, kind::SUBJECT_NOT_BACK, &format!("{error:#}"))
                     }
                 }
             }
@@ -131,15 +131,15 @@ impl TrialRunner<'_> {
     }
 
     /// The workers are done; the subject may not be. Another cause may have ended the trial first.
-    pub(super) fn wait_for_end_of_subject(&mut self, around: &mut impl TrialEnv) -> anyhow::Result<()> {
+    pub(super) fn wait_for_end_of_subject(&mut self, context: &mut impl TrialEnv) -> anyhow::Result<()> {
         let is_open = |runner: &Self| {
             let state = runner.subject_end.as_ref().map_or(State::Over, |end| end.state);
             matches!(state, State::Due(_) | State::Told(_) | State::Ended(..))
         };
-        while is_open(self) && around.ends() != Some(StopReason::Interrupted) {
+        while is_open(self) && context.ends() != Some(StopReason::Interrupted) {
             std::thread::sleep(std::time::Duration::from_millis(10));
-            self.take_entries(around)?;
-            self.end_subject(around)?;
+            self.take_entries(context)?;
+            self.end_subject(context)?;
         }
         Ok(())
     }

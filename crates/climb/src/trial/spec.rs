@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use engine::MonotonicClock;
-use ladder::Terms;
+use ladder::Criteria;
 use measure::{Entry, TrialHead};
 use plan::{HoldLength, SubjectStop, Target, WorkerPlan};
 
@@ -25,7 +25,7 @@ pub struct TrialSpec<'a> {
     /// cores the workers stay on, in turn; empty: anywhere
     pub cores: Vec<usize>,
     /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
-    pub terms: Option<Terms>,
+    pub terms: Option<Criteria>,
     /// the subject is told to end under the load
     pub stop: Option<SubjectStop>,
     /// a part of the load goes on after the hold

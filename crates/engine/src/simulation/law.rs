@@ -1,13 +1,13 @@
 //! A server of requests that does nothing but decide when each is answered.
 
-use super::scene::{Says, Scene};
+use super::server::{Says, SimulatedServer};
 use super::wire::Exchanges;
 
 /// A server that answers each request at the instant that a law names, or refuses it at once (`None`). The law is asked with the
 /// instant at which the request came; both in ns.
 pub struct Law<F>(pub F);
 
-impl<F: FnMut(u64) -> Option<u64>> Scene for Law<F> {
+impl<F: FnMut(u64) -> Option<u64>> SimulatedServer for Law<F> {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {

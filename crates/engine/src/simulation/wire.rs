@@ -12,7 +12,7 @@ use drivers::http::{self, Answer, Http, Outgoing, Parts};
 use drivers::websocket::{Message, Received};
 use drivers::{Address, Broken, Closed, Driver, Goodbye, OpenError, ReadBuffer, Refused};
 
-use super::scene::{End, Said};
+use super::server::{End, Said};
 
 thread_local! {
     pub(super) static WIRES: RefCell<Wires> = RefCell::new(Wires::default());

@@ -35,7 +35,7 @@ mod tests {
     };
 
     use super::*;
-    use crate::scene::Scene;
+    use crate::testing::TrialBuilder;
 
     /// A hold from 2 s to 12 s in which the bots send `sent_per_s(second)` shots evenly within each second; the server reads them
     /// at once but for a stall, and tells what it read in entries that begin `offset_ms` after ours and end at a stall's end.
@@ -137,7 +137,7 @@ mod tests {
 
     #[test]
     fn shots_that_never_arrive_are_missing_in_the_share() {
-        let lossy = Scene { hold_s: 20, ..Scene::arena(500.0) }.edit(|_, interval| {
+        let lossy = TrialBuilder { hold_s: 20, ..TrialBuilder::arena(500.0) }.edit(|_, interval| {
             let flow = interval.flow_mut(0, Phase::Hold);
             (flow.offered, flow.sent, flow.told) = (10_000, 10_000, 10_000);
         });

@@ -3,10 +3,10 @@ use measure::trial::kind;
 use proptest::prelude::*;
 
 use super::*;
-use crate::closing::closing;
 use crate::contract::Conclusion;
-use crate::judge::{Terms, judge};
-use crate::scene::{Scene, lose, see_ticks};
+use crate::judge::{Criteria, judge};
+use crate::results_page::results_page;
+use crate::testing::{TrialBuilder, lose, see_ticks};
 
 const SCHEMA_TEXT: &str = include_str!("../../tests/run.schema.json");
 
@@ -30,25 +30,25 @@ fn facts() -> RunFacts {
     }
 }
 
-fn judged(scene: &Scene, objective: &str) -> Rung {
-    let terms = Terms {
+fn judged(scene: &TrialBuilder, objective: &str) -> Rung {
+    let terms = Criteria {
         objectives: vec![objective.parse().unwrap()],
         patience_ns: 1_000_000_000,
-        ..Terms::default()
+        ..Criteria::default()
     };
     let (trial, judgement) = scene.judged(&terms);
     rung(&trial, &judgement)
 }
 
 fn arena(load: f64, late: f64) -> Rung {
-    judged(&Scene::arena(load).late(late), "ticks.late_share < 25%")
+    judged(&TrialBuilder::arena(load).late(late), "ticks.late_share < 25%")
 }
 
 const CHAT: &str = "deliveries.latency.p99 < 50ms";
 
 /// One receiver lost three lines of which the server knows two; two others read slowly and are judged excluded.
-fn faulty_chat() -> Scene {
-    Scene::chat(200).receivers(|one| match one.receiver {
+fn faulty_chat() -> TrialBuilder {
+    TrialBuilder::chat(200).receivers(|one| match one.receiver {
         7 => lose(one, 3, 2, 0),
         8 | 9 => {
             one.is_excluded = true;
@@ -84,11 +84,12 @@ fn text_of<'a>(climb: &'a Climb, id: &str) -> &'a str {
 
 #[test]
 fn every_kind_of_rung_fits_the_contract() {
-    let mut never_held = Scene::arena(500.0);
+    let mut never_held = TrialBuilder::arena(500.0);
     (never_held.has_hold, never_held.is_complete) = (false, false);
-    let mut untold = Scene::arena(500.0).edit(|_, interval| see_ticks(interval, 1_000, 100, 25_000_000));
+    let mut untold =
+        TrialBuilder::arena(500.0).edit(|_, interval| see_ticks(interval, 1_000, 100, 25_000_000));
     untold.late_share = None;
-    let lossy = Scene::asking(1000.0).edit(|_, interval| {
+    let lossy = TrialBuilder::asking(1000.0).edit(|_, interval| {
         let flow = interval.flow_mut(1, measure::Phase::Hold);
         (flow.answered, flow.lost) = (flow.answered - 30, 30);
         interval.errors[0] = 30;
@@ -100,8 +101,8 @@ fn every_kind_of_rung_fits_the_contract() {
         judged(&never_held, "ticks.late_share < 25%"),
         judged(&untold, "client_ticks.late_share < 25%"),
         judged(&lossy, "response.p99 < 50ms"),
-        judged(&Scene::arena(100.0).event(20, kind::SUBJECT_EXITED, "signal 11"), "errors == 0"),
-        judged(&Scene::chat(100), CHAT),
+        judged(&TrialBuilder::arena(100.0).event(20, kind::SUBJECT_EXITED, "signal 11"), "errors == 0"),
+        judged(&TrialBuilder::chat(100), CHAT),
         judged(&faulty_chat(), CHAT),
     ];
     let calibration = Calibration {
@@ -133,7 +134,7 @@ fn figures_are_those_of_the_trial() {
 
 #[test]
 fn losses_cannot_make_a_response_look_fast() {
-    let lossy = Scene::asking(1000.0).edit(|_, interval| {
+    let lossy = TrialBuilder::asking(1000.0).edit(|_, interval| {
         let flow = interval.flow_mut(1, measure::Phase::Hold);
         (flow.sent, flow.offered, flow.lost) = (flow.sent + 20, flow.offered + 20, 20);
     });
@@ -168,7 +169,7 @@ fn answers_are_worded_for_each_outcome() {
     assert!(text_of(&lower, "why_not_more").starts_with("Nothing failed: 1000 games"));
     let none = climb_of(&[arena(500.0, 0.9)]);
     assert!(text_of(&none, "how_many").starts_with("Fewer than 500 games (1000 clients)"));
-    let limited = Scene { send_lag_ns: 40_000_000, ..Scene::arena(1000.0) };
+    let limited = TrialBuilder { send_lag_ns: 40_000_000, ..TrialBuilder::arena(1000.0) };
     let limited = climb_of(&[arena(500.0, 0.02), judged(&limited, "ticks.late_share < 25%")]);
     assert!(text_of(&limited, "how_many").contains("1000 could not be judged (GENERATOR_LIMITED)"));
     assert!(
@@ -181,10 +182,10 @@ fn answers_are_worded_for_each_outcome() {
     );
     // A machine that stole CPU all the time made the generator late, and the objectives were met all the same.
     let stolen = |scene| {
-        let scene = Scene { send_lag_ns: 40_000_000, steal_share: Box::new(|_| 0.2), ..scene };
+        let scene = TrialBuilder { send_lag_ns: 40_000_000, steal_share: Box::new(|_| 0.2), ..scene };
         climb_of(&[judged(&scene, "ticks.late_share < 25%")])
     };
-    let late = stolen(Scene::arena(500.0));
+    let late = stolen(TrialBuilder::arena(500.0));
     assert_eq!(late.verdict, Verdict::Pass);
     let trust = text_of(&late, "can_i_trust_it");
     assert!(
@@ -192,7 +193,7 @@ fn answers_are_worded_for_each_outcome() {
         "{trust}"
     );
     // The same where that was too much to judge the objective: the generator did not keep up there either.
-    let late = stolen(Scene::arena(500.0).late(0.3));
+    let late = stolen(TrialBuilder::arena(500.0).late(0.3));
     assert_eq!(late.verdict, Verdict::Inconclusive);
     let trust = text_of(&late, "can_i_trust_it");
     assert!(
@@ -259,7 +260,7 @@ fn loads_above_a_lower_bound_that_could_not_be_judged_are_named_once() {
 
 #[test]
 fn the_closing_page_has_a_row_per_rung_and_three_answers() {
-    let page = closing(&climb_of(&[arena(500.0, 0.02), arena(2000.0, 0.312)]));
+    let page = results_page(&climb_of(&[arena(500.0, 0.02), arena(2000.0, 0.312)]));
     let text = page.to_string();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0].split_whitespace().next(), Some("games"));
@@ -279,7 +280,7 @@ fn the_closing_page_has_a_row_per_rung_and_three_answers() {
     }
     assert_eq!(
         page,
-        closing(
+        results_page(
             &serde_json::from_str(
                 &serde_json::to_string(&climb_of(&[arena(500.0, 0.02), arena(2000.0, 0.312),])).unwrap()
             )
@@ -290,7 +291,7 @@ fn the_closing_page_has_a_row_per_rung_and_three_answers() {
 
 #[test]
 fn a_run_without_rungs_still_has_a_closing_page() {
-    assert!(closing(&climb_of(&[])).to_string().contains("Unknown"));
+    assert!(results_page(&climb_of(&[])).to_string().contains("Unknown"));
 }
 
 #[test]
@@ -298,7 +299,7 @@ fn the_books_are_published_as_they_were_settled() {
     let climb = answers(
         &chat_facts(),
         None,
-        vec![judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)],
+        vec![judged(&TrialBuilder::chat(100), CHAT), judged(&faulty_chat(), CHAT)],
         Asked::default(),
     );
     let books = climb.rungs[0].deliveries.as_ref().unwrap();
@@ -330,8 +331,8 @@ fn the_books_are_published_as_they_were_settled() {
 
 #[test]
 fn the_closing_page_has_the_books_of_each_rung() {
-    let rungs = [judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)];
-    let page = closing(&answers(&chat_facts(), None, rungs.to_vec(), Asked::default()));
+    let rungs = [judged(&TrialBuilder::chat(100), CHAT), judged(&faulty_chat(), CHAT)];
+    let page = results_page(&answers(&chat_facts(), None, rungs.to_vec(), Asked::default()));
     assert_eq!(
         page.books,
         [
@@ -358,14 +359,14 @@ fn whether_the_books_balance_is_said_with_what_that_is_worth() {
         let climb = answers(&chat_facts(), None, rungs.to_vec(), Asked::default());
         text_of(&climb, "can_i_trust_it").to_owned()
     };
-    let clean = trusted(&[judged(&Scene::chat(100), CHAT), judged(&Scene::chat(200), CHAT)]);
+    let clean = trusted(&[judged(&TrialBuilder::chat(100), CHAT), judged(&TrialBuilder::chat(200), CHAT)]);
     let says = "the books balance: 2.98e6 deliveries owed, 0 lost (rate ≤ 1.0e-6 at 95 %), residual 0;";
     assert!(clean.contains(says), "{clean}");
-    let broken = trusted(&[judged(&Scene::chat(100), CHAT), judged(&faulty_chat(), CHAT)]);
+    let broken = trusted(&[judged(&TrialBuilder::chat(100), CHAT), judged(&faulty_chat(), CHAT)]);
     assert!(broken.starts_with("With care: "), "{broken}");
     let says = "books do not balance in 1 of 2 rungs: 2.96e6 deliveries owed, 3 lost, residual 1;";
     assert!(broken.contains(says), "{broken}");
-    let mut untold = Scene::chat(100);
+    let mut untold = TrialBuilder::chat(100);
     if let Some(books) = &mut untold.books {
         books.drops_are_told = false;
     }
@@ -379,17 +380,17 @@ fn whether_the_books_balance_is_said_with_what_that_is_worth() {
 #[test]
 fn the_pace_is_told_where_the_plan_means_one() {
     let paced = |per_s| {
-        let terms = Terms {
+        let terms = Criteria {
             objectives: vec![CHAT.parse().unwrap()],
             patience_ns: 1_000_000_000,
             intended: Some(crate::judge::Intended::PerSecond(per_s)),
-            ..Terms::default()
+            ..Criteria::default()
         };
-        let trial = Scene::chat(1_000).build();
+        let trial = TrialBuilder::chat(1_000).build();
         let judgement = judge(&trial, None, &terms);
         let climb = answers(&chat_facts(), None, vec![rung(&trial, &judgement)], Asked::default());
         check_contract(&climb);
-        let page = closing(&climb);
+        let page = results_page(&climb);
         let at = page.tables[0].header.iter().position(|title| title == "pace").unwrap();
         page.tables[0].rows[0][at].clone()
     };
@@ -399,7 +400,7 @@ fn the_pace_is_told_where_the_plan_means_one() {
 }
 
 fn polling(load: u32, service: &str) -> Rung {
-    let mut scene = Scene { hold_s: 2, ..Scene::polling(f64::from(load)) }.phases([3; 16]);
+    let mut scene = TrialBuilder { hold_s: 2, ..TrialBuilder::polling(f64::from(load)) }.phases([3; 16]);
     scene.cell = [("service", service), ("view", "background")]
         .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
         .into();
@@ -446,7 +447,7 @@ fn a_cell_is_noted_for_its_first_rung_that_did_not_pass_and_else_for_the_first_w
             (rung.verdict, rung.reason) = (Verdict::Pass, None);
         }
     }
-    let notes = closing(&climb).notes;
+    let notes = results_page(&climb).notes;
     assert_eq!(
         notes[0],
         "root · background: 1 requesters: PASS — 40 of 40 cheats were refused (1 more of its rungs have a remark)"
@@ -463,7 +464,7 @@ fn a_sweep_closes_with_a_table_per_cell_and_its_conclusions() {
         &["One requester gets 60.0/s.".to_owned()],
         json!({}),
     ));
-    let page = closing(&climb);
+    let page = results_page(&climb);
     let titles: Vec<_> = page.tables.iter().map(|table| table.title.as_deref()).collect();
     assert_eq!(titles, [Some("root · background"), Some("object · background")]);
     let object = &page.tables[1];
@@ -530,8 +531,8 @@ fn the_smallest_cell_is_named_where_they_differ() {
 
 #[test]
 fn rates_of_requests_are_told_beside_service_and_lag() {
-    let scene = Scene { load_unit: LoadUnit::Requests, ..Scene::asking(1_000.0) };
-    let page = closing(&climb_of(&[judged(&scene, "errors == 0")]));
+    let scene = TrialBuilder { load_unit: LoadUnit::Requests, ..TrialBuilder::asking(1_000.0) };
+    let page = results_page(&climb_of(&[judged(&scene, "errors == 0")]));
     let header = &page.tables[0].header;
     let shown = |name: &str| {
         header.iter().position(|title| title == name).map(|at| page.tables[0].rows[0][at].as_str())
@@ -542,10 +543,10 @@ fn rates_of_requests_are_told_beside_service_and_lag() {
     // In a cell of a sweep as well.
     let mut of_cell = scene;
     of_cell.cell.insert("service".to_owned(), "root".to_owned());
-    let cells = closing(&climb_of(&[judged(&of_cell, "errors == 0")]));
+    let cells = results_page(&climb_of(&[judged(&of_cell, "errors == 0")]));
     assert_eq!((cells.tables[0].title.as_deref(), &cells.tables[0].header), (Some("root"), header));
     // Others have no service time of their own to show.
-    let plain = closing(&climb_of(&[judged(&Scene::asking(1_000.0), "errors == 0")]));
+    let plain = results_page(&climb_of(&[judged(&TrialBuilder::asking(1_000.0), "errors == 0")]));
     assert!(!plain.tables[0].header.iter().any(|title| title.starts_with("serv.") || title == "failed"));
 }
 
@@ -556,7 +557,7 @@ proptest! {
     fn conservation_holds_in_every_published_rung(
         late in 0.0f64..1.0, lost in 0u64..200, failed in 0u64..200, unsent in 0u64..200
     ) {
-        let mut scene = Scene::asking(1000.0).edit(move |_, interval| {
+        let mut scene = TrialBuilder::asking(1000.0).edit(move |_, interval| {
             let flow = interval.flow_mut(1, measure::Phase::Hold);
             (flow.lost, flow.failed, flow.not_sent) = (lost, failed, unsent);
             (flow.answered, flow.offered) = (flow.answered - lost - failed, flow.offered + unsent);
@@ -579,7 +580,7 @@ mod words;
 
 #[test]
 fn how_a_server_ended_and_what_became_of_cheats_are_figures_of_their_own() {
-    let scene = Scene::asking(100.0)
+    let scene = TrialBuilder::asking(100.0)
         .event(65, kind::SUBJECT_TOLD_TO_END, "10.00 s were allowed")
         .event(66, kind::SUBJECT_ENDED, "0.21 s")
         .event(66, kind::SUBJECT_EXITED, "exit code 0")
@@ -588,7 +589,7 @@ fn how_a_server_ended_and_what_became_of_cheats_are_figures_of_their_own() {
             59 => interval.counters[18..22].copy_from_slice(&[12, 3, 90, 80]),
             _ => {}
         });
-    let (trial, judgement) = scene.judged(&Terms::default());
+    let (trial, judgement) = scene.judged(&Criteria::default());
     let rung = serde_json::to_value(super::rung(&trial, &judgement)).unwrap();
     let requests = json!({"under_way": 12, "answered": 9, "dropped": 3, "later": 90, "later_refused": 80});
     let told_ns = rung["shutdown"]["told_ns"].as_u64().unwrap();
@@ -596,7 +597,7 @@ fn how_a_server_ended_and_what_became_of_cheats_are_figures_of_their_own() {
         json!({"told_ns": told_ns, "exited_after_ns": 1_000_000_000, "is_back": null, "requests": requests});
     assert_eq!(rung["shutdown"], shutdown);
     assert_eq!(rung["cheats"], json!({"sent": 40, "refused": 39, "accepted": 1, "verdict": "FAIL"}));
-    let (trial, judgement) = Scene::asking(100.0).judged(&Terms::default());
+    let (trial, judgement) = TrialBuilder::asking(100.0).judged(&Criteria::default());
     let quiet = serde_json::to_value(super::rung(&trial, &judgement)).unwrap();
     assert!(quiet.get("shutdown").is_none() && quiet.get("cheats").is_none(), "nobody asked for them");
 }

@@ -1,7 +1,7 @@
 use measure::Flow;
 
 use super::*;
-use crate::scene::Scene;
+use crate::testing::TrialBuilder;
 
 #[test]
 fn every_name_is_there_once() {
@@ -20,7 +20,7 @@ fn errors_are_counted_alike_here_and_on_the_page() {
     for case in cases {
         let counts = |of: &str| serde_json::from_value(case[of].clone()).unwrap();
         let count = |of: &str| case[of].as_u64().unwrap();
-        let mut trial = crate::scene::Scene::asking(10.0).build();
+        let mut trial = crate::testing::TrialBuilder::asking(10.0).build();
         let flow = Flow {
             failed: count("failed"),
             lost: count("lost"),
@@ -37,13 +37,13 @@ fn errors_are_counted_alike_here_and_on_the_page() {
 #[test]
 fn the_share_of_errors_is_of_all_messages_offered_and_none_without_any() {
     let read = |trial: &Trial| FigureDoc::named("errors.share").expect("in the table").read(trial);
-    let share = |scene: Scene| read(&scene.build());
-    assert_eq!(share(Scene::asking(100.0)), FigureValue::Value(0.0));
-    assert_eq!(share(Scene::asking(100.0).rejected(5, "GET /: status 503")), FigureValue::Value(0.05));
+    let share = |scene: TrialBuilder| read(&scene.build());
+    assert_eq!(share(TrialBuilder::asking(100.0)), FigureValue::Value(0.0));
+    assert_eq!(share(TrialBuilder::asking(100.0).rejected(5, "GET /: status 503")), FigureValue::Value(0.05));
     // Two errors by cause for each of the messages are no more than all of them.
-    let twice = Scene::asking(10.0).rejected(10, "GET /: status 503");
+    let twice = TrialBuilder::asking(10.0).rejected(10, "GET /: status 503");
     assert_eq!(share(twice.edit(|_, interval| interval.errors[0] = 10)), FigureValue::Value(1.0));
-    let mut nothing = Scene::asking(10.0).build();
+    let mut nothing = TrialBuilder::asking(10.0).build();
     nothing.ops.clear();
     assert_eq!(read(&nothing), NOTHING_OFFERED);
 }

@@ -31,10 +31,10 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
 mod tests {
     use super::super::tests::{check, terms};
     use super::*;
-    use crate::scene::Scene;
+    use crate::testing::TrialBuilder;
 
-    fn scene(accepted: u64) -> Scene {
-        Scene::asking(200.0).edit(move |at, interval| {
+    fn scene(accepted: u64) -> TrialBuilder {
+        TrialBuilder::asking(200.0).edit(move |at, interval| {
             if at == 7 {
                 interval.counters[22..25].copy_from_slice(&[40, 40 - accepted, accepted]);
             }

@@ -5,7 +5,7 @@ use measure::{ErrorKind, LoadUnit, Measure, Quantile, Role, ScriptFunction, Tria
 
 use super::own_lag::{self, AllTheSame};
 use super::rules::{OFFERED_SHARE_LEAST, most, open_throughout};
-use super::{Case, Intended, Ruling, Terms, Verdict, reopened, tightest};
+use super::{Case, Criteria, Intended, Ruling, Verdict, reopened, tightest};
 use crate::contract::ScriptFunctionFigures;
 use crate::figures;
 use crate::wording::{show_bytes, show_ns, show_number, show_share};
@@ -69,12 +69,12 @@ pub(super) fn late_ns(case: &Case<'_>, q: f64) -> Option<f64> {
 }
 
 /// As it was weighed in an undisturbed calibration: what a verdict may rest on.
-pub(super) fn undisturbed_own_latency_ns(terms: &Terms) -> Option<f64> {
+pub(super) fn undisturbed_own_latency_ns(terms: &Criteria) -> Option<f64> {
     let was_disturbed = terms.calibration.as_ref().is_some_and(|calibration| calibration.was_disturbed);
     own_latency_ns(terms).filter(|_| !was_disturbed)
 }
 
-pub(super) fn own_latency_ns(terms: &Terms) -> Option<f64> {
+pub(super) fn own_latency_ns(terms: &Criteria) -> Option<f64> {
     terms.calibration.as_ref()?.own_latency.as_ref()?.p99.map(|ns| ns as f64)
 }
 
@@ -393,12 +393,17 @@ mod tests {
     use super::super::tests::terms;
     use super::*;
     use crate::judge::judge;
-    use crate::scene::Scene;
+    use crate::testing::TrialBuilder;
 
     #[test]
     fn a_generator_that_sends_nothing_for_want_of_time_says_nothing_of_the_server() {
         let judged = |busy_share: f64, open: u64| {
-            let scene = Scene { questions_per_s: 0, send_lag_ns: 0, busy_share, ..Scene::asking(100.0) };
+            let scene = TrialBuilder {
+                questions_per_s: 0,
+                send_lag_ns: 0,
+                busy_share,
+                ..TrialBuilder::asking(100.0)
+            };
             let mut trial = scene.build();
             let flow = Flow { offered: 800, not_sent: 800, ..Flow::default() };
             trial.ops.values_mut().for_each(|known| *known = Flow::default());
@@ -415,7 +420,7 @@ mod tests {
 
     #[test]
     fn what_a_worker_never_came_to_was_not_asked_of_the_server() {
-        let scene = Scene::asking(100.0).event(70, kind::GENERATOR_BEHIND, "1200");
+        let scene = TrialBuilder::asking(100.0).event(70, kind::GENERATOR_BEHIND, "1200");
         let (_, judgement) = scene.event(70, kind::GENERATOR_BEHIND, "34").judged(&terms(&["errors == 0"]));
         assert_eq!(judgement.verdict, Verdict::GeneratorLimited);
         let reason = judgement.reason.unwrap();
@@ -426,7 +431,7 @@ mod tests {
     #[test]
     fn bots_that_wait_in_vain_blame_nobody_while_a_worker_has_no_time() {
         let judged = |busy_share: f64, causes: &[(&str, u64)]| {
-            let scene = Scene { busy_share, ..Scene::asking(100.0) };
+            let scene = TrialBuilder { busy_share, ..TrialBuilder::asking(100.0) };
             let mut trial = scene.build();
             (trial.connections.open_min, trial.connections.open, trial.connections.opened_in_ramp) =
                 (60, 60, 60);
@@ -453,7 +458,7 @@ mod tests {
 
     #[test]
     fn what_scripts_take_is_said_of_the_bots_cpu() {
-        let mut trial = Scene::arena(500.0).build();
+        let mut trial = TrialBuilder::arena(500.0).build();
         assert_eq!(of_script(&trial), "", "these bots are no scripts");
         let names = MetricNames::new(&[], &[], &["script_ms"], &[]);
         trial.head.metric_names = names.with_counter_roles(&[("script_ms", Role::ScriptTime)]);

@@ -17,12 +17,12 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::super::tests::terms;
-    use crate::scene::Scene;
+    use crate::testing::TrialBuilder;
 
     #[test]
     fn a_rung_says_what_its_reads_found() {
         let found = |hits: u64, misses: u64| {
-            let scene = Scene::asking(200.0).edit(move |at, interval| {
+            let scene = TrialBuilder::asking(200.0).edit(move |at, interval| {
                 if at == 7 {
                     interval.counters[25..27].copy_from_slice(&[hits, misses]);
                 }

@@ -35,14 +35,14 @@ mod tests {
 
     use super::super::tests::terms;
     use crate::judge::Verdict;
-    use crate::scene::Scene;
+    use crate::testing::TrialBuilder;
 
     #[test]
     fn a_rung_whose_answers_were_mostly_redirects_says_how_many() {
         let judged = |answers: u64, redirects: u64| {
-            let scene = Scene::asking(200.0).edit(move |at, interval| {
+            let scene = TrialBuilder::asking(200.0).edit(move |at, interval| {
                 if at == 7 {
-                    let places = crate::scene::names().counters(Role::Redirects).collect::<Vec<_>>();
+                    let places = crate::testing::names().counters(Role::Redirects).collect::<Vec<_>>();
                     (interval.counters[places[0]], interval.counters[places[1]]) = (answers, redirects);
                 }
             });

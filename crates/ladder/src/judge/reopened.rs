@@ -45,12 +45,12 @@ mod tests {
 
     use super::super::Verdict;
     use super::super::tests::terms;
-    use crate::scene::{REOPENED, Scene, names};
+    use crate::testing::{REOPENED, TrialBuilder, names};
 
     /// 10 clients, 10 answers per second; in each second so many of the connections are opened again, so many requests are
     /// sent once more, and so many answers close.
-    fn closing(counts: [u64; 3], open_min: u64) -> Scene {
-        Scene { reopens: true, ..Scene::asking(10.0) }.edit(move |_, interval| {
+    fn closing(counts: [u64; 3], open_min: u64) -> TrialBuilder {
+        TrialBuilder { reopens: true, ..TrialBuilder::asking(10.0) }.edit(move |_, interval| {
             let places = names().with_counter_roles(&REOPENED);
             for (place, count) in places.counters(Role::Reopened).zip(counts) {
                 interval.counters[place] = count;
@@ -80,7 +80,7 @@ mod tests {
 
     #[test]
     fn connections_that_promised_to_stay_fail_when_they_do_not() {
-        let stays = Scene { reopens: false, ..closing([5, 0, 0], 0) };
+        let stays = TrialBuilder { reopens: false, ..closing([5, 0, 0], 0) };
         let (_, judgement) = stays.judged(&terms(&["response.p99 < 1s"]));
         assert_eq!(
             (judgement.verdict, judgement.signal.as_deref()),

@@ -5,7 +5,7 @@
 
 use measure::{LoadUnit, Trial};
 
-use super::{Case, Ruling, Terms, Verdict, generator, rules};
+use super::{Case, Criteria, Ruling, Verdict, generator, rules};
 use crate::figures;
 use crate::steady::Floors;
 use crate::wording::show_share;
@@ -27,7 +27,7 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
 
 /// What changes matter to a server of requests: on one with ticks, none smaller than a tick; and how many of its ticks are
 /// late only where that is asked.
-pub(super) fn floors(trial: &Trial, terms: &Terms) -> Floors {
+pub(super) fn floors(trial: &Trial, terms: &Criteria) -> Floors {
     let floors = Floors::default();
     let period_ns = trial.head.tick_period_ns as f64;
     let asks_for_ticks = terms.objectives.iter().any(|objective| objective.figure().is_of_ticks());
@@ -40,7 +40,7 @@ pub(super) fn floors(trial: &Trial, terms: &Terms) -> Floors {
 
 /// Even arrivals that met the same few places of every tick: correctness stands, latencies do not.
 pub(super) fn aliased(case: &Case<'_>) -> Option<Ruling> {
-    let found = case.aliasing.filter(|found| found.is_locked())?;
+    let found = case.arrival_phases.filter(|found| found.is_locked())?;
     let objective =
         case.outcomes.iter().map(|asked| asked.objective).find(|one| one.figure().is_phase_dependent())?;
     let places = match found.harmonic {

@@ -107,11 +107,11 @@ mod tests {
     use super::super::tests::terms;
     use super::*;
     use crate::judge::judge;
-    use crate::scene::Scene;
+    use crate::testing::TrialBuilder;
 
     /// What a trial is worth in which a hundred sessions were planned.
     fn judged(edit: impl Fn(&mut Trial, &mut Flow)) -> (Verdict, Option<String>, String) {
-        let mut trial = Scene::asking(200.0).build();
+        let mut trial = TrialBuilder::asking(200.0).build();
         let mut names = MetricNames::clone(&trial.head.metric_names);
         names.ops.push("session".to_owned());
         trial.head.metric_names = std::sync::Arc::new(names).with_op_roles(&[("session", Role::Session)]);

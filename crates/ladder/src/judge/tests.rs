@@ -3,26 +3,26 @@ use measure::{LoadUnit, Measure, Phase, Summary};
 use proptest::prelude::*;
 
 use super::*;
-use crate::scene::{HOLD_FROM_S, SECOND_NS, Scene, see_ticks};
+use crate::testing::{HOLD_FROM_S, SECOND_NS, TrialBuilder, see_ticks};
 
-pub(super) fn terms(objectives: &[&str]) -> Terms {
-    Terms {
+pub(super) fn terms(objectives: &[&str]) -> Criteria {
+    Criteria {
         objectives: objectives.iter().map(|text| text.parse().unwrap()).collect(),
         patience_ns: SECOND_NS,
-        ..Terms::default()
+        ..Criteria::default()
     }
 }
 
-fn arena_terms() -> Terms {
+fn arena_terms() -> Criteria {
     terms(&["ticks.late_share < 25%"])
 }
 
-fn asking_terms() -> Terms {
+fn asking_terms() -> Criteria {
     terms(&["response.p99 < 50ms", "errors == 0"])
 }
 
 /// The one check: verdict, signal and what the reason must say.
-pub(super) fn check(scene: &Scene, terms: &Terms, verdict: Verdict, signal: &str, says: &[&str]) {
+pub(super) fn check(scene: &TrialBuilder, terms: &Criteria, verdict: Verdict, signal: &str, says: &[&str]) {
     let (_, judgement) = scene.judged(terms);
     assert_eq!(judgement.verdict, verdict, "{:?}", judgement.reason);
     assert_eq!(judgement.signal.as_deref().unwrap_or(""), signal);
@@ -34,9 +34,9 @@ pub(super) fn check(scene: &Scene, terms: &Terms, verdict: Verdict, signal: &str
 
 #[test]
 fn a_rung_that_meets_everything_passes_without_a_reason() {
-    check(&Scene::arena(500.0), &arena_terms(), Verdict::Pass, "", &[]);
-    check(&Scene::asking(1000.0), &asking_terms(), Verdict::Pass, "", &[]);
-    let judgement = Scene::arena(500.0).judged(&arena_terms()).1;
+    check(&TrialBuilder::arena(500.0), &arena_terms(), Verdict::Pass, "", &[]);
+    check(&TrialBuilder::asking(1000.0), &asking_terms(), Verdict::Pass, "", &[]);
+    let judgement = TrialBuilder::arena(500.0).judged(&arena_terms()).1;
     assert_eq!((judgement.reason, judgement.steady), (None, Some(Steadiness::Steady)));
     assert_eq!(judgement.disturbed_share, Some(0.0));
     assert_eq!(judgement.evidence.objectives[0].met, Some(true));
@@ -44,17 +44,17 @@ fn a_rung_that_meets_everything_passes_without_a_reason() {
 
 #[test]
 fn a_broken_objective_is_named_with_its_value_and_bound() {
-    let scene = Scene::arena(2000.0).late(0.312);
+    let scene = TrialBuilder::arena(2000.0).late(0.312);
     let reason = "ticks.late_share was 31.2 % (objective: ticks.late_share < 25%)";
     check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &[reason]);
-    let mut slow = Scene::asking(1000.0);
+    let mut slow = TrialBuilder::asking(1000.0);
     slow.response_ns = 61_000_000;
     check(&slow, &asking_terms(), Verdict::Fail, "response.p99", &["response.p99 was 61", "< 50ms"]);
 }
 
 #[test]
 fn lost_messages_are_infinite_and_not_absent() {
-    let scene = Scene::asking(1000.0).edit(|_, interval| {
+    let scene = TrialBuilder::asking(1000.0).edit(|_, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.offered, flow.sent, flow.lost) = (flow.offered + 50, flow.sent + 50, 50);
     });
@@ -63,7 +63,7 @@ fn lost_messages_are_infinite_and_not_absent() {
 
 #[test]
 fn a_server_that_answers_nobody_fails_even_in_a_short_hold() {
-    let mut scene = Scene::asking(20.0).edit(|_, interval| {
+    let mut scene = TrialBuilder::asking(20.0).edit(|_, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.answered, flow.failed) = (0, flow.sent);
         interval.distribution_mut(Measure::Response, true).clear();
@@ -74,7 +74,7 @@ fn a_server_that_answers_nobody_fails_even_in_a_short_hold() {
 
 #[test]
 fn too_few_samples_are_inconclusive() {
-    let mut scene = Scene::asking(20.0);
+    let mut scene = TrialBuilder::asking(20.0);
     scene.hold_s = 10;
     let says = ["response.p99 needs 299 samples to be met and has 200", "hold longer (--hold 17s)"];
     check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Inconclusive, "response.p99", &says);
@@ -84,8 +84,8 @@ fn too_few_samples_are_inconclusive() {
 }
 
 /// 742 answers in 14 s, of which some came after 300 ms, evenly or all in the seconds from `late_from_s` on.
-fn with_late(late: u64, late_from_s: u32) -> Scene {
-    let scene = Scene { hold_s: 14, ..Scene::asking(53.0) };
+fn with_late(late: u64, late_from_s: u32) -> TrialBuilder {
+    let scene = TrialBuilder { hold_s: 14, ..TrialBuilder::asking(53.0) };
     scene.edit(move |at, interval| {
         let seconds = u64::from(14 - late_from_s);
         let (before, now) = (
@@ -118,8 +118,8 @@ fn a_percentile_of_few_samples_is_decided_by_how_many_lie_beyond_its_bound() {
 
 #[test]
 fn few_samples_fail_a_rung_in_fair_seconds_only() {
-    let asked = Terms { hold_ns: 14 * SECOND_NS, ..terms(&["response.p95 < 200ms"]) };
-    let stolen = |from_s: u32, scene: Scene| Scene {
+    let asked = Criteria { hold_ns: 14 * SECOND_NS, ..terms(&["response.p95 < 200ms"]) };
+    let stolen = |from_s: u32, scene: TrialBuilder| TrialBuilder {
         steal_share: Box::new(move |at| if at >= from_s { 0.6 } else { 0.0 }),
         ..scene
     };
@@ -139,7 +139,7 @@ fn few_samples_fail_a_rung_in_fair_seconds_only() {
 
 #[test]
 fn a_broadcast_is_late_for_all_of_its_members_so_few_deliveries_decide_nothing() {
-    let scene = Scene { hold_s: 10, deliveries_per_s: 100, ..Scene::asking(100.0) };
+    let scene = TrialBuilder { hold_s: 10, deliveries_per_s: 100, ..TrialBuilder::asking(100.0) };
     let asked = terms(&["deliveries.latency.p99 < 50ms"]);
     let verdict = scene.judged(&asked).1.verdict;
     assert_eq!(verdict, Verdict::Inconclusive);
@@ -147,7 +147,7 @@ fn a_broadcast_is_late_for_all_of_its_members_so_few_deliveries_decide_nothing()
 
 #[test]
 fn a_figure_that_nobody_measured_is_inconclusive() {
-    let mut scene = Scene::arena(500.0);
+    let mut scene = TrialBuilder::arena(500.0);
     scene.late_share = None;
     check(
         &scene,
@@ -156,53 +156,53 @@ fn a_figure_that_nobody_measured_is_inconclusive() {
         "ticks.late_share",
         &["nothing reported the server's ticks"],
     );
-    check(&Scene::arena(500.0), &terms(&[]), Verdict::Inconclusive, "no objective", &["--objective"]);
+    check(&TrialBuilder::arena(500.0), &terms(&[]), Verdict::Inconclusive, "no objective", &["--objective"]);
 }
 
 #[test]
 fn a_broken_objective_outweighs_one_that_cannot_be_told() {
-    let scene = Scene::arena(500.0).late(0.5);
+    let scene = TrialBuilder::arena(500.0).late(0.5);
     let terms = terms(&["deliveries.lost == 0", "ticks.late_share < 25%"]);
     check(&scene, &terms, Verdict::Fail, "ticks.late_share", &[]);
 }
 
 #[test]
 fn books_that_do_not_balance_are_invalid_whatever_else_happened() {
-    let bug = Scene::arena(500.0).late(0.9).event(9, kind::BUG, "worker 1: 3 sent").event(
+    let bug = TrialBuilder::arena(500.0).late(0.9).event(9, kind::BUG, "worker 1: 3 sent").event(
         9,
         kind::SUBJECT_EXITED,
         "",
     );
     check(&bug, &arena_terms(), Verdict::Invalid, "bug", &["worker 1: 3 sent", "bug of Stepladder"]);
-    let doors = Scene::arena(500.0).edit(|at, interval| {
+    let doors = TrialBuilder::arena(500.0).edit(|at, interval| {
         if at == 3 {
             interval.flow_mut(0, Phase::Hold).told += 1;
         }
     });
     check(&doors, &arena_terms(), Verdict::Invalid, "bug", &["shot: "]);
-    let ticks = Scene::arena(500.0).edit(|_, interval| interval.ticks.due = 7);
+    let ticks = TrialBuilder::arena(500.0).edit(|_, interval| interval.ticks.due = 7);
     check(&ticks, &arena_terms(), Verdict::Invalid, "bug", &["of the clients' ticks were due"]);
 }
 
 #[test]
 fn an_interrupted_trial_is_invalid() {
-    let mut cut = Scene::arena(500.0);
+    let mut cut = TrialBuilder::arena(500.0);
     cut.is_complete = false;
     check(&cut, &arena_terms(), Verdict::Invalid, "interrupted", &["60 s into the hold"]);
-    let mut asked = Scene::arena(500.0);
+    let mut asked = TrialBuilder::arena(500.0);
     asked.drain_text = "interrupted".to_owned();
     check(&asked, &arena_terms(), Verdict::Invalid, "interrupted", &[]);
     // The server was taken down by the same Ctrl-C a moment later; it did not fail.
     let both = asked.event(66, kind::SUBJECT_EXITED, "signal 15");
     check(&both, &arena_terms(), Verdict::Invalid, "interrupted", &[]);
-    let mut early = Scene::arena(500.0);
+    let mut early = TrialBuilder::arena(500.0);
     (early.is_complete, early.has_hold) = (false, false);
     check(&early, &arena_terms(), Verdict::Invalid, "interrupted", &["before its hold began"]);
 }
 
 #[test]
 fn a_server_that_exits_has_failed_whenever_it_did() {
-    let mut scene = Scene::arena(500.0).event(12, kind::SUBJECT_EXITED, "killed by signal 9");
+    let mut scene = TrialBuilder::arena(500.0).event(12, kind::SUBJECT_EXITED, "killed by signal 9");
     let says = ["server exited: killed by signal 9, 12 s into the trial", "earlier rungs stand"];
     check(&scene, &arena_terms(), Verdict::Fail, "server exited", &says);
     (scene.is_complete, scene.has_hold) = (false, false);
@@ -212,7 +212,7 @@ fn a_server_that_exits_has_failed_whenever_it_did() {
 #[test]
 fn missing_connections_fail_the_server_unless_this_machine_is_the_cause() {
     let opened = |open: u64, cause: usize, count: u64| {
-        Scene::arena(500.0).edit(move |at, interval| {
+        TrialBuilder::arena(500.0).edit(move |at, interval| {
             interval.connections.open_min = open;
             if at == 0 {
                 interval.connections.failed[cause] = count;
@@ -243,7 +243,7 @@ fn missing_connections_fail_the_server_unless_this_machine_is_the_cause() {
 #[test]
 fn players_between_two_games_are_not_missing_but_those_who_stay_away_are() {
     let dips = |from: u32, to: u32| {
-        Scene::arena(500.0).edit(move |at, interval| {
+        TrialBuilder::arena(500.0).edit(move |at, interval| {
             if (from..to).contains(&at) {
                 interval.connections.open_min = 300;
             }
@@ -257,7 +257,7 @@ fn players_between_two_games_are_not_missing_but_those_who_stay_away_are() {
         "connections.open_min",
         &["only 300 of 1000", "worst 10 s"],
     );
-    let asking = Scene::asking(1000.0).edit(|at, interval| {
+    let asking = TrialBuilder::asking(1000.0).edit(|at, interval| {
         if at == 20 {
             interval.connections.open_min = 300;
         }
@@ -269,7 +269,7 @@ fn players_between_two_games_are_not_missing_but_those_who_stay_away_are() {
 fn players_whom_a_late_generator_let_in_late_are_not_missing_because_of_the_server() {
     const LATE_NS: u64 = 900_000_000;
     let missing = |open: u64, lag_ns: u64, lost: u64| {
-        let mut scene = Scene::arena(500.0).edit(move |at, interval| {
+        let mut scene = TrialBuilder::arena(500.0).edit(move |at, interval| {
             if (20..31).contains(&at) {
                 interval.connections.open_min = open;
                 interval.errors[0] = lost;
@@ -300,7 +300,7 @@ fn players_whom_a_late_generator_let_in_late_are_not_missing_because_of_the_serv
 
 #[test]
 fn a_server_that_runs_fewer_games_than_asked_for_does_not_hold_the_load() {
-    let mut scene = Scene::arena(500.0);
+    let mut scene = TrialBuilder::arena(500.0);
     scene.games_running = 420.0;
     check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
     scene.games_running = 300.0;
@@ -314,7 +314,7 @@ fn a_server_that_runs_fewer_games_than_asked_for_does_not_hold_the_load() {
 
 #[test]
 fn a_log_of_more_ticks_than_the_games_can_have_passes_nothing() {
-    let mut scene = Scene::arena(500.0);
+    let mut scene = TrialBuilder::arena(500.0);
     // One tick for each of two players, say.
     scene.games_running = 1_000.0;
     check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
@@ -331,7 +331,7 @@ fn a_log_of_more_ticks_than_the_games_can_have_passes_nothing() {
 
 #[test]
 fn replies_that_come_in_waves_are_no_drift_where_only_ticks_are_judged() {
-    let mut scene = Scene::arena(500.0).edit(|at, interval| {
+    let mut scene = TrialBuilder::arena(500.0).edit(|at, interval| {
         let open = |at: u32| if at > 30 { 300 } else { 0 };
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.open_before, flow.open_after) = (open(at), open(at + 1));
@@ -345,7 +345,7 @@ fn replies_that_come_in_waves_are_no_drift_where_only_ticks_are_judged() {
 
 #[test]
 fn a_hold_that_never_began_with_all_connected_is_ours() {
-    let mut scene = Scene::arena(500.0);
+    let mut scene = TrialBuilder::arena(500.0);
     scene.has_hold = false;
     check(&scene, &arena_terms(), Verdict::Invalid, "no hold", &["never began"]);
 }
@@ -355,25 +355,29 @@ fn less_load_than_intended_is_the_generator() {
     let mut exact = asking_terms();
     exact.intended = Some(Intended::Messages(60_600));
     let says = ["99 % of the 60600 intended", "limit 99.5 %"];
-    check(&Scene::asking(1000.0), &exact, Verdict::GeneratorLimited, "offered", &says);
+    check(&TrialBuilder::asking(1000.0), &exact, Verdict::GeneratorLimited, "offered", &says);
     exact.intended = Some(Intended::Messages(60_100));
-    check(&Scene::asking(1000.0), &exact, Verdict::Pass, "", &[]);
+    check(&TrialBuilder::asking(1000.0), &exact, Verdict::Pass, "", &[]);
     // 600 messages at random moments may be 540 without anybody's fault.
     let mut random = terms(&["errors == 0"]);
     random.intended = Some(Intended::PerSecond(11.0));
-    check(&Scene::asking(10.0), &random, Verdict::Pass, "", &[]);
+    check(&TrialBuilder::asking(10.0), &random, Verdict::Pass, "", &[]);
     random.intended = Some(Intended::PerSecond(13.0));
-    check(&Scene::asking(10.0), &random, Verdict::GeneratorLimited, "offered", &[]);
+    check(&TrialBuilder::asking(10.0), &random, Verdict::GeneratorLimited, "offered", &[]);
 }
 
 #[test]
 fn send_lag_is_held_against_the_tightest_bound_the_tick_or_the_patience() {
     // Responses of 60 ms are beyond the bound, so the lag is asked about before the server is blamed.
-    let asking = |send_lag_ns: u64| Scene { send_lag_ns, response_ns: 60_000_000, ..Scene::asking(1000.0) };
+    let asking = |send_lag_ns: u64| TrialBuilder {
+        send_lag_ns,
+        response_ns: 60_000_000,
+        ..TrialBuilder::asking(1000.0)
+    };
     check(&asking(2_400_000), &asking_terms(), Verdict::Fail, "response.p99", &[]);
     let says = ["send lag p99 was 2.6 ms", "limit 2.5 ms: 5 % of the bound of response.p99 < 50ms"];
     check(&asking(2_600_000), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &says);
-    let arena = |send_lag_ns: u64| Scene { send_lag_ns, ..Scene::arena(500.0) };
+    let arena = |send_lag_ns: u64| TrialBuilder { send_lag_ns, ..TrialBuilder::arena(500.0) };
     check(&arena(15_000_000), &arena_terms(), Verdict::Pass, "", &[]);
     check(&arena(18_000_000), &arena_terms(), Verdict::GeneratorLimited, "send_lag.p99", &["one tick"]);
     let patience = terms(&["errors == 0"]);
@@ -394,7 +398,11 @@ fn send_lag_is_held_against_the_tightest_bound_the_tick_or_the_patience() {
 
 #[test]
 fn what_is_met_in_spite_of_a_late_generator_is_met_up_to_the_bound_itself() {
-    let asking = |send_lag_ns: u64| Scene { send_lag_ns, response_ns: 49_000_000, ..Scene::asking(1000.0) };
+    let asking = |send_lag_ns: u64| TrialBuilder {
+        send_lag_ns,
+        response_ns: 49_000_000,
+        ..TrialBuilder::asking(1000.0)
+    };
     check(&asking(2_600_000), &asking_terms(), Verdict::Pass, "", &[]);
     check(&asking(48_000_000), &asking_terms(), Verdict::Pass, "", &[]);
     check(&asking(51_000_000), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &["limit 50 ms"]);
@@ -403,7 +411,11 @@ fn what_is_met_in_spite_of_a_late_generator_is_met_up_to_the_bound_itself() {
 
 #[test]
 fn a_busy_worker_is_blamed_only_when_it_lags() {
-    let busy = |load: f64, send_lag_ns: u64| Scene { busy_share: 0.93, send_lag_ns, ..Scene::arena(load) };
+    let busy = |load: f64, send_lag_ns: u64| TrialBuilder {
+        busy_share: 0.93,
+        send_lag_ns,
+        ..TrialBuilder::arena(load)
+    };
     check(&busy(500.0, 1_000_000), &arena_terms(), Verdict::Pass, "", &[]);
     let says = ["93 % busy", "more workers"];
     check(&busy(500.0, 20_000_000), &arena_terms(), Verdict::GeneratorLimited, "worker.busy_share", &says);
@@ -431,14 +443,14 @@ fn an_own_latency_near_the_bound_limits_the_generator() {
             count: 10_000,
         };
         let calibration = Calibration { own_latency: Some(own_latency), ..Calibration::default() };
-        Terms { calibration: Some(calibration), ..asking_terms() }
+        Criteria { calibration: Some(calibration), ..asking_terms() }
     };
-    let slow = || Scene { response_ns: 60_000_000, ..Scene::asking(1000.0) };
+    let slow = || TrialBuilder { response_ns: 60_000_000, ..TrialBuilder::asking(1000.0) };
     check(&slow(), &own(4_900_000), Verdict::Fail, "response.p99", &[]);
     let says = ["5.1 ms already", "limit 5 ms"];
     check(&slow(), &own(5_100_000), Verdict::GeneratorLimited, "own_latency.p99", &says);
     // What was met is met, and a rung whose own sends and receipts were in time is not condemned by a calibration.
-    check(&Scene::asking(1000.0), &own(244_000_000), Verdict::Pass, "", &[]);
+    check(&TrialBuilder::asking(1000.0), &own(244_000_000), Verdict::Pass, "", &[]);
     let hears_in_time = slow().edit(|_, interval| {
         interval.distribution_mut(Measure::ReceiveLag, true).record_many(100_000, 1_000);
     });
@@ -447,22 +459,22 @@ fn an_own_latency_near_the_bound_limits_the_generator() {
 
 #[test]
 fn a_full_link_limits_the_generator() {
-    let link = |bytes_per_s| Terms {
+    let link = |bytes_per_s| Criteria {
         link: Some(Link { name: "wlan0".to_owned(), is_wireless: true, bytes_per_s }),
         ..arena_terms()
     };
-    let late = || Scene::arena(500.0).late(0.4);
+    let late = || TrialBuilder::arena(500.0).late(0.4);
     check(&late(), &link(Some(2e6)), Verdict::Fail, "ticks.late_share", &[]);
     check(&late(), &link(None), Verdict::Fail, "ticks.late_share", &[]);
     let says = ["1 MB/s went over the wireless link wlan0 of 1.2 MB/s"];
     check(&late(), &link(Some(1.2e6)), Verdict::GeneratorLimited, "link", &says);
-    check(&Scene::arena(500.0), &link(Some(1.2e6)), Verdict::Pass, "", &[]);
+    check(&TrialBuilder::arena(500.0), &link(Some(1.2e6)), Verdict::Pass, "", &[]);
 }
 
 #[test]
 fn a_server_and_clients_that_contradict_each_other_are_inconclusive() {
     let seen = |late: u64, late_interval_ns: u64| {
-        Scene::arena(500.0).edit(move |_, interval| see_ticks(interval, 1_000, late, late_interval_ns))
+        TrialBuilder::arena(500.0).edit(move |_, interval| see_ticks(interval, 1_000, late, late_interval_ns))
     };
     check(&seen(100, 25_000_000), &arena_terms(), Verdict::Pass, "", &[]);
     let says = ["3 % by the server and 60 % by its clients"];
@@ -478,21 +490,22 @@ fn a_server_and_clients_that_contradict_each_other_are_inconclusive() {
 
 #[test]
 fn where_only_clients_tell_ticks_their_view_is_judged() {
-    let mut scene = Scene::arena(500.0).edit(|_, interval| see_ticks(interval, 1_000, 400, 25_000_000));
+    let mut scene =
+        TrialBuilder::arena(500.0).edit(|_, interval| see_ticks(interval, 1_000, 400, 25_000_000));
     scene.late_share = None;
     check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &["40 %"]);
 }
 
 #[test]
 fn wrong_answers_fail_a_rung_that_meets_its_objectives() {
-    let scene = Scene::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7));
+    let scene = TrialBuilder::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7));
     check(&scene, &arena_terms(), Verdict::Fail, "wrong winner", &["wrong winner, 1 time in the hold"]);
 }
 
 #[test]
 fn the_most_frequent_of_several_wrong_answers_is_named() {
     let scene = |hits: u64, winners: u64| {
-        Scene::arena(500.0).edit(move |at, interval| {
+        TrialBuilder::arena(500.0).edit(move |at, interval| {
             if at == 7 {
                 (interval.errors[5], interval.errors[1]) = (hits, winners);
             }
@@ -510,7 +523,7 @@ fn the_most_frequent_of_several_wrong_answers_is_named() {
 
 #[test]
 fn a_growing_backlog_fails_whatever_the_percentiles_say() {
-    let scene = Scene::asking(1000.0).edit(|at, interval| {
+    let scene = TrialBuilder::asking(1000.0).edit(|at, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.open_before, flow.open_after) = (u64::from(at) * 3, u64::from(at + 1) * 3);
         flow.answered -= 3;
@@ -520,7 +533,7 @@ fn a_growing_backlog_fails_whatever_the_percentiles_say() {
 
 #[test]
 fn a_server_that_collapses_late_in_the_hold_does_not_pass() {
-    let mut scene = Scene::arena(500.0);
+    let mut scene = TrialBuilder::arena(500.0);
     scene.late_share = Some(Box::new(|at| if at < 45 { 0.02 } else { 0.7 }));
     check(
         &scene,
@@ -533,14 +546,14 @@ fn a_server_that_collapses_late_in_the_hold_does_not_pass() {
 
 #[test]
 fn one_bad_second_fails_nothing() {
-    let mut scene = Scene::arena(500.0);
+    let mut scene = TrialBuilder::arena(500.0);
     scene.late_share = Some(Box::new(|at| if at == 30 { 1.0 } else { 0.02 }));
     check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
 }
 
 #[test]
 fn a_judgement_survives_its_json() {
-    let judgement = Scene::arena(500.0).late(0.4).judged(&arena_terms()).1;
+    let judgement = TrialBuilder::arena(500.0).late(0.4).judged(&arena_terms()).1;
     let json = serde_json::to_string(&judgement).unwrap();
     assert!(json.contains("\"verdict\":\"FAIL\""));
     assert_eq!(serde_json::from_str::<Judgement>(&json).unwrap(), judgement);
@@ -560,7 +573,7 @@ proptest! {
     fn judging_twice_and_from_entries_in_another_order_gives_the_same(
         late in 0.0f64..1.0, lag_ns in 0u64..30_000_000, open in 900u64..1_001, seed in 0u64..1_000
     ) {
-        let mut scene = Scene::arena(500.0)
+        let mut scene = TrialBuilder::arena(500.0)
             .late(late)
             .edit(move |_, interval| interval.connections.open_min = open);
         (scene.send_lag_ns, scene.hold_s) = (lag_ns, 20);

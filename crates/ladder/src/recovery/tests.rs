@@ -1,4 +1,6 @@
-use measure::{Entry, Event, Interval, MetricNames, OfMachine, OfProcess, Phase, Reading, Sample, TrialHead};
+use measure::{
+    Entry, Event, Interval, MachineMetric, MetricNames, Phase, ProcessMetric, Reading, Sample, TrialHead,
+};
 
 use super::*;
 
@@ -112,10 +114,10 @@ fn planted(course: &[Planted]) -> (Trial, AfterHold) {
         }
         (0..50).for_each(|_| interval.record(Measure::Response, Phase::Hold, 9_000_000_000));
         entries.push(Entry::Interval(Box::new(interval)));
-        let of_process = [OfProcess::WaitingShareMax, OfProcess::CpuShareMax];
+        let of_process = [ProcessMetric::WaitingShareMax, ProcessMetric::CpuShareMax];
         let threads = of_process.into_iter().flat_map(|what| [Reading::Worker(what), Reading::Subject(what)]);
         let no_wait = threads.filter(|_| planted.knows_threads).map(|what| (what, 0.01));
-        let steal = (Reading::Machine(OfMachine::StealShare), planted.steal_share);
+        let steal = (Reading::Machine(MachineMetric::StealShare), planted.steal_share);
         let at_ns = (u64::from(index) + 1) * 1_000_000_000;
         let sample = |(what, value)| Entry::Sample(Sample { at_ns, what, value });
         entries.extend(no_wait.chain([steal]).map(sample));

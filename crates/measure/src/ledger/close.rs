@@ -1,7 +1,7 @@
 //! Settling: all workers' parts become the books of the trial. Pure.
 //!
 //! A message is surely owed to a receiver when it left after the server had confirmed the membership, and at least
-//! `margin_ns` before either end of it was cut; it is possibly owed when it left at most `margin_ns` before the wish to
+//! `margin_ns` before either end of it was cut; it is possibly owed when it left at most `margin_ns` before the request to
 //! join did. The margin stands for the way to the server, its queue and the way back, which cannot be seen from outside.
 //! Where every membership began before the first message and lasted beyond the last, both counts are the number of
 //! messages sent, and settling costs one subtraction per pair.

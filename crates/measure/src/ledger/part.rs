@@ -2,7 +2,7 @@
 
 use super::cell::{self, Arrival, EMPTY, Holes, SEQ_END};
 use super::rooms::state::Rooms;
-use super::row::{READ_LATE_NS, Row, Told};
+use super::row::{READ_LATE_NS, Row, ServerReport};
 use super::shared::SharedLedger;
 use crate::distribution::Distribution;
 
@@ -104,7 +104,7 @@ impl LedgerPart {
         self.rows[local as usize].departures.fold(&self.shared, self.shape.margin_ns, 1);
     }
 
-    /// A bot's wish to be a member leaves now. Whatever membership it had has ended.
+    /// A bot's request to be a member leaves now. Whatever membership it had has ended.
     pub fn asked(&mut self, local: u32, at_ns: u64) {
         self.left(local, at_ns);
         self.shared.note(at_ns);
@@ -183,7 +183,7 @@ impl LedgerPart {
     /// The server told its own books of this bot's present connection.
     ///
     /// False, and nothing is entered: a figure in it is more than all senders together can ever have sent.
-    pub fn told(&mut self, local: u32, told: Told) -> bool {
+    pub fn told(&mut self, local: u32, told: ServerReport) -> bool {
         let most = self.owed_most();
         let figures = [told.owed, told.delivered, told.dropped, told.in_flight];
         let is_believed = figures.iter().all(|&figure| figure <= most);

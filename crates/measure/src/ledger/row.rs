@@ -10,14 +10,14 @@ pub(super) const NEVER: u64 = u64::MAX;
 /// lines fill the socket meanwhile has to drop them.
 pub(super) const READ_LATE_NS: u64 = 250_000_000;
 
-/// A membership, from the wish to join to the end of the connection.
+/// A membership, from the request to join to the end of the connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Span {
-    /// the wish left; members from here on, at the earliest
+    /// the request left; members from here on, at the earliest
     pub(super) asked_ns: u64,
     /// the server's word was read; members from here on, at the latest
     pub(super) joined_ns: u64,
-    /// the wish to leave left, or the connection was cut
+    /// the request to leave left, or the connection was cut
     pub(super) leaving_ns: u64,
     /// the connection ended
     pub(super) left_ns: u64,
@@ -25,7 +25,7 @@ pub(super) struct Span {
 
 /// What the server itself says of a client's deliveries.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct ServerReport {
     /// lines owed to this client
     pub owed: u64,
     /// handed to the kernel
@@ -58,7 +58,7 @@ pub(super) struct Row {
     /// of what it missed, in memberships before the present one, which the server's own books do not cover
     pub(super) missed_before: u64,
     /// the server's own books, where it tells them
-    pub(super) told: Option<Told>,
+    pub(super) told: Option<ServerReport>,
     /// everything sent before has come: the server said so behind it
     pub(super) is_caught_up: bool,
     /// behaves badly, and is judged separately
@@ -80,7 +80,7 @@ impl Row {
         arrival == Arrival::Duplicate
     }
 
-    /// A wish to be a member leaves; whatever membership there was has ended.
+    /// A request to be a member leaves; whatever membership there was has ended.
     pub(super) fn asked(&mut self, at_ns: u64) {
         self.spans.push(Span { asked_ns: at_ns, joined_ns: NEVER, leaving_ns: NEVER, left_ns: NEVER });
     }

@@ -180,7 +180,7 @@ pub(super) fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> R
 pub(super) struct Reach {
     pub(super) sure: (u64, u64),
     possible: (u64, u64),
-    /// the wish to join left
+    /// the request to join left
     pub(super) asked_ns: u64,
 }
 

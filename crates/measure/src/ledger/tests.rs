@@ -10,7 +10,7 @@ fn latencies() -> (Distribution, Distribution) {
 }
 
 /// A room of `crowd`, each of which said `lines`; `drop` is dropped by the server.
-fn room(crowd: u32, lines: u32, drop: (u32, u32, u32), told: Option<Told>) -> Books {
+fn room(crowd: u32, lines: u32, drop: (u32, u32, u32), told: Option<ServerReport>) -> Books {
     let shape = |first| LedgerShape {
         senders: crowd,
         locals: crowd / 2,
@@ -42,7 +42,7 @@ fn room(crowd: u32, lines: u32, drop: (u32, u32, u32), told: Option<Told>) -> Bo
         drop_book(book);
         if let Some(told) = told {
             let dropped = if bot == drop.1 { told.dropped } else { 0 };
-            part.told(local, Told { dropped, ..told });
+            part.told(local, ServerReport { dropped, ..told });
         }
         part.caught_up(local);
     }
@@ -63,16 +63,16 @@ fn one_drop_in_a_million_deliveries_is_a_residual_of_exactly_one() {
     assert_eq!(untold.worst, [pair]);
 
     // A server whose own books know of it accounts for it; one that counts it as delivered does not.
-    let told = Told { owed: 10_000, delivered: 9_999, dropped: 1, in_flight: 0 };
+    let told = ServerReport { owed: 10_000, delivered: 9_999, dropped: 1, in_flight: 0 };
     let known = room(100, 100, (17, 42, 63), Some(told));
     assert_eq!((known.judged.lost, known.judged.dropped, known.judged.residual), (1, 1, 0));
-    let denied = room(100, 100, (17, 42, 63), Some(Told { dropped: 0, delivered: 10_000, ..told }));
+    let denied = room(100, 100, (17, 42, 63), Some(ServerReport { dropped: 0, delivered: 10_000, ..told }));
     assert_eq!((denied.judged.lost, denied.judged.residual, denied.drops_are_told), (1, 1, true));
 }
 
 #[test]
 fn drops_that_a_server_invents_are_a_negative_residual() {
-    let told = Told { owed: 10_000, delivered: 9_998, dropped: 2, in_flight: 0 };
+    let told = ServerReport { owed: 10_000, delivered: 9_998, dropped: 2, in_flight: 0 };
     let books = room(100, 100, (17, 42, 63), Some(told));
     assert_eq!((books.judged.lost, books.judged.residual), (1, -1));
 }
@@ -83,11 +83,11 @@ fn what_was_told_of_a_former_connection_does_not_speak_for_the_present_one() {
     let mut part = LedgerPart::new(shape, SharedLedger::default());
     part.asked(0, 0);
     part.missed(0, 3);
-    part.told(0, Told { owed: 9, delivered: 6, dropped: 3, in_flight: 0 });
+    part.told(0, ServerReport { owed: 9, delivered: 6, dropped: 3, in_flight: 0 });
     part.asked(0, 1_000_000);
     part.missed(0, 2);
     assert_eq!(close(&[part.clone()]).judged.dropped, 5);
-    part.told(0, Told { owed: 5, delivered: 1, dropped: 4, in_flight: 0 });
+    part.told(0, ServerReport { owed: 5, delivered: 1, dropped: 4, in_flight: 0 });
     assert_eq!(
         close(&[part]).judged.dropped,
         7,
@@ -212,7 +212,7 @@ fn what_a_sender_takes_does_not_grow_with_the_length_of_the_talk() {
 fn who_comes_after_hours_is_owed_what_was_said_from_then_on() {
     let hour_ns = 3_600_000_000_000;
     let (_, books) = long_talk(10_000, &[2 * hour_ns]);
-    // 25,000 lines from the fifth second on, 17,988 of them before the wish; three of these left within the margin.
+    // 25,000 lines from the fifth second on, 17,988 of them before the request; three of these left within the margin.
     assert_eq!((books.sent, books.judged.owed_min, books.judged.owed_max), (25_000, 7_012, 7_015));
 }
 

@@ -7,7 +7,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
 use crate::distribution::{COUNT_MAX, Distribution};
-use crate::sample::OfProcess;
+use crate::sample::ProcessMetric;
 use crate::ticks::TickCounts;
 
 /// A line that could be read.
@@ -50,7 +50,7 @@ pub struct OwnSecond {
     /// what happened in this second
     pub(super) counters: Vec<(String, u64)>,
     /// how things stand at its end; adding these over time would mean nothing
-    pub(super) gauges: Vec<(OfProcess, u64)>,
+    pub(super) gauges: Vec<(ProcessMetric, u64)>,
 }
 
 /// The title of our reference server's own line.
@@ -184,7 +184,7 @@ impl OwnSecond {
             if count > COUNT_MAX {
                 return Err(cannot_be(name, count));
             }
-            match OfProcess::GAUGES.into_iter().find(|gauge| gauge.name() == name) {
+            match ProcessMetric::GAUGES.into_iter().find(|gauge| gauge.name() == name) {
                 Some(gauge) => own.gauges.push((gauge, count)),
                 None => own.counters.push((name.clone(), count)),
             }

@@ -6,7 +6,7 @@ use super::ServerCounter;
 use super::line::{GAMES, INTERVALS, Line, ON_TIME, OVER, OWN, OwnSecond, Said, UNDER};
 use crate::distribution::Distribution;
 use crate::entry::TickSecond;
-use crate::sample::OfProcess;
+use crate::sample::ProcessMetric;
 use crate::ticks::{TickClasses, TickCounts};
 
 const NS_PER_MS: u64 = 1_000_000;
@@ -33,7 +33,7 @@ pub struct LoggedSecond {
     /// what was counted in this second: `games_played`, `shots` …
     pub counters: Vec<(String, u64)>,
     /// how things stood at its end: `games`, `sockets` …
-    pub gauges: Vec<(OfProcess, u64)>,
+    pub gauges: Vec<(ProcessMetric, u64)>,
 }
 
 impl LoggedSecond {

@@ -4,7 +4,7 @@
 //! by (`ladder::disturbance`). A figure that was not readable is `None`, never 0.
 //! Units: shares in [0, 1]; cores of CPU time per second.
 
-use crate::sample::{OfMachine, OfProcess, Reading, Sample};
+use crate::sample::{MachineMetric, ProcessMetric, Reading, Sample};
 
 /// Readings of one second.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -38,16 +38,16 @@ impl HostSecond {
     pub(super) fn take(&mut self, sample: &Sample) {
         let value = Some(sample.value);
         match &sample.what {
-            Reading::Machine(OfMachine::StealShare) => self.steal_share = value,
-            Reading::Machine(OfMachine::StealShareMax) => self.steal_share_max = value,
-            Reading::Machine(OfMachine::ThrottleEvents) => self.throttle_events = value,
-            Reading::Machine(OfMachine::QuotaThrottleEvents) => self.quota_throttle_events = value,
-            Reading::Machine(OfMachine::OthersCores) => self.others_cores = value,
-            Reading::Machine(OfMachine::OtherRuns) => self.other_runs = value,
+            Reading::Machine(MachineMetric::StealShare) => self.steal_share = value,
+            Reading::Machine(MachineMetric::StealShareMax) => self.steal_share_max = value,
+            Reading::Machine(MachineMetric::ThrottleEvents) => self.throttle_events = value,
+            Reading::Machine(MachineMetric::QuotaThrottleEvents) => self.quota_throttle_events = value,
+            Reading::Machine(MachineMetric::OthersCores) => self.others_cores = value,
+            Reading::Machine(MachineMetric::OtherRuns) => self.other_runs = value,
             Reading::Program(name) => self.programs.push((name.clone(), sample.value)),
-            Reading::Worker(OfProcess::CpuShareMax) => self.worker_cpu_share = value,
-            Reading::Worker(OfProcess::WaitingShareMax) => self.worker_waiting_share = value,
-            Reading::Subject(OfProcess::WaitingShareMax) => self.subject_waiting_share = value,
+            Reading::Worker(ProcessMetric::CpuShareMax) => self.worker_cpu_share = value,
+            Reading::Worker(ProcessMetric::WaitingShareMax) => self.worker_waiting_share = value,
+            Reading::Subject(ProcessMetric::WaitingShareMax) => self.subject_waiting_share = value,
             Reading::Thread(name) => self.subject_thread = Some((name.clone(), sample.value)),
             _ => {}
         }

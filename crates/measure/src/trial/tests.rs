@@ -6,7 +6,7 @@ use crate::interval::Interval;
 use crate::load_unit::LoadUnit;
 use crate::names::MetricNames;
 use crate::purpose::Purpose;
-use crate::sample::{OfMachine, Reading, Sample};
+use crate::sample::{MachineMetric, Reading, Sample};
 use crate::trial::sum::Sum;
 
 const MS_NS: u64 = 1_000_000;
@@ -156,7 +156,7 @@ fn what_is_told_of_a_second_before_the_bots_word_is_kept_for_it() {
     let interval = Entry::Interval(Box::new(interval));
     let steal = Entry::Sample(Sample {
         at_ns: 4_000 * MS_NS,
-        what: Reading::Machine(OfMachine::StealShare),
+        what: Reading::Machine(MachineMetric::StealShare),
         value: 0.5,
     });
     let entries = [told(3_000, 4_000, 60), steal, told(9_000, 9_500, 60), interval];

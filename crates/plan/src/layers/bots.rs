@@ -1,13 +1,13 @@
 //! Which bots, and what is not for them.
 
 use crate::built_in::BuiltIn;
-use crate::known;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::{RawValue, Reader};
 use crate::layers::settings;
 use crate::mistakes::{ConfigError, Place};
 use crate::scheme::Scheme;
 use crate::settings::{Setting, Shape};
+use crate::vocabulary;
 use crate::workloads::{BotSettings, KINDS, NAMES, is_script_file};
 
 /// Bots that a script plays.
@@ -53,13 +53,13 @@ pub(crate) struct Server<'a> {
 pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Loads>) -> BotSettings {
     let said = reader.said(&BOTS).or_else(|| reader.said(&KIND));
     let kind = match &said {
-        Some(said) if known::BOTS.contains(&said.text.trim()) => said.text.trim(),
+        Some(said) if vocabulary::BOTS.contains(&said.text.trim()) => said.text.trim(),
         Some(said) if is_script_file(&said.text) => SCRIPT,
         Some(said) => {
             // Taken for what it is nearest to, so that its settings are read for their own mistakes.
             unknown(reader, said, said.text.trim());
-            let all = known::BOTS.iter().copied();
-            known::nearest(&said.text, all).unwrap_or_else(|| own_bots(reader, server, loads))
+            let all = vocabulary::BOTS.iter().copied();
+            vocabulary::nearest(&said.text, all).unwrap_or_else(|| own_bots(reader, server, loads))
         }
         None => own_bots(reader, server, loads),
     };
@@ -67,7 +67,7 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Load
     for (setting, place) in owned(reader) {
         refuse_if_strange(reader, setting, place, &bots);
     }
-    if let Some(said) = said.filter(|said| known::BOTS.contains(&said.text.trim())) {
+    if let Some(said) = said.filter(|said| vocabulary::BOTS.contains(&said.text.trim())) {
         refuse_deaf(reader, &said, bots.name(), server);
     }
     bots
@@ -160,6 +160,6 @@ pub(super) fn schemes_of(bots: &str) -> Vec<Scheme> {
 }
 
 fn unknown(reader: &mut Reader, said: &RawValue, name: &str) {
-    let nearest = known::nearest(name, known::BOTS.iter().copied()).map(Into::into);
+    let nearest = vocabulary::nearest(name, vocabulary::BOTS.iter().copied()).map(Into::into);
     reader.refuse_with(said, ConfigError::UnknownBots(name.into()), nearest);
 }

@@ -22,7 +22,7 @@ settings! { pub(super) SETTINGS;
         .about("The environment variable that holds the password, which is never stored.")
         .flag("--password-env", "VARIABLE")
         .help("The environment variable that holds the password; the password itself is never stored");
-    /// A file that a scenario names is a wish.
+    /// A file that a scenario names needs permission.
     pub(crate) PASSWORD_FILE = HERE.key("credentials.password_file", Shape::Text, "password.txt")
         .about("The file that holds the password, which is never stored; its use must be confirmed.")
         .flag("--password-file", "FILE")
@@ -31,7 +31,7 @@ settings! { pub(super) SETTINGS;
         .about("The environment variable that holds a token, which is never stored.")
         .flag("--token-env", "VARIABLE")
         .help("The environment variable that holds a token (NATS, HTTP); the token itself is never stored");
-    /// A file that a scenario names is a wish.
+    /// A file that a scenario names needs permission.
     pub(crate) TOKEN_FILE = HERE.key("credentials.token_file", Shape::Text, "token.txt")
         .about("The file that holds a token, which is never stored; its use must be confirmed.")
         .flag("--token-file", "FILE")

@@ -5,7 +5,7 @@ use ladder::{LONGER_MOST, LoadUnit, Objective, Repeats};
 use crate::built_in::{BuiltIn, SETTLE_AND_HOLD_NS};
 use crate::decidable;
 use crate::layers::bots::refuse_if_strange;
-use crate::layers::cells;
+use crate::layers::poll_loop_sweep;
 use crate::layers::reader::{RawValue, Reader};
 use crate::layers::subject::ResolvedTarget;
 use crate::mistakes::{ConfigError, RequestConfigError};
@@ -142,7 +142,7 @@ pub(super) fn read(
     if let (Some(said), true) = (reader.said(&RESTART), restart_per_rung && runs_already) {
         reader.refuse_plainly(said.place, ConfigError::NothingToRestart);
     }
-    let cells = cells::read(reader, found, bots);
+    let cells = poll_loop_sweep::read(reader, found, bots);
     let (settle_ns, hold_ns) = built_in.map_or(SETTLE_AND_HOLD_NS, |server| server.settle_and_hold_ns);
     Ladder {
         rungs,

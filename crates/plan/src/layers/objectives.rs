@@ -2,13 +2,13 @@
 
 use ladder::{Allowed, Gate, GateError, Objective, ObjectiveError, Own};
 
-use crate::known;
 use crate::layers::reader::Reader;
 use crate::layers::stop;
 use crate::layers::subject::ResolvedTarget;
 use crate::mistakes::{ConfigError, GatePlaceError, Place, SearchError};
 use crate::plan::{Ladder, SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
+use crate::vocabulary;
 use crate::workloads::{BotSettings, NO_ERRORS};
 
 settings! { pub(super) SETTINGS;
@@ -73,7 +73,7 @@ pub(super) fn allowed(reader: &mut Reader, bots: &BotSettings) -> Vec<Allowed> {
             Ok(kind) if allowed.contains(&kind) => {}
             Ok(kind) => allowed.push(kind),
             Err(()) => {
-                let nearest = known::nearest(&said.text, Allowed::NAMES).map(Into::into);
+                let nearest = vocabulary::nearest(&said.text, Allowed::NAMES).map(Into::into);
                 reader.refuse_with(&said, ConfigError::UnknownAllowed(said.text.as_str().into()), nearest);
             }
         }

@@ -127,7 +127,7 @@ pub(super) fn read(
         return;
     };
     // An axis of which nobody speaks has a usual range to sweep; a search is about its first value.
-    if !super::cells::are_said(reader) {
+    if !super::poll_loop_sweep::are_said(reader) {
         ladder.cells.truncate(1);
     }
     let wrong = match ladder.hold {

@@ -3,7 +3,6 @@
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use crate::built_in::BuiltIn;
-use crate::known;
 use crate::layers::bots::schemes_of;
 use crate::layers::is_scenario_file;
 use crate::layers::reader::{RawValue, Reader};
@@ -14,6 +13,7 @@ use crate::scheme::Scheme;
 use crate::settings::{Kind, Setting, Shape};
 use crate::target::{self, Target, TargetError};
 use crate::units::{self, UnitError};
+use crate::vocabulary;
 use crate::workloads::chat::settings::ECHOES;
 use crate::workloads::{BotSettings, is_script_file};
 
@@ -218,14 +218,14 @@ fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
             read => reader.read(said, |_| read).map(Named::Foreign),
         };
     }
-    if known::SUBJECTS.contains(&text) {
+    if vocabulary::SUBJECTS.contains(&text) {
         return Some(Named::BuiltIn(text.into()));
     }
-    if let Some(bots) = known::BOTS.iter().copied().find(|bots| *bots == text) {
+    if let Some(bots) = vocabulary::BOTS.iter().copied().find(|bots| *bots == text) {
         reader.refuse_plainly(said.place.clone(), no_server_for(bots));
         return None;
     }
-    let nearest = known::nearest(text, known::SUBJECTS.iter().copied()).map(str::to_owned);
+    let nearest = vocabulary::nearest(text, vocabulary::SUBJECTS.iter().copied()).map(str::to_owned);
     if let Some(guess) = without_scheme(text).filter(|_| nearest.is_none()) {
         let (written, guess) = (text.to_owned(), Box::new(guess));
         reader.refuse_plainly(said.place.clone(), ConfigError::NoProtocol { written, guess, seen: None });

@@ -7,13 +7,13 @@ use crate::scheme::Scheme;
 use crate::workloads::{ArenaBots, EchoBots, Pairing};
 
 mod allowed;
-mod cells;
 mod chat;
 mod credentials;
 mod grid;
 mod handshake;
 mod http;
 mod leaderboard;
+mod poll_loop_sweep;
 mod protobuf;
 mod script;
 mod search;

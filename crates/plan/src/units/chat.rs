@@ -3,7 +3,7 @@
 use std::str::FromStr;
 
 use super::{UnitError, duration_ns, duration_ns_within, refuse_non_numbers, share, whole_within};
-use crate::known;
+use crate::vocabulary;
 use crate::workloads::{FaultKind, FaultSpec, LINE_BYTES_MIN};
 
 /// A bot that speaks more often than this would be a burst, and a thousand lines a second are no chat.
@@ -98,7 +98,7 @@ impl FromStr for FaultSpec {
             return Err(UnitError::Empty);
         }
         let Some(kind) = FAULT_KINDS.into_iter().find(|kind| kind.name() == name) else {
-            let nearest = known::nearest(name, FAULT_KINDS.map(FaultKind::name));
+            let nearest = vocabulary::nearest(name, FAULT_KINDS.map(FaultKind::name));
             return Err(UnitError::UnknownWord { text: name.into(), known: MISCONDUCTS_LISTED, nearest });
         };
         if value.is_empty() {

@@ -1,7 +1,7 @@
 //! Values of a data grid: what operations do, how long values are, which keys there are.
 
 use super::{UnitError, http, whole_within};
-use crate::known;
+use crate::vocabulary;
 use crate::workloads::{GridKeys, GridOp};
 
 /// The longest value, bytes.
@@ -28,7 +28,7 @@ pub fn op(text: &str) -> Result<GridOp, UnitError> {
         other => Err(UnitError::UnknownWord {
             text: other.to_owned(),
             known: "get, set, mix, GETS:SETS",
-            nearest: known::nearest(other, OPS),
+            nearest: vocabulary::nearest(other, OPS),
         }),
     }
 }
@@ -75,7 +75,7 @@ pub fn keys(text: &str) -> Result<GridKeys, UnitError> {
         other => Err(UnitError::UnknownWord {
             text: text.to_owned(),
             known: "one, uniform:N, zipf:N",
-            nearest: known::nearest(other, PATTERNS).filter(|near| *near != text),
+            nearest: vocabulary::nearest(other, PATTERNS).filter(|near| *near != text),
         }),
     }
 }

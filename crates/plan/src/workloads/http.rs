@@ -335,6 +335,6 @@ impl Workload for HttpBots {
     }
 
     fn conclusions(&self, rungs: &[Rung]) -> Vec<Conclusion> {
-        [sweep::sweep(rungs), super::shape::conclusions(rungs)].concat()
+        [sweep::sweep(rungs), super::request_costs::conclusions(rungs)].concat()
     }
 }

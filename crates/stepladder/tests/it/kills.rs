@@ -114,7 +114,7 @@ fn ended(running: Running) -> String {
     ran.err
 }
 
-/// A process that was started from this place. The last will is one for 5 s, and ends by itself.
+/// A process that was started from this place. The exit guard is one for 5 s, and ends by itself.
 fn left(place: &Place) -> Option<u32> {
     let mark = format!("TMPDIR={}", place.path("").display());
     let mark = mark.trim_end_matches('/').as_bytes();

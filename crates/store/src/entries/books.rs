@@ -5,13 +5,13 @@
 use measure::{Books, TrialHead};
 use rusqlite::{Connection, params};
 
-use super::keep::Keeper;
+use super::write::RowWriter;
 use crate::error::StoreError;
 use crate::row::ReadError;
 use crate::run::RunId;
 use crate::tables::{self, BOOKS, LEDGER, PAIR};
 
-impl Keeper<'_> {
+impl RowWriter<'_> {
     pub(super) fn books(&self, position: u64, books: &Books) -> Result<(), StoreError> {
         books.balance().map_err(|imbalance| StoreError::UnbalancedBooks {
             run: self.run.clone(),

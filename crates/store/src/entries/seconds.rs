@@ -6,7 +6,7 @@
 use measure::{Entry, Interval, TrialHead};
 use rusqlite::{Connection, params};
 
-use super::recall::OF_TRIAL;
+use super::read::OF_TRIAL;
 use crate::form::{Recorded, Tally};
 use crate::row::{ReadError, Row, Rows};
 use crate::run::RunId;

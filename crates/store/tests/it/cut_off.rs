@@ -4,7 +4,7 @@ use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 
 use measure::trial::kind;
-use measure::{Entry, Measure, OfProcess, Trial};
+use measure::{Entry, Measure, ProcessMetric, Trial};
 use store::{RunState, Store};
 
 use crate::given;
@@ -32,7 +32,7 @@ fn the_victim_records_until_it_is_killed() {
         writer
             .append(vec![
                 given::second(index, 1_000),
-                given::sample(u64::from(index), OfProcess::CpuTime, 1.0),
+                given::sample(u64::from(index), ProcessMetric::CpuTime, 1.0),
             ])
             .unwrap();
     }

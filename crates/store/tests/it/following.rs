@@ -1,6 +1,6 @@
 //! A trial read piece by piece, and one that grows while it is read.
 
-use measure::{Entry, OfProcess};
+use measure::{Entry, ProcessMetric};
 use proptest::prelude::*;
 use store::{Place, Store};
 
@@ -47,7 +47,10 @@ fn a_follower_sees_each_entry_once_while_the_trial_grows() {
     for index in 0..5 {
         let before = reader.version().unwrap();
         writer
-            .append(vec![given::second(index, 10), given::sample(u64::from(index), OfProcess::CpuTime, 0.5)])
+            .append(vec![
+                given::second(index, 10),
+                given::sample(u64::from(index), ProcessMetric::CpuTime, 0.5),
+            ])
             .unwrap();
         while reader.version().unwrap() == before {
             std::thread::sleep(std::time::Duration::from_millis(1));

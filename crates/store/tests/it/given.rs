@@ -6,7 +6,7 @@ use std::sync::Arc;
 use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Event, Flow, Interval, LoadUnit, Measure, MetricNames, OfProcess, Phase,
+    Books, Distribution, Entry, Event, Flow, Interval, LoadUnit, Measure, MetricNames, Phase, ProcessMetric,
     Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
 };
 use proptest::prelude::*;
@@ -96,7 +96,7 @@ pub fn event(at_s: u64, kind: &str) -> Entry {
     })
 }
 
-pub fn sample(at_s: u64, name: OfProcess, value: f64) -> Entry {
+pub fn sample(at_s: u64, name: ProcessMetric, value: f64) -> Entry {
     Entry::Sample(Sample { at_ns: at_s * 1_000_000_000, what: Reading::Subject(name), value })
 }
 
@@ -122,7 +122,7 @@ pub fn one_of_each() -> Vec<Entry> {
     vec![
         Entry::Interval(interval),
         Entry::Ticks(Box::new(ticks)),
-        sample(1, OfProcess::CpuTime, 0.25),
+        sample(1, ProcessMetric::CpuTime, 0.25),
         event(0, kind::HOLD),
         Entry::Books(Box::new(books())),
     ]
@@ -158,7 +158,7 @@ pub fn record_trial(writer: &RunWriter, seq: u32, load: f64, seconds: u32) {
     writer.begin_trial(&trial_head(seq, load), 1_700_000_000_000).unwrap();
     writer.append(vec![event(0, kind::HOLD)]).unwrap();
     for index in 0..seconds {
-        let cpu = sample(u64::from(index) + 1, OfProcess::CpuTime, f64::from(index) * 0.5);
+        let cpu = sample(u64::from(index) + 1, ProcessMetric::CpuTime, f64::from(index) * 0.5);
         writer.append(vec![second(index, 1_000), cpu]).unwrap();
     }
     writer

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use measure::{Entry, OfProcess};
+use measure::{Entry, ProcessMetric};
 use proptest::prelude::*;
 use store::export::{RunSums, open_metrics};
 use store::{Store, StoredVerdict};
@@ -133,9 +133,9 @@ fn counters_are_sums_over_all_rungs_and_gauges_are_of_the_last_one() {
     for (seq, cpu_s) in [(0, [2.0, 5.0]), (1, [1.0, 4.0])] {
         writer.begin_trial(&given::trial_head(seq, 500.0 * f64::from(seq + 1)), 1).unwrap();
         let readings = [
-            of(1, OfProcess::CpuTime, cpu_s[0]),
-            of(2, OfProcess::CpuTime, cpu_s[1]),
-            of(2, OfProcess::Rss, 7e6),
+            of(1, ProcessMetric::CpuTime, cpu_s[0]),
+            of(2, ProcessMetric::CpuTime, cpu_s[1]),
+            of(2, ProcessMetric::Rss, 7e6),
         ];
         writer.append([&[given::second(0, 20), given::event(1, "hold")][..], &readings].concat()).unwrap();
         if seq == 0 {

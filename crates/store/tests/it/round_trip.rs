@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 
 use measure::trial::kind;
-use measure::{Entry, Interval, OfProcess, Phase, Reading, Sample, Trial};
+use measure::{Entry, Interval, Phase, ProcessMetric, Reading, Sample, Trial};
 use proptest::prelude::*;
 use store::{RunState, Store, StoreError, StoredVerdict};
 
@@ -110,7 +110,7 @@ fn a_reader_beside_a_busy_writer_always_sees_whole_batches() {
             for index in 0..300 {
                 let at_s = u64::from(index);
                 writer
-                    .append(vec![given::sample(at_s, OfProcess::Fds, 1.0), given::second(index, 10)])
+                    .append(vec![given::sample(at_s, ProcessMetric::Fds, 1.0), given::second(index, 10)])
                     .unwrap();
             }
         });
@@ -137,7 +137,7 @@ fn several_sources_hand_over_to_one_writer() {
             let sender = writer.sender();
             threads.spawn(move || {
                 (0..50).for_each(|at| {
-                    sender.append(vec![given::sample(at, OfProcess::Fds, source as f64)]).unwrap()
+                    sender.append(vec![given::sample(at, ProcessMetric::Fds, source as f64)]).unwrap()
                 });
             });
         }
@@ -152,7 +152,9 @@ fn a_reading_that_is_not_a_number_stays_one() {
     let writer = given.store.begin_run(&given::run_head(None), None).unwrap();
     writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
     writer
-        .append([f64::NAN, -0.0, f64::INFINITY].map(|value| given::sample(1, OfProcess::Rss, value)).to_vec())
+        .append(
+            [f64::NAN, -0.0, f64::INFINITY].map(|value| given::sample(1, ProcessMetric::Rss, value)).to_vec(),
+        )
         .unwrap();
     writer.end_trial(2).unwrap();
     let values: Vec<f64> = given

@@ -1,6 +1,6 @@
 //! The lines of a run for programs that follow it: the same while it is recorded and afterwards.
 
-use measure::OfProcess;
+use measure::ProcessMetric;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use store::export::SecondLines;
@@ -80,8 +80,8 @@ fn readings_of_one_round_are_one_line_and_the_next_round_is_another() {
     writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
     let of = |at_s, name, value| given::sample(at_s, name, value);
     // A round may lie in two transactions.
-    writer.append(vec![of(1, OfProcess::CpuTime, 0.5)]).unwrap();
-    writer.append(vec![of(1, OfProcess::Rss, 7.0), of(2, OfProcess::CpuTime, f64::NAN)]).unwrap();
+    writer.append(vec![of(1, ProcessMetric::CpuTime, 0.5)]).unwrap();
+    writer.append(vec![of(1, ProcessMetric::Rss, 7.0), of(2, ProcessMetric::CpuTime, f64::NAN)]).unwrap();
     writer.end_trial(2).unwrap();
     writer.end_run(given::finished()).unwrap();
     let lines = parsed(&exported(&given.store, &run));

@@ -3,7 +3,7 @@
 use std::sync::mpsc;
 use std::time::Instant;
 
-use measure::{Entry, Interval, Measure, OfProcess, Phase};
+use measure::{Entry, Interval, Measure, Phase, ProcessMetric};
 
 use crate::given;
 
@@ -15,7 +15,7 @@ fn full_second(index: u32, random: &mut fastrand::Rng) -> Vec<Entry> {
     {
         record_spread(&mut interval, measure, random);
     }
-    let samples = (0..8).map(|_| given::sample(u64::from(index), OfProcess::CpuTime, random.f64()));
+    let samples = (0..8).map(|_| given::sample(u64::from(index), ProcessMetric::CpuTime, random.f64()));
     std::iter::once(Entry::Interval(interval)).chain(samples).collect()
 }
 

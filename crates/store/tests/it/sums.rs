@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use measure::trial::kind;
 use measure::{
-    Distribution, Entry, Event, Flow, Interval, Measure, MetricNames, OfMachine, OfProcess, Phase, Reading,
-    Role, Sample, TickCounts, TickSecond, Trial, TrialHead,
+    Distribution, Entry, Event, Flow, Interval, MachineMetric, Measure, MetricNames, Phase, ProcessMetric,
+    Reading, Role, Sample, TickCounts, TickSecond, Trial, TrialHead,
 };
 
 use crate::given;
@@ -135,13 +135,13 @@ fn rung(about: About, ended: Ended, seed: u64) -> Vec<Entry> {
         let at_ns = u64::from(index + 1) * SECOND_NS + random.u64(..9_000_000);
         let sample = |what, value| Entry::Sample(Sample { at_ns, what, value });
         for of in [Reading::Subject, Reading::Worker] {
-            entries.push(sample(of(OfProcess::CpuTime), f64::from(index) * 0.7 + random.f64() / 10.0));
-            entries.push(sample(of(OfProcess::AllowedCores), 2.0));
-            entries.push(sample(of(OfProcess::Rss), 50e6 + random.f64() * 1e6));
-            entries.push(sample(of(OfProcess::Fds), f64::from(random.u32(..2_000))));
+            entries.push(sample(of(ProcessMetric::CpuTime), f64::from(index) * 0.7 + random.f64() / 10.0));
+            entries.push(sample(of(ProcessMetric::AllowedCores), 2.0));
+            entries.push(sample(of(ProcessMetric::Rss), 50e6 + random.f64() * 1e6));
+            entries.push(sample(of(ProcessMetric::Fds), f64::from(random.u32(..2_000))));
         }
-        entries.push(sample(Reading::Machine(OfMachine::StealShare), random.f64()));
-        entries.push(sample(Reading::Machine(OfMachine::ThrottleEvents), f64::from(index)));
+        entries.push(sample(Reading::Machine(MachineMetric::StealShare), random.f64()));
+        entries.push(sample(Reading::Machine(MachineMetric::ThrottleEvents), f64::from(index)));
     }
     if about == About::Chat {
         entries.push(Entry::Books(Box::new(given::books())));

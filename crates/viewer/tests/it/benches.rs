@@ -1,7 +1,7 @@
 //! Comparisons of client libraries: planted lines in real stores, as a page, live and as a report.
 
 use inflight_analysis::CellKey;
-use inflight_analysis::scene::{Plant, process};
+use inflight_analysis::testing::{Plant, process};
 use serde_json::Value;
 use store::{LineSource, Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store, StoredLine};
 

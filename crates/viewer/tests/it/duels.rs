@@ -1,7 +1,7 @@
 //! Duels: planted trials of both sides, as a page.
 
 use ladder::duel::{Duel, DuelAnswers, DuelStop, HeldTrial};
-use ladder::{Climb, Conclusion, Judged, Objective, Terms, judge};
+use ladder::{Climb, Conclusion, Criteria, Judged, Objective, judge};
 use measure::TrialHead;
 use serde_json::{Value, json};
 use store::{Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store};
@@ -28,7 +28,7 @@ pub fn answers(store: &Store, run: &RunId, climb: Option<Climb>) -> Option<(Clim
         let trial = store.trial(run, mark.head.seq, 0).unwrap();
         held.push(HeldTrial {
             seq: mark.head.seq,
-            judged: Judged::of(&trial, Some(&judge(&trial, None, &Terms::default()))),
+            judged: Judged::of(&trial, Some(&judge(&trial, None, &Criteria::default()))),
             unfair: None,
             figures: duel.read(&trial),
             took_ns: 4_000_000_000,

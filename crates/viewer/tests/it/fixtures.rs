@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 
 use ladder::duel::{DuelAnswers, Side};
 use ladder::judge::Calibration;
-use ladder::{Climb, Objective, RunFacts, Terms, answers, judge, rung};
+use ladder::{Climb, Criteria, Objective, RunFacts, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Flow, Interval, LoadUnit, Measure, MetricNames, OfMachine, OfProcess, Phase,
-    Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
+    Books, Distribution, Entry, Flow, Interval, LoadUnit, MachineMetric, Measure, MetricNames, Phase,
+    ProcessMetric, Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
 };
 use serde_json::{Value, json};
 use store::{Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store};
@@ -37,7 +37,7 @@ impl Judge for BySubject {
     fn climb(&self, store: &Store, run: &RunId) -> Result<Option<Climb>, Unjudged> {
         let head = store.run(run)?.head;
         let objectives = self.objectives(store, run)?;
-        let terms = Terms { objectives, patience_ns: SECOND_NS, ..Terms::default() };
+        let terms = Criteria { objectives, patience_ns: SECOND_NS, ..Criteria::default() };
         let mut calibration = None;
         let mut rungs = Vec::new();
         for mark in store.trial_marks(run)?.into_iter().filter(|mark| mark.is_ended()) {
@@ -261,15 +261,15 @@ impl Plant {
         let fails = self.late_share > 0.25 || self.bad > 0;
         let steals = index == HOLD_FROM_S + 3 && !fails && self.purpose == Purpose::Rung;
         let mut told = vec![
-            reading(Reading::Subject(OfProcess::CpuTime), seconds * (self.load / 1_900.0).min(1.0)),
-            reading(Reading::Subject(OfProcess::Rss), 21e6 + self.load * 29e3),
-            reading(Reading::Subject(OfProcess::Fds), self.load * 2.0 + 12.0),
-            reading(Reading::Subject(OfProcess::AllowedCores), 2.0),
-            reading(Reading::Worker(OfProcess::CpuTime), seconds * (0.06 + self.load / 7e3)),
-            reading(Reading::Worker(OfProcess::Rss), 19e6),
-            reading(Reading::Worker(OfProcess::AllowedCores), 2.0),
-            reading(Reading::Machine(OfMachine::StealShare), if steals { 0.027 } else { 0.001 }),
-            reading(Reading::Machine(OfMachine::OthersCores), 0.01),
+            reading(Reading::Subject(ProcessMetric::CpuTime), seconds * (self.load / 1_900.0).min(1.0)),
+            reading(Reading::Subject(ProcessMetric::Rss), 21e6 + self.load * 29e3),
+            reading(Reading::Subject(ProcessMetric::Fds), self.load * 2.0 + 12.0),
+            reading(Reading::Subject(ProcessMetric::AllowedCores), 2.0),
+            reading(Reading::Worker(ProcessMetric::CpuTime), seconds * (0.06 + self.load / 7e3)),
+            reading(Reading::Worker(ProcessMetric::Rss), 19e6),
+            reading(Reading::Worker(ProcessMetric::AllowedCores), 2.0),
+            reading(Reading::Machine(MachineMetric::StealShare), if steals { 0.027 } else { 0.001 }),
+            reading(Reading::Machine(MachineMetric::OthersCores), 0.01),
         ];
         if self.tick_hz() > 0.0 {
             let games = if self.unit() == LoadUnit::Games { self.load } else { 1.0 };
@@ -467,7 +467,7 @@ fn comparisons(store: &Store) -> Vec<Value> {
         RunHead { name: Some(name.to_owned()), environment, started_unix_ms, ..benches::head(benches::PLAN) }
     };
     let whole = benches::record(store, &headed("clients", 11), &benches::all());
-    let hostile = inflight_analysis::scene::Plant {
+    let hostile = inflight_analysis::testing::Plant {
         client: HOSTILE,
         error: HOSTILE,
         failed: 3,
@@ -484,10 +484,13 @@ fn comparisons(store: &Store) -> Vec<Value> {
     let faster = |at: usize, row: u64, block: u64| {
         let plant = benches::plant(at, row, block);
         let ops_per_s = if at == 0 { plant.ops_per_s * (105 + 10 * block) / 100 } else { plant.ops_per_s };
-        inflight_analysis::scene::Plant { ops_per_s, ..plant }
+        inflight_analysis::testing::Plant { ops_per_s, ..plant }
     };
     let plants: Vec<_> = [(0, 0, 0), (1, 0, 0), (0, 0, 1), (1, 0, 1)]
-        .map(|(at, row, block)| inflight_analysis::scene::Plant { cell: at as u64, ..faster(at, row, block) })
+        .map(|(at, row, block)| inflight_analysis::testing::Plant {
+            cell: at as u64,
+            ..faster(at, row, block)
+        })
         .into();
     let later = benches::record(store, &later, &plants);
     [whole, hostile, broken, later].map(|run| page_of(store, &run)).into()

@@ -7,12 +7,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ladder::duel::DuelAnswers;
-use ladder::{Climb, Objective, RunFacts, Terms, answers, judge, rung};
+use ladder::{Climb, Criteria, Objective, RunFacts, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Event, Flow, Interval, LoadUnit, Measure, MetricNames, OfMachine, OfProcess,
-    Phase, Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
+    Books, Distribution, Entry, Event, Flow, Interval, LoadUnit, MachineMetric, Measure, MetricNames, Phase,
+    ProcessMetric, Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
 };
 use serde_json::Value;
 use store::{Outcome, RunEnd, RunHead, RunId, RunWriter, Store};
@@ -41,8 +41,8 @@ pub fn objectives() -> Vec<Objective> {
     vec!["ticks.late_share < 25%".parse().unwrap(), "errors == 0".parse().unwrap()]
 }
 
-pub fn terms() -> Terms {
-    Terms { objectives: objectives(), patience_ns: SECOND_NS, ..Terms::default() }
+pub fn terms() -> Criteria {
+    Criteria { objectives: objectives(), patience_ns: SECOND_NS, ..Criteria::default() }
 }
 
 /// Judges by these objectives whatever the plan says, as `stepladder` does with the plan's.
@@ -166,11 +166,11 @@ pub fn second(index: u32, load: f64, late: u64) -> (Entry, Vec<Entry>) {
     let sample = |what, value| Entry::Sample(Sample { at_ns: to_ns, what, value });
     let later = vec![
         Entry::Ticks(Box::new(ticks)),
-        sample(Reading::Subject(OfProcess::CpuTime), f64::from(index) * 0.5),
-        sample(Reading::Subject(OfProcess::Rss), 50e6),
-        sample(Reading::Worker(OfProcess::CpuTime), f64::from(index) * 0.125),
-        sample(Reading::Worker(OfProcess::Rss), 20e6),
-        sample(Reading::Machine(OfMachine::StealShare), 0.0),
+        sample(Reading::Subject(ProcessMetric::CpuTime), f64::from(index) * 0.5),
+        sample(Reading::Subject(ProcessMetric::Rss), 50e6),
+        sample(Reading::Worker(ProcessMetric::CpuTime), f64::from(index) * 0.125),
+        sample(Reading::Worker(ProcessMetric::Rss), 20e6),
+        sample(Reading::Machine(MachineMetric::StealShare), 0.0),
     ];
     (Entry::Interval(Box::new(interval)), later)
 }

@@ -5,7 +5,7 @@
 
 use std::time::SystemTime;
 
-use measure::{OfMachine, OfProcess, Reading};
+use measure::{MachineMetric, ProcessMetric, Reading};
 
 use crate::machine::Machine;
 use crate::other_runs;
@@ -57,26 +57,26 @@ impl Disturbances {
         let subject = subject.and_then(|watched| self.subject.read(watched.threads(), now_ns()));
         let events = |count: Option<f64>| count.filter(|_| !is_first);
         for (name, value) in [
-            (OfMachine::StealShare, reading.steal_share),
-            (OfMachine::StealShareMax, reading.steal_share_max),
-            (OfMachine::BusyShare, reading.busy_share),
-            (OfMachine::ThrottleEvents, events(reading.throttle_events)),
-            (OfMachine::QuotaThrottleEvents, events(reading.quota_throttle_events)),
-            (OfMachine::CpuPressure, reading.cpu_pressure_some_avg10),
-            (OfMachine::Load1, reading.load1),
-            (OfMachine::Frequency, reading.frequency_hz),
-            (OfMachine::Temperature, reading.temperature_c),
-            (OfMachine::OtherRuns, other_runs::count().map(|count| count as f64)),
-            (OfMachine::OthersCores, others.as_ref().map(|others| others.cores)),
+            (MachineMetric::StealShare, reading.steal_share),
+            (MachineMetric::StealShareMax, reading.steal_share_max),
+            (MachineMetric::BusyShare, reading.busy_share),
+            (MachineMetric::ThrottleEvents, events(reading.throttle_events)),
+            (MachineMetric::QuotaThrottleEvents, events(reading.quota_throttle_events)),
+            (MachineMetric::CpuPressure, reading.cpu_pressure_some_avg10),
+            (MachineMetric::Load1, reading.load1),
+            (MachineMetric::Frequency, reading.frequency_hz),
+            (MachineMetric::Temperature, reading.temperature_c),
+            (MachineMetric::OtherRuns, other_runs::count().map(|count| count as f64)),
+            (MachineMetric::OthersCores, others.as_ref().map(|others| others.cores)),
         ] {
             put(Reading::Machine(name), value);
         }
         let cpu_share_max = workers.as_ref().map(|workers| workers.cpu_share_max);
         let waiting_share_max = workers.as_ref().map(|workers| workers.waiting_share_max);
-        put(Reading::Worker(OfProcess::CpuShareMax), cpu_share_max);
-        put(Reading::Worker(OfProcess::WaitingShareMax), waiting_share_max);
+        put(Reading::Worker(ProcessMetric::CpuShareMax), cpu_share_max);
+        put(Reading::Worker(ProcessMetric::WaitingShareMax), waiting_share_max);
         let waiting_share_max = subject.as_ref().map(|subject| subject.waiting_share_max);
-        put(Reading::Subject(OfProcess::WaitingShareMax), waiting_share_max);
+        put(Reading::Subject(ProcessMetric::WaitingShareMax), waiting_share_max);
         let busiest =
             subject.and_then(|subject| subject.busiest).filter(|(_, cores)| *cores >= THREAD_CORES_MIN);
         let programs = others.map(|others| others.programs).unwrap_or_default();

@@ -2,7 +2,7 @@
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use inflight_analysis::scene::{Plant, PlantedLine, process};
+use inflight_analysis::testing::{Plant, PlantedLine, process};
 use inflight_analysis::{CellKey, Heap, HeapType, LineError, Replay};
 use measure::Distribution;
 use measure::ticklog::TickLogReader;

@@ -89,7 +89,7 @@ fn template() -> &'static [u8] {
         interval.distribution_mut(measure::Measure::SendLag, true).record_many(40_000, 10);
         let event =
             measure::Event { at_ns: 0, kind: measure::trial::kind::HOLD.to_owned(), text: "hold".to_owned() };
-        let what = measure::Reading::Subject(measure::OfProcess::CpuTime);
+        let what = measure::Reading::Subject(measure::ProcessMetric::CpuTime);
         run.append(vec![
             measure::Entry::Interval(Box::new(interval)),
             measure::Entry::Event(event),

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use measure::ledger::{SEQ_END, Told};
+use measure::ledger::{SEQ_END, ServerReport};
 
 const NEVER: u64 = u64::MAX;
 const MS: u64 = 1_000_000;
@@ -33,7 +33,7 @@ pub enum Act {
     Left,
     Sent { departs: bool },
     Missed(u64),
-    Told(Told),
+    ServerReport(ServerReport),
     CaughtUp,
     Read { sender: u32, seq: u32, planned_ns: u64 },
 }
@@ -141,7 +141,7 @@ impl History {
     }
 
     pub fn is_told(&self) -> bool {
-        self.acts.iter().any(|(_, _, act)| matches!(act, Act::Told(_) | Act::Missed(_)))
+        self.acts.iter().any(|(_, _, act)| matches!(act, Act::ServerReport(_) | Act::Missed(_)))
     }
 
     pub fn is_always_there(&self, bot: u32) -> bool {
@@ -284,7 +284,7 @@ impl History {
         let is_stalled = lasts && self.random.u8(0..6) == 0;
         let backlog = if is_stalled { self.random.usize(0..=owed.len()) } else { 0 };
         let (loss, drops) = (self.random.u8(0..12), self.random.u8(0..12));
-        let (mut reads, mut told, mut untold) = (Vec::new(), Told::default(), 0);
+        let (mut reads, mut told, mut untold) = (Vec::new(), ServerReport::default(), 0);
         let mut read_before = life.joined;
         for (place, &(sender, seq, left_ns, arrived_ns)) in owed.iter().enumerate() {
             self.truth[bot as usize].owed.entry(sender).or_default().insert(seq);
@@ -321,7 +321,7 @@ impl History {
         self.plant(&reads, bot, kind);
         if lasts && life.joined != NEVER {
             if self.tells {
-                self.acts.push((END_NS, bot, Act::Told(told)));
+                self.acts.push((END_NS, bot, Act::ServerReport(told)));
             }
             if !is_stalled {
                 self.acts.push((END_NS, bot, Act::CaughtUp));

@@ -277,7 +277,7 @@ impl Messages {
 
     pub(super) fn shown(&self, body: &[u8]) -> String {
         let json = self.response.as_ref().and_then(|response| protobuf::as_json(response, body));
-        json.unwrap_or_else(|| crate::ends::shown(body))
+        json.unwrap_or_else(|| crate::disconnects::shown(body))
     }
 }
 

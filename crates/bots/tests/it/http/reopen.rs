@@ -46,7 +46,7 @@ struct Server {
     requests: u64,
 }
 
-impl Scene for Server {
+impl SimulatedServer for Server {
     fn opens_after_ns(&mut self, _: u64) -> Option<u64> {
         (self.manner != AcceptsNoMore || self.now_ns < 4 * SECOND_NS).then_some(3 * MS)
     }
@@ -125,10 +125,10 @@ fn judged(plan: &WorkerPlan, manner: Manner, objective: &str) -> (Vec<u64>, ladd
     let BotSettings::Http(settings) = &plan.bots else { panic!("{plan:?}") };
     trial.head.connections = settings_connections(settings, plan);
     trial.connections.asked = trial.head.connections;
-    let terms = ladder::Terms {
+    let terms = ladder::Criteria {
         objectives: vec![objective.parse().unwrap()],
         patience_ns: SECOND_NS,
-        ..ladder::Terms::default()
+        ..ladder::Criteria::default()
     };
     let judgement = ladder::judge(&trial, None, &terms);
     (trial.counts(measure::Role::Reopened).collect(), judgement, trial)

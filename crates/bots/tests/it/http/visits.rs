@@ -13,7 +13,7 @@ const MS: u64 = 1_000_000;
 #[derive(Default)]
 struct Doors(BTreeMap<u64, u64>);
 
-impl Scene for Doors {
+impl SimulatedServer for Doors {
     fn opens_after_ns(&mut self, _: u64) -> Option<u64> {
         Some(3 * MS)
     }

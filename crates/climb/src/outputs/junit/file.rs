@@ -35,7 +35,7 @@ pub(super) struct Case {
     pub state: State,
 }
 
-/// The whole file. `page`: the closing page.
+/// The whole file. `page`: the results page.
 pub(super) fn file(
     run: &RunFacts,
     properties: &[(&str, String)],

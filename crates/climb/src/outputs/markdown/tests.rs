@@ -17,7 +17,7 @@ fn the_page_says_what_the_terminal_says() {
     let page = page(&climb, None);
     assert!(page.starts_with("## arena: 1 of 2 gates met, 1 cannot be told (verdict FAIL)\n"), "{page}");
     assert!(page.contains("| games | verdict | late |"), "{page}");
-    let closing = ladder::closing(&climb);
+    let closing = ladder::results_page(&climb);
     for line in closing.notes.iter().chain(&closing.gates).chain(closing.answers.iter().map(|(_, text)| text))
     {
         assert!(page.contains(&escaped(line)), "{line}");

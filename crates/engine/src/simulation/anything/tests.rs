@@ -5,7 +5,7 @@ use std::sync::Arc;
 use measure::{Interval, Measure, MetricNames, Phase};
 use plan::{EchoBots, Scheme, WorkerPlan};
 
-use super::super::{Played, Says, Scene, Times, Wire, play};
+use super::super::{Played, Says, SimulatedServer, Times, Wire, play};
 use super::*;
 use crate::bots::Bots;
 use crate::context::BotContext;
@@ -130,7 +130,7 @@ struct Shop {
     arrived: Vec<Vec<u8>>,
 }
 
-impl Scene for Shop {
+impl SimulatedServer for Shop {
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
         says.message(at_ns, peer, "welcome");
         says.message(at_ns, peer, Anything::binary(b"\xFFh"));

@@ -2,15 +2,15 @@ use super::*;
 use crate::answers::{Asked, answers, rung};
 use crate::contract::RunFacts;
 use crate::disturbance::Disturbance;
-use crate::judge::{SERVER_EXITED, Terms, Verdict};
-use crate::scene::Scene;
+use crate::judge::{Criteria, SERVER_EXITED, Verdict};
+use crate::testing::TrialBuilder;
 
 const OBJECTIVE: &str = "response.p99 < 50ms";
 
 /// A hold of ten seconds with this many answers per second in time, of `load` that were asked.
 fn held(load: f64, good_per_s: f64) -> Rung {
-    let terms = Terms { objectives: vec![OBJECTIVE.parse().unwrap()], ..Terms::default() };
-    let (trial, judgement) = Scene::asking(100.0).judged(&terms);
+    let terms = Criteria { objectives: vec![OBJECTIVE.parse().unwrap()], ..Criteria::default() };
+    let (trial, judgement) = TrialBuilder::asking(100.0).judged(&terms);
     let mut rung = rung(&trial, &judgement);
     let verdict = if good_per_s >= load { Verdict::Pass } else { Verdict::Fail };
     (rung.load, rung.verdict, rung.signal, rung.disturbance) = (load, verdict, None, None);
@@ -81,8 +81,8 @@ fn what_a_late_generator_held_is_no_goodput_of_the_server() {
 #[test]
 fn only_answers_within_the_bound_are_good() {
     let counted = |objective: &str| {
-        let terms = Terms { objectives: vec![objective.parse().unwrap()], ..Terms::default() };
-        let (trial, judgement) = Scene::asking(100.0).judged(&terms);
+        let terms = Criteria { objectives: vec![objective.parse().unwrap()], ..Criteria::default() };
+        let (trial, judgement) = TrialBuilder::asking(100.0).judged(&terms);
         goodput(&trial, &judgement.evidence).unwrap()
     };
     let (all, none) = (counted("response.p99 < 60s"), counted("response.p99 < 1ns"));

@@ -60,7 +60,7 @@ fn a_load_that_only_failed_on_the_way_up_and_holds_that_were_not_judged_are_told
     let climb = climbed(&[(500.0, LATE), (1000.0, LATE), (500.0, FINE)], None);
     assert!(told(&climb).text.contains("500 games"), "{}", told(&climb).text);
     assert!(told(&climb).text.contains("failed on the way up and passed"), "{}", told(&climb).text);
-    let mut limited = Scene::arena(500.0);
+    let mut limited = TrialBuilder::arena(500.0);
     limited.send_lag_ns = 40_000_000;
     let limited = judged(&limited, "ticks.late_share < 25%");
     assert!(!limited.verdict.counts(), "{}", limited.verdict);
@@ -73,7 +73,7 @@ fn a_load_that_only_failed_on_the_way_up_and_holds_that_were_not_judged_are_told
 fn a_run_without_a_way_down_says_why_and_one_that_was_not_asked_says_nothing() {
     let climb = climbed(&[(500.0, FINE), (1000.0, LATE)], Some("interrupted"));
     assert_eq!(told(&climb).text, "No load was held on the way down: the run ended before.");
-    let dead = Scene::arena(1000.0).event(9, kind::SUBJECT_EXITED, "signal 9");
+    let dead = TrialBuilder::arena(1000.0).event(9, kind::SUBJECT_EXITED, "signal 9");
     let rungs = vec![arena(500.0, FINE), judged(&dead, "ticks.late_share < 25%")];
     let asked = Asked { from_above: true, ..Asked::default() };
     let climb = answers(&facts(), None, rungs.clone(), asked);

@@ -1,22 +1,25 @@
-//! What the closing page says once and short, and what it leaves out of a narrow table.
+//! What the results page says once and short, and what it leaves out of a narrow table.
 
-use measure::{OfMachine, OfProcess, Reading, Sample};
+use measure::{MachineMetric, ProcessMetric, Reading, Sample};
 
 use super::*;
-use crate::closing::Closing;
+use crate::results_page::ResultsPage;
 
 fn stolen(load: f64, share: f64) -> Rung {
-    judged(&Scene { steal_share: Box::new(move |_| share), ..Scene::arena(load) }, "ticks.late_share < 25%")
+    judged(
+        &TrialBuilder { steal_share: Box::new(move |_| share), ..TrialBuilder::arena(load) },
+        "ticks.late_share < 25%",
+    )
 }
 
 /// Late, and other programs explain it.
 fn undecided(load: f64) -> Rung {
     let sample = |what, value| Sample { at_ns: 0, what, value };
-    let mut scene = Scene::arena(load).late(0.4);
+    let mut scene = TrialBuilder::arena(load).late(0.4);
     scene.samples.push(Box::new(move |_| {
         vec![
-            sample(Reading::Machine(OfMachine::OthersCores), 1.2),
-            sample(Reading::Subject(OfProcess::WaitingShareMax), 0.9),
+            sample(Reading::Machine(MachineMetric::OthersCores), 1.2),
+            sample(Reading::Subject(ProcessMetric::WaitingShareMax), 0.9),
         ]
     }));
     judged(&scene, "ticks.late_share < 25%")
@@ -29,7 +32,7 @@ fn sentences(text: &str) -> usize {
 #[test]
 fn what_passed_although_it_was_disturbed_has_a_mark_that_is_explained_once() {
     let climb = climb_of(&[stolen(50.0, 0.03), stolen(100.0, 0.07), arena(200.0, 0.02)]);
-    let page = closing(&climb);
+    let page = results_page(&climb);
     let verdicts: Vec<&str> = page.tables[0].rows.iter().map(|row| row[1].as_str()).collect();
     assert_eq!(verdicts, ["PASS*", "PASS*", "PASS"]);
     let once = "* up to 100 % of a hold was disturbed: the host stole 7 % of the CPU; what was met despite it is met";
@@ -42,33 +45,33 @@ fn what_passed_although_it_was_disturbed_has_a_mark_that_is_explained_once() {
     let json = serde_json::to_value(&climb).unwrap();
     let remark = json["rungs"][1]["remark"].as_str().unwrap();
     assert_eq!(remark, "100 % of the hold was disturbed: the host stole 7 % of the CPU");
-    assert!(closing(&climb_of(&[arena(50.0, 0.02)])).marks.is_empty(), "nothing disturbed it");
+    assert!(results_page(&climb_of(&[arena(50.0, 0.02)])).marks.is_empty(), "nothing disturbed it");
 }
 
 #[test]
 fn a_verdict_that_a_disturbance_takes_away_keeps_its_words_and_has_no_mark() {
     let climb = climb_of(&[undecided(50.0)]);
     assert_eq!(climb.rungs[0].verdict, Verdict::Inconclusive);
-    let page = closing(&climb);
+    let page = results_page(&climb);
     assert_eq!(page.tables[0].rows[0][1], "INCONCLUSIVE");
     assert!(page.marks.is_empty(), "{:?}", page.marks);
     assert!(page.notes[0].contains("other programs used 1.2 of 2 cores"), "{:?}", page.notes);
     let failed = judged(
-        &Scene {
+        &TrialBuilder {
             steal_share: Box::new(|at| if at < 10 { 0.03 } else { 0.0 }),
-            ..Scene::arena(50.0).late(0.9)
+            ..TrialBuilder::arena(50.0).late(0.9)
         },
         "ticks.late_share < 25%",
     );
     assert_eq!(failed.verdict, Verdict::Fail);
-    let page = closing(&climb_of(&[failed]));
+    let page = results_page(&climb_of(&[failed]));
     assert!(page.marks.is_empty() && page.notes[0].contains("the host stole"), "{page}");
 }
 
 #[test]
 fn loads_that_passed_with_the_same_words_share_a_line_and_others_do_not() {
     let with = |load: f64, words: &str| Rung { remark: Some(words.to_owned()), ..stolen(load, 0.03) };
-    let notes = |rungs: &[Rung]| closing(&climb_of(rungs)).notes;
+    let notes = |rungs: &[Rung]| results_page(&climb_of(rungs)).notes;
     assert_eq!(
         notes(&[with(50.0, "no game ended"), with(100.0, "no game ended")]),
         ["50, 100 games: PASS — no game ended"]
@@ -95,13 +98,13 @@ fn confidence_is_hinted_at_once_and_only_where_a_repeat_would_give_it() {
 
 #[test]
 fn a_table_that_is_too_wide_leaves_out_what_tells_least_and_says_how_much() {
-    let widest = |page: &Closing, most| {
+    let widest = |page: &ResultsPage, most| {
         let (table, left_out) = page.tables[0].within(most);
         let lines: Vec<usize> = table.to_string().lines().map(|line| line.chars().count()).collect();
         (lines.into_iter().max().unwrap(), left_out, table)
     };
-    let chat = closing(&climb_of(&[rung_of_chat(&faulty_chat())]));
-    let arena = closing(&climb_of(&[stolen(50.0, 0.03), undecided(100.0), arena(200.0, 0.3)]));
+    let chat = results_page(&climb_of(&[rung_of_chat(&faulty_chat())]));
+    let arena = results_page(&climb_of(&[stolen(50.0, 0.03), undecided(100.0), arena(200.0, 0.3)]));
     for page in [&chat, &arena] {
         assert_eq!(widest(page, usize::MAX).2, page.tables[0], "a script reads all of it");
         let mut more_before = 0;
@@ -124,12 +127,12 @@ fn a_table_that_is_too_wide_leaves_out_what_tells_least_and_says_how_much() {
 #[test]
 fn connections_that_were_opened_again_are_counted_in_place_of_those_that_stood() {
     let mut rung = arena(500.0, 0.02);
-    let header = |rung: &Rung| closing(&climb_of(std::slice::from_ref(rung))).tables[0].header.join(" ");
+    let header = |rung: &Rung| results_page(&climb_of(std::slice::from_ref(rung))).tables[0].header.join(" ");
     assert!(header(&rung).contains("open min") && !header(&rung).contains("reopened"));
     rung.connections.reopened = Some(42);
     assert!(header(&rung).contains("reopened") && !header(&rung).contains("open min"));
 }
 
-fn rung_of_chat(scene: &Scene) -> Rung {
+fn rung_of_chat(scene: &TrialBuilder) -> Rung {
     judged(scene, CHAT)
 }

@@ -26,7 +26,7 @@ fn search() -> SearchSchedule {
 
 /// A trial of ten seconds.
 fn short(load: f64, late: f64) -> Rung {
-    judged(&Scene { hold_s: 10, ..Scene::arena(load).late(late) }, "ticks.late_share < 25%")
+    judged(&TrialBuilder { hold_s: 10, ..TrialBuilder::arena(load).late(late) }, "ticks.late_share < 25%")
 }
 
 fn ended_early(rungs: &[Rung]) -> Climb {
@@ -51,7 +51,7 @@ fn short_trials_alone_are_told_as_what_they_are() {
 
 #[test]
 fn a_trial_that_failed_is_named_before_those_that_say_nothing() {
-    let exhausted = Scene { hold_s: 10, send_lag_ns: 40_000_000, ..Scene::arena(150.0) };
+    let exhausted = TrialBuilder { hold_s: 10, send_lag_ns: 40_000_000, ..TrialBuilder::arena(150.0) };
     let untold = judged(&exhausted, "ticks.late_share < 25%");
     let climb = ended_early(&[short(100.0, 0.0), untold, short(200.0, 0.9)]);
     let why = text_of(&climb, "why_not_more");
@@ -61,7 +61,7 @@ fn a_trial_that_failed_is_named_before_those_that_say_nothing() {
 
 #[test]
 fn without_any_trial_that_tells_something_nothing_is_told() {
-    let exhausted = Scene { hold_s: 10, send_lag_ns: 40_000_000, ..Scene::arena(100.0) };
+    let exhausted = TrialBuilder { hold_s: 10, send_lag_ns: 40_000_000, ..TrialBuilder::arena(100.0) };
     let climb = ended_early(&[judged(&exhausted, "ticks.late_share < 25%")]);
     let many = text_of(&climb, "how_many");
     assert!(many.starts_with("Unknown: no load could be judged."), "{many}");
@@ -73,12 +73,12 @@ fn each_goal_is_judged_by_its_own_objectives_and_told() {
     let parsed = |text: &str| vec![text.parse().unwrap()];
     let search = SearchSchedule { goals: goals.into_iter().map(parsed).collect(), ..search() };
     let held = |load: f64, late: f64| {
-        let scene = Scene { hold_s: 60, ..Scene::arena(load).late(late) };
-        let terms = Terms {
+        let scene = TrialBuilder { hold_s: 60, ..TrialBuilder::arena(load).late(late) };
+        let terms = Criteria {
             objectives: parsed("ticks.late_share < 25%"),
             goals: search.goals.clone(),
             patience_ns: 1_000_000_000,
-            ..Terms::default()
+            ..Criteria::default()
         };
         let (trial, judgement) = scene.judged(&terms);
         rung(&trial, &judgement)

@@ -1,13 +1,13 @@
 //! The three answers never contradict each other or the table above them: their sentences are checked against the rungs.
 
-use measure::{OfMachine, Reading, Sample};
+use measure::{MachineMetric, Reading, Sample};
 
 use super::*;
 
 /// A rung by what happens in it.
 fn rung(load: f64, kind: u8) -> Rung {
     let sample = |what, value| Sample { at_ns: 0, what, value };
-    let mut scene = Scene::arena(load);
+    let mut scene = TrialBuilder::arena(load);
     scene.hold_s = 20;
     match kind {
         0 => {}
@@ -17,14 +17,14 @@ fn rung(load: f64, kind: u8) -> Rung {
             scene = scene.late(0.4);
             scene.samples.push(Box::new(move |_| {
                 vec![
-                    sample(Reading::Machine(OfMachine::OthersCores), 1.2),
+                    sample(Reading::Machine(MachineMetric::OthersCores), 1.2),
                     sample(Reading::Program("cc1".into()), 1.2),
                 ]
             }));
         }
-        4 => {
-            scene.samples.push(Box::new(move |_| vec![sample(Reading::Machine(OfMachine::OthersCores), 1.2)]))
-        }
+        4 => scene
+            .samples
+            .push(Box::new(move |_| vec![sample(Reading::Machine(MachineMetric::OthersCores), 1.2)])),
         5 => scene = scene.event(9, kind::BUG, "planted"),
         6 => scene = scene.event(9, kind::SUBJECT_EXITED, "signal 9"),
         _ => scene.late_share = None,

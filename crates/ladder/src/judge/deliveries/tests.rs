@@ -2,22 +2,22 @@ use measure::ledger::ReceiverBooks;
 use measure::trial::kind;
 use measure::{Measure, Phase};
 
-use crate::judge::{Intended, Terms, Verdict};
-use crate::scene::{Scene, lose};
+use crate::judge::{Criteria, Intended, Verdict};
+use crate::testing::{TrialBuilder, lose};
 
-fn terms(objectives: &[&str]) -> Terms {
-    Terms {
+fn terms(objectives: &[&str]) -> Criteria {
+    Criteria {
         objectives: objectives.iter().map(|text| text.parse().unwrap()).collect(),
         patience_ns: 1_000_000_000,
-        ..Terms::default()
+        ..Criteria::default()
     }
 }
 
-fn chat_terms() -> Terms {
+fn chat_terms() -> Criteria {
     terms(&["deliveries.lost == 0", "deliveries.latency.p99 < 50ms"])
 }
 
-fn check(scene: &Scene, terms: &Terms, verdict: Verdict, signal: &str, says: &[&str]) {
+fn check(scene: &TrialBuilder, terms: &Criteria, verdict: Verdict, signal: &str, says: &[&str]) {
     let (_, judgement) = scene.judged(terms);
     let reason = judgement.reason.as_deref().unwrap_or("");
     assert_eq!((judgement.verdict, judgement.signal.as_deref().unwrap_or("")), (verdict, signal), "{reason}");
@@ -27,7 +27,7 @@ fn check(scene: &Scene, terms: &Terms, verdict: Verdict, signal: &str, says: &[&
 }
 
 /// The server of this scene tells nothing.
-fn untold(mut scene: Scene) -> Scene {
+fn untold(mut scene: TrialBuilder) -> TrialBuilder {
     if let Some(books) = &mut scene.books {
         books.drops_are_told = false;
     }
@@ -36,13 +36,13 @@ fn untold(mut scene: Scene) -> Scene {
 
 #[test]
 fn a_chat_that_delivers_everything_in_time_passes() {
-    check(&Scene::chat(100), &chat_terms(), Verdict::Pass, "", &[]);
-    check(&untold(Scene::chat(100)), &chat_terms(), Verdict::Pass, "", &[]);
+    check(&TrialBuilder::chat(100), &chat_terms(), Verdict::Pass, "", &[]);
+    check(&untold(TrialBuilder::chat(100)), &chat_terms(), Verdict::Pass, "", &[]);
 }
 
 #[test]
 fn what_the_server_says_it_dropped_is_lost_and_no_contradiction() {
-    let scene = Scene::chat(100).receivers(|one| {
+    let scene = TrialBuilder::chat(100).receivers(|one| {
         if one.receiver == 7 {
             lose(one, 12, 10, 2);
         }
@@ -57,7 +57,7 @@ fn what_the_server_says_it_dropped_is_lost_and_no_contradiction() {
 #[test]
 fn one_delivery_that_nobody_accounts_for_makes_the_rung_invalid() {
     let one_missing = || {
-        Scene::chat(100).receivers(|one| {
+        TrialBuilder::chat(100).receivers(|one| {
             if one.receiver == 42 {
                 lose(one, 3, 2, 0);
             }
@@ -78,7 +78,7 @@ fn one_delivery_that_nobody_accounts_for_makes_the_rung_invalid() {
 
 #[test]
 fn a_surplus_at_one_receiver_does_not_hide_a_loss_at_another() {
-    let scene = Scene::chat(100).receivers(|one| match one.receiver {
+    let scene = TrialBuilder::chat(100).receivers(|one| match one.receiver {
         3 => lose(one, 5, 1, 0),
         4 => lose(one, 1, 5, 0),
         _ => {}
@@ -109,7 +109,7 @@ fn a_server_whose_own_books_say_otherwise_than_its_clients_makes_the_rung_invali
         ("one more was delivered", |one| one.told_delivered = one.told_delivered.map(|count| count + 1)),
     ];
     for (what, edit) in told {
-        let scene = || Scene::chat(100).told(of_nine(edit));
+        let scene = || TrialBuilder::chat(100).told(of_nine(edit));
         check(&scene(), &chat_terms(), Verdict::Invalid, "deliveries.told", &says);
         // What it counts of those that misbehave, of a client that is not caught up, or that came while others spoke, may
         // rightly be something else.
@@ -123,7 +123,7 @@ fn a_server_whose_own_books_say_otherwise_than_its_clients_makes_the_rung_invali
     }
     // One that says a message twice may count it once or twice.
     let twice = |told: u64| {
-        Scene::chat(100).told(move |one| {
+        TrialBuilder::chat(100).told(move |one| {
             (one.sum.duplicated, one.told_delivered) = (2, Some(one.sum.delivered + told));
         })
     };
@@ -133,7 +133,7 @@ fn a_server_whose_own_books_say_otherwise_than_its_clients_makes_the_rung_invali
 
 #[test]
 fn what_is_judged_apart_makes_no_verdict() {
-    let scene = Scene::chat(100).receivers(|one| {
+    let scene = TrialBuilder::chat(100).receivers(|one| {
         if one.receiver < 10 {
             one.is_excluded = true;
             one.sum.not_caught_up = 1;
@@ -145,7 +145,7 @@ fn what_is_judged_apart_makes_no_verdict() {
 
 #[test]
 fn deliveries_that_nobody_owed_make_the_rung_invalid() {
-    let scene = Scene::chat(100).receivers(|one| {
+    let scene = TrialBuilder::chat(100).receivers(|one| {
         (one.sum.unowed, one.sum.delivered) = (60, one.sum.delivered + 60);
     });
     let says = ["6000 deliveries came that were not owed", "to receiver 0 from sender 0", "--echoes"];
@@ -154,7 +154,7 @@ fn deliveries_that_nobody_owed_make_the_rung_invalid() {
 
 #[test]
 fn lines_of_nobody_and_a_server_that_is_not_done_fail_the_rung() {
-    let mut strange = Scene::chat(100);
+    let mut strange = TrialBuilder::chat(100);
     if let Some(books) = &mut strange.books {
         books.unknown_messages = 2;
     }
@@ -162,7 +162,7 @@ fn lines_of_nobody_and_a_server_that_is_not_done_fail_the_rung() {
     check(&strange, &chat_terms(), Verdict::Fail, "deliveries.unknown_messages", &says);
 
     let waiting = |lost: u64| {
-        Scene::chat(100).receivers(move |one| {
+        TrialBuilder::chat(100).receivers(move |one| {
             if one.receiver == 5 {
                 one.sum.not_caught_up = 1;
                 lose(one, lost, 0, 0);
@@ -178,7 +178,7 @@ fn lines_of_nobody_and_a_server_that_is_not_done_fail_the_rung() {
 #[test]
 fn what_the_bots_had_no_time_to_read_condemns_no_server_and_lets_none_pass() {
     let unread = |lost: u64, has_more: bool| {
-        Scene::chat(100).receivers(move |one| {
+        TrialBuilder::chat(100).receivers(move |one| {
             if one.receiver == 5 {
                 lose(one, 9 + lost, 9, 0);
                 (one.sum.unread, one.sum.lost) = (9, lost);
@@ -204,29 +204,29 @@ fn what_the_bots_had_no_time_to_read_condemns_no_server_and_lets_none_pass() {
 #[test]
 fn lost_deliveries_are_infinite_and_not_absent() {
     // 100 × 99 × 60 deliveries, of which more than a hundredth never came: p99 is one of those.
-    let scene = Scene::chat(100).receivers(|one| lose(one, 70, 70, 0));
+    let scene = TrialBuilder::chat(100).receivers(|one| lose(one, 70, 70, 0));
     let asked = terms(&["deliveries.latency.p99 < 50ms"]);
     check(&scene, &asked, Verdict::Fail, "deliveries.latency.p99", &["was never"]);
-    let fewer = Scene::chat(100).receivers(|one| lose(one, 40, 40, 0));
+    let fewer = TrialBuilder::chat(100).receivers(|one| lose(one, 40, 40, 0));
     check(&fewer, &asked, Verdict::Pass, "", &[]);
 }
 
 #[test]
 fn without_books_or_without_anything_owed_nothing_can_be_told() {
-    let mut silent = Scene::chat(100).receivers(|one| {
+    let mut silent = TrialBuilder::chat(100).receivers(|one| {
         (one.sum.owed_min, one.sum.owed_max, one.sum.delivered) = (0, 0, 0);
     });
     silent.deliveries_per_s = 0;
     let asked = terms(&["deliveries.lost == 0"]);
     check(&silent, &asked, Verdict::Inconclusive, "deliveries.lost", &["no delivery was owed"]);
-    let mut without = Scene::chat(100);
+    let mut without = TrialBuilder::chat(100);
     without.books = None;
     check(&without, &asked, Verdict::Inconclusive, "deliveries.lost", &["no books of deliveries"]);
 }
 
 #[test]
 fn books_that_contradict_themselves_are_a_bug_of_ours() {
-    let mut scene = Scene::chat(100);
+    let mut scene = TrialBuilder::chat(100);
     if let Some(books) = &mut scene.books {
         books.judged.lost += 1;
     }
@@ -236,15 +236,15 @@ fn books_that_contradict_themselves_are_a_bug_of_ours() {
 
 #[test]
 fn a_dead_server_or_an_overworked_generator_is_named_in_its_place() {
-    let missing = || Scene::chat(100).receivers(|one| lose(one, 3, 2, 0));
+    let missing = || TrialBuilder::chat(100).receivers(|one| lose(one, 3, 2, 0));
     let exited = missing().event(12, kind::SUBJECT_EXITED, "signal 9");
     check(&exited, &chat_terms(), Verdict::Fail, "server exited", &[]);
-    let late = Scene { send_lag_ns: 9_000_000, ..missing() };
+    let late = TrialBuilder { send_lag_ns: 9_000_000, ..missing() };
     check(&late, &chat_terms(), Verdict::Invalid, "deliveries.residual", &[]);
-    let slow = Scene { send_lag_ns: 9_000_000, delivery_ns: 60_000_000, ..Scene::chat(1_000) };
+    let slow = TrialBuilder { send_lag_ns: 9_000_000, delivery_ns: 60_000_000, ..TrialBuilder::chat(1_000) };
     check(&slow, &chat_terms(), Verdict::GeneratorLimited, "send_lag.p99", &[]);
     // Latencies count from the planned instant, so what is in time in spite of a late generator is in time.
-    let late = Scene { send_lag_ns: 9_000_000, ..Scene::chat(1_000) };
+    let late = TrialBuilder { send_lag_ns: 9_000_000, ..TrialBuilder::chat(1_000) };
     check(&late, &chat_terms(), Verdict::Pass, "", &[]);
 }
 
@@ -252,11 +252,11 @@ fn a_dead_server_or_an_overworked_generator_is_named_in_its_place() {
 fn a_crowd_below_its_pace_is_another_load() {
     let mut paced = chat_terms();
     paced.intended = Some(Intended::PerSecond(1_640.0));
-    let scene = Scene::chat(1_000);
+    let scene = TrialBuilder::chat(1_000);
     let says = ["61 % of the 98400 intended messages were offered"];
     check(&scene, &paced, Verdict::GeneratorLimited, "offered", &says);
     // Whatever else is said to keep the conversation going is no line of theirs.
-    let chatty = Scene::chat(1_000).edit(|_, interval| {
+    let chatty = TrialBuilder::chat(1_000).edit(|_, interval| {
         let keep = interval.flow_mut(2, Phase::Hold);
         (keep.offered, keep.sent, keep.told) = (700, 700, 700);
     });
@@ -267,7 +267,7 @@ fn a_crowd_below_its_pace_is_another_load() {
 
 #[test]
 fn deliveries_that_take_longer_and_longer_are_drifting() {
-    let scene = Scene::chat(100).edit(|at, interval| {
+    let scene = TrialBuilder::chat(100).edit(|at, interval| {
         let latencies = interval.distribution_mut(Measure::Delivery, true);
         latencies.clear();
         latencies.record_many(5_000_000 + u64::from(at) * 600_000, 9_900);

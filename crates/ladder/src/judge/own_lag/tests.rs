@@ -3,28 +3,32 @@ use proptest::prelude::*;
 
 use super::super::tests::{check, terms};
 use super::*;
-use crate::judge::{Calibration, Link, Terms};
-use crate::scene::Scene;
+use crate::judge::{Calibration, Criteria, Link};
+use crate::testing::TrialBuilder;
 
 const MS: u64 = 1_000_000;
 
-fn asking_terms() -> Terms {
+fn asking_terms() -> Criteria {
     terms(&["response.p99 < 50ms", "errors == 0"])
 }
 
-fn late_ticks(bound: &str) -> Terms {
+fn late_ticks(bound: &str) -> Criteria {
     terms(&[&format!("ticks.late_share < {bound}")])
 }
 
 /// 1,000 requests per second with this response time, each sent 2.6 ms late and read within 1 ms.
-fn lagging(response_ms: u64) -> Scene {
-    let scene = Scene { send_lag_ns: 2_600_000, response_ns: response_ms * MS, ..Scene::asking(1000.0) };
+fn lagging(response_ms: u64) -> TrialBuilder {
+    let scene = TrialBuilder {
+        send_lag_ns: 2_600_000,
+        response_ns: response_ms * MS,
+        ..TrialBuilder::asking(1000.0)
+    };
     scene.edit(|_, interval| interval.distribution_mut(Measure::ReceiveLag, true).record_many(MS, 1_000))
 }
 
 /// An arena of which this share of the ticks is late, and this share of the 7,000 shots per second leaves 30 ms late.
-fn arena(late: f64, late_sends: f64) -> Scene {
-    Scene::arena(500.0).late(late).edit(move |_, interval| {
+fn arena(late: f64, late_sends: f64) -> TrialBuilder {
+    TrialBuilder::arena(500.0).late(late).edit(move |_, interval| {
         let lags = interval.distribution_mut(Measure::SendLag, true);
         let count = lags.count();
         let late = (count as f64 * late_sends) as u64;
@@ -46,12 +50,13 @@ fn latencies_beyond_what_a_late_generator_explains_fail() {
 #[test]
 fn a_generator_whose_delays_are_not_all_known_blames_nobody() {
     let limited = Verdict::GeneratorLimited;
-    let deaf = Scene { send_lag_ns: 2_600_000, response_ns: 5_000 * MS, ..Scene::asking(1000.0) };
+    let deaf =
+        TrialBuilder { send_lag_ns: 2_600_000, response_ns: 5_000 * MS, ..TrialBuilder::asking(1000.0) };
     check(&deaf, &asking_terms(), limited, "send_lag.p99", &[]);
-    let busy = Scene { busy_share: 0.93, ..lagging(5_000) };
+    let busy = TrialBuilder { busy_share: 0.93, ..lagging(5_000) };
     check(&busy, &asking_terms(), limited, "worker.busy_share", &[]);
     let link = Some(Link { name: "wlan0".to_owned(), is_wireless: true, bytes_per_s: Some(1.0) });
-    check(&lagging(5_000), &Terms { link, ..asking_terms() }, limited, "send_lag.p99", &[]);
+    check(&lagging(5_000), &Criteria { link, ..asking_terms() }, limited, "send_lag.p99", &[]);
     // Two of a hundred were never sent, and all others were answered in time.
     let unsent = lagging(40).edit(|_, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
@@ -64,7 +69,8 @@ fn a_generator_whose_delays_are_not_all_known_blames_nobody() {
 #[test]
 fn what_a_server_drops_behind_a_late_generator_is_not_held_against_it() {
     let dropped = |latency_ms: u64| {
-        let scene = Scene { send_lag_ns: 2_600_000, delivery_ns: latency_ms * MS, ..Scene::chat(1000) };
+        let scene =
+            TrialBuilder { send_lag_ns: 2_600_000, delivery_ns: latency_ms * MS, ..TrialBuilder::chat(1000) };
         scene
             .receivers(|receiver| {
                 (receiver.sum.delivered, receiver.sum.dropped, receiver.sum.lost) = (56_943, 2_997, 2_997)
@@ -96,7 +102,7 @@ fn the_generators_own_latency_is_granted_too() {
         let mut distribution = measure::Distribution::new();
         distribution.record_many(p99_ns, 20_000);
         let weighed = Calibration { own_latency: distribution.summary(), ..Calibration::default() };
-        Terms { calibration: Some(weighed), ..asking_terms() }
+        Criteria { calibration: Some(weighed), ..asking_terms() }
     };
     check(&lagging(100), &own(20 * MS), Verdict::Fail, "response.p99", &["at most 47"]);
     check(&lagging(100), &own(30 * MS), Verdict::GeneratorLimited, "send_lag.p99", &[]);
@@ -121,14 +127,14 @@ fn late_ticks_are_few_enough_whatever_late_sends_would_have_added() {
 
 #[test]
 fn a_hold_without_undisturbed_seconds_is_left_to_what_disturbances_explain() {
-    let stolen = Scene { steal_share: Box::new(|_| 0.3), ..lagging(70) };
+    let stolen = TrialBuilder { steal_share: Box::new(|_| 0.3), ..lagging(70) };
     let (_, judgement) = stolen.judged(&asking_terms());
     assert_eq!(judgement.verdict, Verdict::Inconclusive, "{:?}", judgement.reason);
 }
 
 /// One second of 2,000 requests to a server that serves them in order, `work_ns` each, as a generator sees it that stands
 /// still in the given times: every send and read that falls in one happens at its end.
-fn seen(stalls: &[(u64, u64)], work_ns: u64) -> Scene {
+fn seen(stalls: &[(u64, u64)], work_ns: u64) -> TrialBuilder {
     let awake = |at_ns: u64| {
         stalls.iter().fold(at_ns, |at, &(from, to)| if (from..to).contains(&at) { to } else { at })
     };
@@ -143,7 +149,7 @@ fn seen(stalls: &[(u64, u64)], work_ns: u64) -> Scene {
     }
     // What arrives while the worker stands still is reported by its next poll, and read at once.
     let reads = vec![0; responses.len()];
-    let scene = Scene { questions_per_s: 2_000, ..Scene::asking(1000.0) };
+    let scene = TrialBuilder { questions_per_s: 2_000, ..TrialBuilder::asking(1000.0) };
     scene.edit(move |_, interval| {
         for (measure, values) in
             [(Measure::Response, &responses), (Measure::SendLag, &lags), (Measure::ReceiveLag, &reads)]

@@ -3,15 +3,15 @@ use measure::{LoadUnit, Phase};
 use super::super::tests::{check, terms};
 use super::*;
 use crate::judge::Intended;
-use crate::scene::Scene;
 use crate::steady::Steadiness;
+use crate::testing::TrialBuilder;
 
 const ALIKE: [u64; 16] = [40; 16];
 /// One request per tick, always at the same place.
 const ONE_PLACE: [u64; 16] = [0, 0, 60, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
 
-fn short(load: f64) -> Scene {
-    Scene { hold_s: 2, ..Scene::polling(load) }
+fn short(load: f64) -> TrialBuilder {
+    TrialBuilder { hold_s: 2, ..TrialBuilder::polling(load) }
 }
 
 #[test]
@@ -29,13 +29,13 @@ fn two_seconds_of_requests_are_judged() {
 
 #[test]
 fn a_hold_in_which_nobody_asked_anything_shows_nothing() {
-    let silent = Scene { questions_per_s: 0, ..short(4.0) };
+    let silent = TrialBuilder { questions_per_s: 0, ..short(4.0) };
     let says = ["no client sent a request"];
     check(&silent, &terms(&["errors == 0"]), Verdict::Inconclusive, "nothing asked", &says);
-    let in_flight = Scene { load_unit: LoadUnit::InFlight, ..silent };
+    let in_flight = TrialBuilder { load_unit: LoadUnit::InFlight, ..silent };
     check(&in_flight, &terms(&["errors == 0"]), Verdict::Inconclusive, "nothing asked", &says);
     // Listeners of a chat need not say anything.
-    let listening = Scene { load_unit: LoadUnit::Clients, ..in_flight };
+    let listening = TrialBuilder { load_unit: LoadUnit::Clients, ..in_flight };
     assert_ne!(listening.judged(&terms(&["errors == 0"])).1.signal.as_deref(), Some("nothing asked"));
 }
 
@@ -46,7 +46,7 @@ fn requests_that_are_rejected_fail_by_their_count_and_in_their_words() {
         ["errors was 24 (objective: errors == 0); the first: rejected (429, 503): status 503: \"busy\""];
     check(&scene, &terms(&["errors == 0"]), Verdict::Fail, "errors", &says);
     // 24 of 1800: more than one in a hundred took for ever.
-    let scene = Scene { hold_s: 60, ..Scene::polling(15.0) }.rejected(12, "status 503");
+    let scene = TrialBuilder { hold_s: 60, ..TrialBuilder::polling(15.0) }.rejected(12, "status 503");
     check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["was never"]);
 }
 
@@ -74,7 +74,7 @@ fn a_server_that_cuts_off_whom_it_refuses_fails_by_its_errors_and_not_by_its_con
 
 #[test]
 fn where_no_connection_is_to_stand_none_is_missing() {
-    let scene = Scene { connections: 0, ..short(5.0) };
+    let scene = TrialBuilder { connections: 0, ..short(5.0) };
     check(&scene, &terms(&["errors == 0"]), Verdict::Pass, "", &[]);
     let mut rate = terms(&["errors == 0"]);
     rate.intended = Some(Intended::PerSecond(300.0));
@@ -89,7 +89,7 @@ fn latencies_read_at_one_place_of_the_tick_are_not_believed() {
     check(&short(10.0).phases(ALIKE), &latency, Verdict::Pass, "", &[]);
     let says = ["one place of the server's tick", "response.p50 is theirs", "--arrivals poisson"];
     check(&short(10.0).phases(ONE_PLACE), &latency, Verdict::Inconclusive, "aliased", &says);
-    let slow = Scene { response_ns: 90_000_000, ..short(10.0) }.phases(ONE_PLACE);
+    let slow = TrialBuilder { response_ns: 90_000_000, ..short(10.0) }.phases(ONE_PLACE);
     check(&slow, &latency, Verdict::Inconclusive, "aliased", &[]);
     let judgement = slow.judged(&latency).1;
     assert_eq!(judgement.evidence.arrival_phases.unwrap().harmonic, 1);
@@ -101,7 +101,7 @@ fn correctness_is_believed_wherever_in_the_tick_a_request_comes() {
     check(&refused, &terms(&["response.p50 < 10ms", "errors == 0"]), Verdict::Fail, "errors", &["was 24"]);
     let no_latency = terms(&["errors == 0"]);
     check(&short(10.0).phases(ONE_PLACE), &no_latency, Verdict::Pass, "", &[]);
-    assert!(short(10.0).phases(ONE_PLACE).judged(&no_latency).1.aliasing.unwrap().is_locked());
+    assert!(short(10.0).phases(ONE_PLACE).judged(&no_latency).1.arrival_phases.unwrap().is_locked());
     let wrong = short(10.0).phases(ONE_PLACE).edit(|_, interval| interval.errors[1] = 1);
     check(&wrong, &terms(&["response.p50 < 50ms"]), Verdict::Fail, "wrong winner", &[]);
 }
@@ -109,12 +109,14 @@ fn correctness_is_believed_wherever_in_the_tick_a_request_comes() {
 #[test]
 fn a_queue_that_comes_and_goes_is_no_drift_but_one_that_grows_is() {
     let waiting = |open: fn(u32) -> u64| {
-        Scene { load_unit: LoadUnit::Requests, ..Scene::polling(5.0) }.edit(move |at, interval| {
-            let flow = interval.flow_mut(1, Phase::Hold);
-            (flow.open_before, flow.open_after) = (open(at), open(at + 1));
-            (flow.offered, flow.sent) = (300, 300);
-            flow.answered = 300 + flow.open_before - flow.open_after;
-        })
+        TrialBuilder { load_unit: LoadUnit::Requests, ..TrialBuilder::polling(5.0) }.edit(
+            move |at, interval| {
+                let flow = interval.flow_mut(1, Phase::Hold);
+                (flow.open_before, flow.open_after) = (open(at), open(at + 1));
+                (flow.offered, flow.sent) = (300, 300);
+                flow.answered = 300 + flow.open_before - flow.open_after;
+            },
+        )
     };
     let errors = terms(&["failed == 0"]);
     let flickers = waiting(|at| if at > 30 { 22 } else { 5 });
@@ -124,7 +126,7 @@ fn a_queue_that_comes_and_goes_is_no_drift_but_one_that_grows_is() {
 
 #[test]
 fn late_ticks_are_no_drift_of_requests_unless_they_are_asked_about() {
-    let mut scene = Scene::polling(5.0);
+    let mut scene = TrialBuilder::polling(5.0);
     scene.late_share = Some(Box::new(|at| if at < 30 { 0.02 } else { 0.2 }));
     check(&scene, &terms(&["errors == 0"]), Verdict::Pass, "", &[]);
     assert_eq!(scene.judged(&terms(&["errors == 0"])).1.steady, Some(Steadiness::Steady));

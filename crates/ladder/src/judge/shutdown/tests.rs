@@ -1,18 +1,18 @@
 use super::super::tests::{check, terms};
 use super::*;
-use crate::judge::{Terms, Verdict};
-use crate::scene::Scene;
+use crate::judge::{Criteria, Verdict};
+use crate::testing::TrialBuilder;
 
 /// A second of the trial after its hold, in which the bots hand over what they counted.
 const END_S: u32 = 68;
 
-fn errors() -> Terms {
+fn errors() -> Criteria {
     terms(&["errors == 0"])
 }
 
 /// A server that got SIGTERM at the end of the hold, with this many requests under way and this many of them dropped.
-fn told(under_way: u64, dropped: u64) -> Scene {
-    Scene::asking(100.0).event(65, kind::SUBJECT_TOLD_TO_END, "10.00 s were allowed").edit(
+fn told(under_way: u64, dropped: u64) -> TrialBuilder {
+    TrialBuilder::asking(100.0).event(65, kind::SUBJECT_TOLD_TO_END, "10.00 s were allowed").edit(
         move |at, interval| {
             if at == 59 {
                 interval.counters[18..22].copy_from_slice(&[under_way, dropped, 90, 80]);
@@ -21,7 +21,7 @@ fn told(under_way: u64, dropped: u64) -> Scene {
     )
 }
 
-fn ended(scene: Scene) -> Scene {
+fn ended(scene: TrialBuilder) -> TrialBuilder {
     scene.event(66, kind::SUBJECT_ENDED, "0.21 s").event(66, kind::SUBJECT_EXITED, "exit code 0")
 }
 

@@ -1,25 +1,30 @@
 //! A rung may pass under adverse conditions and may fail only under fair ones.
 
-use measure::{Entry, OfMachine, OfProcess, Reading, Sample};
+use measure::{Entry, MachineMetric, ProcessMetric, Reading, Sample};
 
 use super::*;
-use crate::scene::HOLD_FROM_S;
+use crate::testing::HOLD_FROM_S;
 
 pub(super) fn sample(what: Reading, value: f64) -> Sample {
     Sample { at_ns: 0, what, value }
 }
 
 /// Another program takes so many of the two cores in these seconds of the hold, while the server's threads wait so long.
-pub(super) fn beside(scene: Scene, seconds: std::ops::Range<u32>, cores: f64, waiting: f64) -> Scene {
+pub(super) fn beside(
+    scene: TrialBuilder,
+    seconds: std::ops::Range<u32>,
+    cores: f64,
+    waiting: f64,
+) -> TrialBuilder {
     let mut scene = scene;
     scene.samples.push(Box::new(move |at| {
         let is_beside = seconds.contains(&at);
         let of = |value: f64| if is_beside { value } else { 0.0 };
         let mut samples = vec![
-            sample(Reading::Machine(OfMachine::OthersCores), of(cores)),
-            sample(Reading::Subject(OfProcess::WaitingShareMax), of(waiting)),
-            sample(Reading::Worker(OfProcess::WaitingShareMax), of(waiting)),
-            sample(Reading::Worker(OfProcess::CpuShareMax), 0.2),
+            sample(Reading::Machine(MachineMetric::OthersCores), of(cores)),
+            sample(Reading::Subject(ProcessMetric::WaitingShareMax), of(waiting)),
+            sample(Reading::Worker(ProcessMetric::WaitingShareMax), of(waiting)),
+            sample(Reading::Worker(ProcessMetric::CpuShareMax), 0.2),
             sample(Reading::Thread("node".into()), 0.3),
         ];
         if is_beside {
@@ -31,49 +36,51 @@ pub(super) fn beside(scene: Scene, seconds: std::ops::Range<u32>, cores: f64, wa
     scene
 }
 
-pub(super) fn steal(scene: Scene, share: f64) -> Scene {
-    Scene { steal_share: Box::new(move |_| share), ..scene }
+pub(super) fn steal(scene: TrialBuilder, share: f64) -> TrialBuilder {
+    TrialBuilder { steal_share: Box::new(move |_| share), ..scene }
 }
 
 /// Another run of Stepladder goes on in all seconds.
-fn beside_another_run(scene: Scene) -> Scene {
+fn beside_another_run(scene: TrialBuilder) -> TrialBuilder {
     let mut scene = scene;
-    scene.samples.push(Box::new(|_| vec![sample(Reading::Machine(OfMachine::OtherRuns), 1.0)]));
+    scene.samples.push(Box::new(|_| vec![sample(Reading::Machine(MachineMetric::OtherRuns), 1.0)]));
     scene
 }
 
 #[test]
 fn beside_another_run_nothing_fails_that_it_may_explain_what_is_met_is_met_and_a_dead_server_never_passes() {
     let says = &["another Stepladder run"];
-    let late = || Scene::arena(500.0).late(0.4);
+    let late = || TrialBuilder::arena(500.0).late(0.4);
     check(&beside_another_run(late()), &arena_terms(), Verdict::Inconclusive, "disturbed", says);
     check(&late(), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
-    check(&beside_another_run(Scene::arena(500.0)), &arena_terms(), Verdict::Pass, "", &[]);
-    let remark = beside_another_run(Scene::arena(500.0)).judged(&arena_terms()).1.remark.unwrap();
+    check(&beside_another_run(TrialBuilder::arena(500.0)), &arena_terms(), Verdict::Pass, "", &[]);
+    let remark = beside_another_run(TrialBuilder::arena(500.0)).judged(&arena_terms()).1.remark.unwrap();
     assert!(remark.contains("another Stepladder run went on for 60 s"), "{remark}");
-    let dead = beside_another_run(Scene::arena(500.0).event(9, kind::SUBJECT_EXITED, "signal 9"));
+    let dead = beside_another_run(TrialBuilder::arena(500.0).event(9, kind::SUBJECT_EXITED, "signal 9"));
     check(&dead, &arena_terms(), Verdict::Fail, "server exited", &[]);
 }
 
 /// Late by this share in these seconds, 2 % in all others.
-fn late_in(seconds: std::ops::Range<u32>, share: f64) -> Scene {
-    let mut scene = Scene::arena(500.0);
+fn late_in(seconds: std::ops::Range<u32>, share: f64) -> TrialBuilder {
+    let mut scene = TrialBuilder::arena(500.0);
     scene.late_share = Some(Box::new(move |at| if seconds.contains(&at) { share } else { 0.02 }));
     scene
 }
 
 #[test]
 fn objectives_that_are_met_in_spite_of_disturbances_are_met_and_it_is_said() {
-    for scene in [steal(Scene::arena(500.0), 0.07), beside(Scene::arena(500.0), 0..60, 1.1, 0.3)] {
+    for scene in
+        [steal(TrialBuilder::arena(500.0), 0.07), beside(TrialBuilder::arena(500.0), 0..60, 1.1, 0.3)]
+    {
         check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
         let (_, judgement) = scene.judged(&arena_terms());
         assert_eq!(judgement.disturbed_share, Some(1.0));
         assert!(judgement.remark.unwrap().starts_with("100 % of the hold was disturbed: "));
     }
-    let remark = |scene: Scene| scene.judged(&arena_terms()).1.remark.unwrap();
-    assert!(remark(steal(Scene::arena(500.0), 0.12)).ends_with("the host stole 12 % of the CPU"));
+    let remark = |scene: TrialBuilder| scene.judged(&arena_terms()).1.remark.unwrap();
+    assert!(remark(steal(TrialBuilder::arena(500.0), 0.12)).ends_with("the host stole 12 % of the CPU"));
     let says = "other programs used 1.1 of 2 cores: cc1 0.7, dpkg 0.4";
-    assert!(remark(beside(Scene::arena(500.0), 0..60, 1.1, 0.3)).contains(says));
+    assert!(remark(beside(TrialBuilder::arena(500.0), 0..60, 1.1, 0.3)).contains(says));
 }
 
 #[test]
@@ -86,7 +93,7 @@ fn what_is_late_only_while_others_had_the_cpu_is_judged_by_the_other_seconds() {
 
 #[test]
 fn what_is_late_in_the_undisturbed_seconds_too_fails() {
-    let scene = beside(Scene::arena(500.0).late(0.4), 0..28, 1.1, 0.2);
+    let scene = beside(TrialBuilder::arena(500.0).late(0.4), 0..28, 1.1, 0.2);
     let says = ["ticks.late_share was 40 % in the undisturbed seconds"];
     check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
 }
@@ -96,17 +103,17 @@ fn too_few_undisturbed_seconds_are_inconclusive_and_the_culprit_is_named() {
     let says = ["ticks.late_share was", "other programs used 1.1 of 2 cores: cc1 0.7, dpkg 0.4"];
     let scene = beside(late_in(0..40, 0.5), 0..40, 1.1, 0.4);
     check(&scene, &arena_terms(), Verdict::Inconclusive, "disturbed", &says);
-    let stolen = steal(Scene::arena(500.0).late(0.3), 0.12);
+    let stolen = steal(TrialBuilder::arena(500.0).late(0.3), 0.12);
     check(&stolen, &arena_terms(), Verdict::Inconclusive, "disturbed", &["the host stole 12 % of the CPU"]);
 }
 
 #[test]
 fn what_disturbed_the_second_before_the_hold_is_named_although_nothing_did_in_the_hold() {
-    let scene = beside(Scene::arena(500.0), 0..0, 0.0, 0.0);
+    let scene = beside(TrialBuilder::arena(500.0), 0..0, 0.0, 0.0);
     let mut entries = scene.entries();
     let before_ns = u64::from(HOLD_FROM_S) * 1_000_000_000;
     for (what, value) in
-        [(Reading::Machine(OfMachine::OthersCores), 1.1), (Reading::Program("cc1".into()), 1.1)]
+        [(Reading::Machine(MachineMetric::OthersCores), 1.1), (Reading::Program("cc1".into()), 1.1)]
     {
         entries.push(Entry::Sample(Sample { at_ns: before_ns, what, value }));
     }
@@ -117,7 +124,7 @@ fn what_disturbed_the_second_before_the_hold_is_named_although_nothing_did_in_th
 
 #[test]
 fn others_disturb_nothing_where_every_thread_had_a_core_when_it_wanted_one() {
-    let beside_late = |cores, waiting| beside(Scene::arena(500.0).late(0.4), 0..60, cores, waiting);
+    let beside_late = |cores, waiting| beside(TrialBuilder::arena(500.0).late(0.4), 0..60, cores, waiting);
     let says = ["ticks.late_share was 40 %"];
     // Other programs use 0.4 of 2 cores all the time, and no thread waits.
     let harmless = beside_late(0.4, 0.005);
@@ -127,9 +134,9 @@ fn others_disturb_nothing_where_every_thread_had_a_core_when_it_wanted_one() {
     let mut short = beside_late(0.4, 0.005);
     short.samples.push(Box::new(|_| vec![sample(Reading::Thread("node".into()), 0.7)]));
     let mut busy_worker = beside_late(0.4, 0.005);
-    busy_worker.samples.push(Box::new(|_| vec![sample(Reading::Worker(OfProcess::CpuShareMax), 0.7)]));
-    let mut unknown = Scene::arena(500.0).late(0.4);
-    unknown.samples.push(Box::new(|_| vec![sample(Reading::Machine(OfMachine::OthersCores), 0.4)]));
+    busy_worker.samples.push(Box::new(|_| vec![sample(Reading::Worker(ProcessMetric::CpuShareMax), 0.7)]));
+    let mut unknown = TrialBuilder::arena(500.0).late(0.4);
+    unknown.samples.push(Box::new(|_| vec![sample(Reading::Machine(MachineMetric::OthersCores), 0.4)]));
     for scene in [beside_late(0.4, 0.02), beside_late(0.6, 0.005), short, busy_worker, unknown] {
         assert_eq!(scene.judged(&arena_terms()).1.disturbed_share, Some(1.0));
     }
@@ -138,7 +145,7 @@ fn others_disturb_nothing_where_every_thread_had_a_core_when_it_wanted_one() {
 #[test]
 fn what_the_disturbances_cannot_explain_fails_even_when_every_second_was_disturbed() {
     // Threads that were kept from their cores for 5 % of the time make at most 10 % of the ticks late.
-    let scene = |late: f64| steal(beside(Scene::arena(500.0).late(late), 0..60, 0.05, 0.0), 0.05);
+    let scene = |late: f64| steal(beside(TrialBuilder::arena(500.0).late(late), 0..60, 0.05, 0.0), 0.05);
     let says = ["40 % in the least disturbed seconds, more than the disturbances of the machine explain"];
     check(&scene(0.40), &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
     // 10.5 of 34 points are explained, and 23.5 of the 89.5 that are left are more than a quarter; of 32 points they are not.
@@ -154,22 +161,22 @@ fn what_the_disturbances_cannot_explain_fails_even_when_every_second_was_disturb
 fn a_server_that_is_late_fails_by_the_seconds_in_which_disturbances_explain_least() {
     // Every second is disturbed: 20 of them a little, 40 so much that they explain half of what is due.
     let scene = |calm: f64, rough: f64| {
-        let mut scene = Scene::arena(500.0);
+        let mut scene = TrialBuilder::arena(500.0);
         scene.late_share = Some(Box::new(move |at| if at % 30 < 10 { calm } else { rough }));
         let waiting = |at: u32| if at % 30 < 10 { 0.02 } else { 0.25 };
         scene.samples.push(Box::new(move |at| {
             vec![
-                sample(Reading::Machine(OfMachine::OthersCores), 1.0),
+                sample(Reading::Machine(MachineMetric::OthersCores), 1.0),
                 sample(Reading::Program("cc1".into()), 1.0),
-                sample(Reading::Subject(OfProcess::WaitingShareMax), waiting(at)),
-                sample(Reading::Worker(OfProcess::WaitingShareMax), waiting(at)),
-                sample(Reading::Worker(OfProcess::CpuShareMax), 0.2),
+                sample(Reading::Subject(ProcessMetric::WaitingShareMax), waiting(at)),
+                sample(Reading::Worker(ProcessMetric::WaitingShareMax), waiting(at)),
+                sample(Reading::Worker(ProcessMetric::CpuShareMax), 0.2),
                 sample(Reading::Thread("node".into()), 0.3),
             ]
         }));
         scene
     };
-    let terms = |asked_s: u64| Terms { hold_ns: asked_s * SECOND_NS, ..arena_terms() };
+    let terms = |asked_s: u64| Criteria { hold_ns: asked_s * SECOND_NS, ..arena_terms() };
     // Over all of them 34 points are explained, over the best 15 only 4.
     let says = ["40 % in the least disturbed seconds", "more than the disturbances"];
     check(&scene(0.4, 0.4), &terms(30), Verdict::Fail, "ticks.late_share", &says);
@@ -182,16 +189,16 @@ fn a_server_that_is_late_fails_by_the_seconds_in_which_disturbances_explain_leas
 #[test]
 fn ticks_that_a_server_counts_by_seconds_of_its_own_are_kept_with_the_least_disturbed_seconds() {
     // The log's seconds begin in the middle of ours, and of ours every second one is a little calmer.
-    let mut scene = Scene::arena(500.0).late(0.42);
+    let mut scene = TrialBuilder::arena(500.0).late(0.42);
     scene.log_offset_ns = SECOND_NS / 2;
     let waiting = |at: u32| if at.is_multiple_of(2) { 0.07 } else { 0.09 };
     scene.samples.push(Box::new(move |at| {
         vec![
-            sample(Reading::Machine(OfMachine::OthersCores), 1.0),
+            sample(Reading::Machine(MachineMetric::OthersCores), 1.0),
             sample(Reading::Program("cc1".into()), 1.0),
-            sample(Reading::Subject(OfProcess::WaitingShareMax), waiting(at)),
-            sample(Reading::Worker(OfProcess::WaitingShareMax), waiting(at)),
-            sample(Reading::Worker(OfProcess::CpuShareMax), 0.2),
+            sample(Reading::Subject(ProcessMetric::WaitingShareMax), waiting(at)),
+            sample(Reading::Worker(ProcessMetric::WaitingShareMax), waiting(at)),
+            sample(Reading::Worker(ProcessMetric::CpuShareMax), 0.2),
             sample(Reading::Thread("node".into()), 0.1),
         ]
     }));
@@ -202,9 +209,9 @@ fn ticks_that_a_server_counts_by_seconds_of_its_own_are_kept_with_the_least_dist
 #[test]
 fn a_loop_with_few_ticks_can_have_each_of_them_hit_by_a_short_wait() {
     // 60 ticks per second on one loop: 2 % of waiting are 20 waits of a millisecond, each at a tick.
-    let one = Scene::arena(1.0).late(0.4);
+    let one = TrialBuilder::arena(1.0).late(0.4);
     check(&beside(one, 0..60, 1.1, 0.02), &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
-    let many = Scene::arena(500.0).late(0.4);
+    let many = TrialBuilder::arena(500.0).late(0.4);
     check(&beside(many, 0..60, 1.1, 0.02), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
 }
 
@@ -218,14 +225,14 @@ fn a_server_that_stands_still_for_a_second_is_late_in_it_whatever_disturbed_the_
     // The same where 49 seconds were undisturbed and nothing was late in them.
     let in_disturbed_ones = late_in(20..26, 1.0);
     check(&beside(in_disturbed_ones, 18..28, 1.1, 0.05), &strict, Verdict::Fail, "ticks.late_share", &says);
-    let evenly = Scene::arena(500.0).late(0.12);
+    let evenly = TrialBuilder::arena(500.0).late(0.12);
     check(&beside(evenly, 0..60, 1.1, 0.05), &strict, Verdict::Inconclusive, "disturbed", &[]);
 }
 
 #[test]
 fn a_percentile_beyond_what_disturbances_explain_fails() {
     let slow = |slow: u64| {
-        let scene = Scene::asking(1000.0).edit(move |_, interval| {
+        let scene = TrialBuilder::asking(1000.0).edit(move |_, interval| {
             let response = interval.distribution_mut(Measure::Response, true);
             response.clear();
             response.record_many(2_000_000, 1_000 - slow);
@@ -240,9 +247,12 @@ fn a_percentile_beyond_what_disturbances_explain_fails() {
 
 /// A second without a core leaves half of its requests open, in a hold in which something takes a little CPU throughout.
 /// `open_after`: requests open by the number of seconds since then; while any are, each reply takes `slow_ms`.
-fn after_a_wait(open_after: impl Fn(u32) -> u64 + 'static, slow_ms: impl Fn(u32) -> u64 + 'static) -> Scene {
+fn after_a_wait(
+    open_after: impl Fn(u32) -> u64 + 'static,
+    slow_ms: impl Fn(u32) -> u64 + 'static,
+) -> TrialBuilder {
     let open = move |at: u32| at.checked_sub(20).map_or(0, &open_after);
-    waiting_at_20(Scene::asking(1000.0).edit(move |at, interval| {
+    waiting_at_20(TrialBuilder::asking(1000.0).edit(move |at, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.open_before, flow.open_after) = (at.checked_sub(1).map_or(0, &open), open(at));
         flow.answered = flow.answered + flow.open_before - flow.open_after;
@@ -256,14 +266,14 @@ fn after_a_wait(open_after: impl Fn(u32) -> u64 + 'static, slow_ms: impl Fn(u32)
 }
 
 /// Second 20 without a core; something takes CPU throughout.
-fn waiting_at_20(mut scene: Scene) -> Scene {
+fn waiting_at_20(mut scene: TrialBuilder) -> TrialBuilder {
     scene.samples.push(Box::new(|at| {
         let waiting = if at == 20 { 0.95 } else { 0.002 };
         vec![
-            sample(Reading::Machine(OfMachine::OthersCores), 0.6),
-            sample(Reading::Subject(OfProcess::WaitingShareMax), waiting),
-            sample(Reading::Worker(OfProcess::WaitingShareMax), waiting),
-            sample(Reading::Worker(OfProcess::CpuShareMax), 0.1),
+            sample(Reading::Machine(MachineMetric::OthersCores), 0.6),
+            sample(Reading::Subject(ProcessMetric::WaitingShareMax), waiting),
+            sample(Reading::Worker(ProcessMetric::WaitingShareMax), waiting),
+            sample(Reading::Worker(ProcessMetric::CpuShareMax), 0.1),
         ]
     }));
     scene
@@ -284,8 +294,8 @@ fn what_a_server_works_off_after_a_wait_is_no_failure_and_what_it_does_not_work_
 
 /// A second without a core after which deliveries take long, in a hold in which something takes a little CPU throughout.
 /// `slow_ms`: how long, by the number of seconds since then; 0: as long as before.
-fn broadcasts_after_a_wait(slow_ms: impl Fn(u32) -> u64 + 'static) -> Scene {
-    let scene = Scene::chat(100).edit(move |at, interval| {
+fn broadcasts_after_a_wait(slow_ms: impl Fn(u32) -> u64 + 'static) -> TrialBuilder {
+    let scene = TrialBuilder::chat(100).edit(move |at, interval| {
         let slow_ms = at.checked_sub(20).map_or(0, &slow_ms);
         if slow_ms > 0 {
             let delivery = interval.distribution_mut(Measure::Delivery, true);
@@ -320,24 +330,25 @@ fn deliveries_that_come_sooner_from_second_to_second_after_a_wait_are_no_failure
 
 #[test]
 fn wrong_answers_refusals_and_a_crash_fail_however_disturbed_the_machine_was() {
-    let noisy = |scene: Scene| beside(steal(scene, 0.3), 0..60, 1.5, 0.5);
-    let wrong = noisy(Scene::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7)));
+    let noisy = |scene: TrialBuilder| beside(steal(scene, 0.3), 0..60, 1.5, 0.5);
+    let wrong =
+        noisy(TrialBuilder::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7)));
     check(&wrong, &arena_terms(), Verdict::Fail, "wrong winner", &[]);
-    let refused = noisy(Scene::asking(100.0).rejected(3, "GET /: status 503"));
+    let refused = noisy(TrialBuilder::asking(100.0).rejected(3, "GET /: status 503"));
     check(&refused, &terms(&["errors == 0"]), Verdict::Fail, "errors", &["status 503"]);
-    let dead = noisy(Scene::arena(500.0).event(12, kind::SUBJECT_EXITED, "signal 9"));
+    let dead = noisy(TrialBuilder::arena(500.0).event(12, kind::SUBJECT_EXITED, "signal 9"));
     check(&dead, &arena_terms(), Verdict::Fail, "server exited", &[]);
 }
 
 #[test]
 fn a_share_of_errors_fails_on_a_disturbed_machine_only_by_what_no_disturbance_causes() {
-    let noisy = |scene: Scene| beside(steal(scene, 0.3), 0..60, 1.5, 0.5);
+    let noisy = |scene: TrialBuilder| beside(steal(scene, 0.3), 0..60, 1.5, 0.5);
     let share = terms(&["errors.share < 5%"]);
-    let refused = |count| Scene::asking(100.0).rejected(count, "GET /: status 503");
+    let refused = |count| TrialBuilder::asking(100.0).rejected(count, "GET /: status 503");
     check(&noisy(refused(8)), &share, Verdict::Fail, "errors.share", &["8 %", "status 503"]);
     check(&noisy(refused(2)), &share, Verdict::Pass, "", &[]);
     // 8 % in all, of which 2 % were refused: that may be the machine, and one refusal does not prove otherwise.
-    let both = || Scene::asking(100.0).timing_out(6).rejected(2, "GET /: status 503");
+    let both = || TrialBuilder::asking(100.0).timing_out(6).rejected(2, "GET /: status 503");
     check(&noisy(both()), &share, Verdict::Inconclusive, "disturbed", &["errors.share was 8 %"]);
     check(&both(), &share, Verdict::Fail, "errors.share", &["8 %"]);
     // Not a single error is another matter, and so is a count that the refusals alone exceed.
@@ -349,7 +360,7 @@ fn a_share_of_errors_fails_on_a_disturbed_machine_only_by_what_no_disturbance_ca
 #[test]
 fn timeouts_in_disturbed_seconds_are_judged_by_the_others() {
     let scene = |seconds: std::ops::Range<u32>| {
-        let scene = Scene::asking(100.0).edit(move |at, interval| {
+        let scene = TrialBuilder::asking(100.0).edit(move |at, interval| {
             let count = if seconds.contains(&at) { 30 } else { 0 };
             let flow = interval.flow_mut(1, Phase::Hold);
             (flow.answered, flow.lost) = (flow.answered - count, count);
@@ -366,7 +377,7 @@ fn timeouts_in_disturbed_seconds_are_judged_by_the_others() {
 #[test]
 fn a_generator_that_is_late_only_in_disturbed_seconds_was_disturbed() {
     let scene = |late_from: u32| {
-        let mut scene = Scene { response_ns: 2_000_000, ..Scene::asking(1000.0) };
+        let mut scene = TrialBuilder { response_ns: 2_000_000, ..TrialBuilder::asking(1000.0) };
         scene = scene.edit(move |at, interval| {
             let (lag_ns, response_ns) =
                 if at >= late_from { (9_000_000, 70_000_000) } else { (100_000, 2_000_000) };
@@ -384,14 +395,14 @@ fn a_generator_that_is_late_only_in_disturbed_seconds_was_disturbed() {
 
 #[test]
 fn what_limits_the_generator_is_said() {
-    let with = |name: OfProcess, value: f64| {
-        let mut scene = Scene { send_lag_ns: 20_000_000, ..Scene::arena(500.0) };
+    let with = |name: ProcessMetric, value: f64| {
+        let mut scene = TrialBuilder { send_lag_ns: 20_000_000, ..TrialBuilder::arena(500.0) };
         scene.samples.push(Box::new(move |_| vec![sample(Reading::Worker(name), value)]));
         scene
     };
     let says = ["the busiest worker used 97 % of a core"];
     check(
-        &with(OfProcess::CpuShareMax, 0.97),
+        &with(ProcessMetric::CpuShareMax, 0.97),
         &arena_terms(),
         Verdict::GeneratorLimited,
         "worker.cpu",
@@ -399,7 +410,7 @@ fn what_limits_the_generator_is_said() {
     );
     let says = ["waited for a core 34 % of a second"];
     check(
-        &with(OfProcess::WaitingShareMax, 0.34),
+        &with(ProcessMetric::WaitingShareMax, 0.34),
         &arena_terms(),
         Verdict::GeneratorLimited,
         "worker.waiting",
@@ -409,11 +420,11 @@ fn what_limits_the_generator_is_said() {
 
 #[test]
 fn waiting_for_the_server_on_shared_cores_is_no_disturbance() {
-    let mut scene = Scene::arena(500.0).late(0.4);
+    let mut scene = TrialBuilder::arena(500.0).late(0.4);
     scene.samples.push(Box::new(|_| {
         vec![
-            sample(Reading::Machine(OfMachine::OthersCores), 0.01),
-            sample(Reading::Worker(OfProcess::WaitingShareMax), 0.4),
+            sample(Reading::Machine(MachineMetric::OthersCores), 0.01),
+            sample(Reading::Worker(ProcessMetric::WaitingShareMax), 0.4),
         ]
     }));
     check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
@@ -422,11 +433,11 @@ fn waiting_for_the_server_on_shared_cores_is_no_disturbance() {
 #[test]
 fn a_share_of_the_cpu_that_others_flattered_is_read_in_undisturbed_seconds() {
     let cpu = terms(&["subject.cpu_share < 90%"]);
-    check(&Scene::arena(500.0), &cpu, Verdict::Pass, "", &[]);
-    check(&beside(Scene::arena(500.0), 0..10, 1.1, 0.2), &cpu, Verdict::Pass, "", &[]);
+    check(&TrialBuilder::arena(500.0), &cpu, Verdict::Pass, "", &[]);
+    check(&beside(TrialBuilder::arena(500.0), 0..10, 1.1, 0.2), &cpu, Verdict::Pass, "", &[]);
     let says = ["other programs took CPU"];
     check(
-        &beside(Scene::arena(500.0), 0..60, 1.1, 0.2),
+        &beside(TrialBuilder::arena(500.0), 0..60, 1.1, 0.2),
         &cpu,
         Verdict::Inconclusive,
         "subject.cpu_share",
@@ -435,8 +446,8 @@ fn a_share_of_the_cpu_that_others_flattered_is_read_in_undisturbed_seconds() {
 }
 
 /// The server's log says 3 %.
-fn seen_late(late: u64) -> Scene {
-    Scene::arena(500.0).edit(move |_, interval| see_ticks(interval, 1_000, late, 90_000_000))
+fn seen_late(late: u64) -> TrialBuilder {
+    TrialBuilder::arena(500.0).edit(move |_, interval| see_ticks(interval, 1_000, late, 90_000_000))
 }
 
 #[test]
@@ -467,7 +478,7 @@ fn clients_that_see_otherwise_for_half_of_the_ticks_let_no_server_pass_whatever_
 #[test]
 fn witnesses_that_agree_in_undisturbed_seconds_do_not_contradict_each_other() {
     let late_in = |seconds: std::ops::Range<u32>| {
-        Scene::arena(500.0).edit(move |at, interval| {
+        TrialBuilder::arena(500.0).edit(move |at, interval| {
             see_ticks(interval, 1_000, if seconds.contains(&at) { 1_000 } else { 50 }, 25_000_000);
         })
     };
@@ -483,15 +494,18 @@ fn witnesses_that_agree_in_undisturbed_seconds_do_not_contradict_each_other() {
 
 #[test]
 fn a_hold_goes_on_only_while_it_is_undecided() {
-    let enough = |scene: Scene| {
-        let terms = Terms { hold_ns: 60 * SECOND_NS, ..arena_terms() };
+    let enough = |scene: TrialBuilder| {
+        let terms = Criteria { hold_ns: 60 * SECOND_NS, ..arena_terms() };
         crate::judge::has_seen_enough(&scene.build(), &terms)
     };
-    assert!(enough(Scene::arena(500.0).late(0.9)), "nothing was disturbed");
-    assert!(enough(beside(Scene::arena(500.0), 0..60, 1.1, 0.2)), "everything is met");
+    assert!(enough(TrialBuilder::arena(500.0).late(0.9)), "nothing was disturbed");
+    assert!(enough(beside(TrialBuilder::arena(500.0), 0..60, 1.1, 0.2)), "everything is met");
     assert!(!enough(beside(seen_late(500), 0..60, 1.1, 0.2)), "the clients see otherwise");
-    assert!(enough(beside(Scene::arena(500.0).late(0.9), 0..28, 1.1, 0.2)), "31 seconds were undisturbed");
-    let undecided = || Scene::arena(500.0).late(0.4);
+    assert!(
+        enough(beside(TrialBuilder::arena(500.0).late(0.9), 0..28, 1.1, 0.2)),
+        "31 seconds were undisturbed"
+    );
+    let undecided = || TrialBuilder::arena(500.0).late(0.4);
     assert!(!enough(beside(undecided(), 0..40, 1.1, 0.2)), "19 are too few");
     assert!(enough(beside(undecided(), 0..40, 1.1, 0.02)), "the disturbances explain 3 of 40 points");
 }
@@ -508,7 +522,7 @@ fn a_generator_that_sends_little_is_late_when_a_good_part_of_it_is() {
                 lags.record_many(60_000_000, 1);
             }
         };
-        Scene { response_ns: 70_000_000, ..Scene::asking(3.0) }.edit(sent)
+        TrialBuilder { response_ns: 70_000_000, ..TrialBuilder::asking(3.0) }.edit(sent)
     };
     let says = ["25 % of the sends were later than"];
     check(&scene(60), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &says);

@@ -8,15 +8,15 @@ const LATE: &str = "late.share <= 1%";
 const REFUSED: &str = "refused == 0";
 
 /// In these seconds of the hold so many of 100 answers come after the patience.
-fn late_in(seconds: std::ops::Range<u32>, late: u64) -> Scene {
-    Scene::asking(100.0).edit(move |at, interval| {
+fn late_in(seconds: std::ops::Range<u32>, late: u64) -> TrialBuilder {
+    TrialBuilder::asking(100.0).edit(move |at, interval| {
         interval.flow_mut(1, Phase::Hold).late = if seconds.contains(&at) { late } else { 0 };
     })
 }
 
 /// In these seconds of the hold the server reports an error.
-fn refuses_in(seconds: std::ops::Range<u32>) -> Scene {
-    Scene::chat(100).event(6, kind::ERROR, "refused by the server: \"-ERR 'no'\"").edit(
+fn refuses_in(seconds: std::ops::Range<u32>) -> TrialBuilder {
+    TrialBuilder::chat(100).event(6, kind::ERROR, "refused by the server: \"-ERR 'no'\"").edit(
         move |at, interval| {
             interval.errors[6] = u64::from(seconds.contains(&at));
         },
@@ -38,7 +38,7 @@ fn a_server_that_answers_late_or_with_errors_fails_and_one_that_does_neither_pas
 #[test]
 fn what_comes_while_the_machine_is_disturbed_fails_nobody_and_what_comes_in_fair_seconds_does() {
     for (asked, scene) in [
-        (LATE, (|seconds| late_in(seconds, 100)) as fn(std::ops::Range<u32>) -> Scene),
+        (LATE, (|seconds| late_in(seconds, 100)) as fn(std::ops::Range<u32>) -> TrialBuilder),
         (REFUSED, refuses_in),
     ] {
         let terms = terms(&[asked]);

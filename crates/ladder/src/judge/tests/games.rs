@@ -7,8 +7,8 @@ use super::*;
 
 /// 60 s of 40 games, of which `played` were played to their end in the hold in 3 s each and `failed` ended without a
 /// result.
-fn games(played: u64, failed: u64) -> Scene {
-    Scene::arena(40.0).edit(move |at, interval| {
+fn games(played: u64, failed: u64) -> TrialBuilder {
+    TrialBuilder::arena(40.0).edit(move |at, interval| {
         if at == 30 {
             interval.counters[0] = played;
             interval.counters[27] = failed;
@@ -17,7 +17,7 @@ fn games(played: u64, failed: u64) -> Scene {
 }
 
 #[track_caller]
-fn check_games(scene: &Scene, games: Games, verdict: Verdict, signal: &str, says: &[&str]) {
+fn check_games(scene: &TrialBuilder, games: Games, verdict: Verdict, signal: &str, says: &[&str]) {
     let mut trial = scene.build();
     trial.games = Some(games);
     let judgement = judge(&trial, None, &arena_terms());
@@ -103,7 +103,7 @@ fn a_log_that_reports_games_that_no_client_saw_end_contradicts_them() {
 
 #[test]
 fn an_audit_that_was_refused_in_part_does_not_pass() {
-    let scene = Scene::asking(200.0);
+    let scene = TrialBuilder::asking(200.0);
     let judged = |checked: u64, wrong: u64, unread: u64| {
         let mut trial = scene.build();
         trial.audit = Some(Audit { checked, wrong, unread });

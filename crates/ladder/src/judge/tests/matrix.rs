@@ -5,13 +5,13 @@
 //! what a disturbance can explain may end INCONCLUSIVE there, everything else fails wherever it happens.
 
 use Verdict::{Fail, Inconclusive, Invalid, Pass};
-use measure::{Entry, OfMachine, OfProcess, Reading, Trial};
+use measure::{Entry, MachineMetric, ProcessMetric, Reading, Trial};
 
 use super::disturbed::{sample, steal};
 use super::silent::stops_replying;
 use super::*;
 use crate::disturbance::{disturbance, least_disturbed};
-use crate::scene::{HOLD_FROM_S, lose};
+use crate::testing::{HOLD_FROM_S, lose};
 
 /// Verdict and signal.
 type Ends = (Verdict, &'static str);
@@ -20,7 +20,7 @@ type Ends = (Verdict, &'static str);
 struct Row {
     fault: &'static str,
     objectives: &'static [&'static str],
-    scene: fn() -> Scene,
+    scene: fn() -> TrialBuilder,
     /// entries that the trial lacks
     lacks: fn(&Entry) -> bool,
     quiet: Ends,
@@ -44,7 +44,7 @@ const DISTURBED: Ends = (Inconclusive, "disturbed");
 const fn certain(
     fault: &'static str,
     objectives: &'static [&'static str],
-    scene: fn() -> Scene,
+    scene: fn() -> TrialBuilder,
     ends: Ends,
 ) -> Row {
     Row { fault, objectives, scene, lacks: |_| false, quiet: ends, steal: ends, beside: ends }
@@ -54,7 +54,7 @@ const fn certain(
 const fn explainable(
     fault: &'static str,
     objectives: &'static [&'static str],
-    scene: fn() -> Scene,
+    scene: fn() -> TrialBuilder,
     quiet: Ends,
     others: [Ends; 2],
 ) -> Row {
@@ -69,7 +69,7 @@ const ROWS: &[Row] = &[
     certain("none, arena", ARENA, arena, PASSES),
     certain("none, requests", ASKING, asking, PASSES),
     certain("none, chat", CHAT, chat, PASSES),
-    certain("none, poll-loop", NO_ERRORS, || Scene::polling(10.0), PASSES),
+    certain("none, poll-loop", NO_ERRORS, || TrialBuilder::polling(10.0), PASSES),
     lacking(certain("hang early in the hold", ARENA, arena, SILENT), |entry| ends_after(entry, 2)),
     lacking(certain("hang in the middle of the hold", ARENA, arena, SILENT), |entry| ends_after(entry, 30)),
     lacking(certain("hang 2 s before the end", ARENA, arena, SILENT), |entry| ends_after(entry, 58)),
@@ -114,19 +114,19 @@ const ROWS: &[Row] = &[
     certain("lie:40%", ARENA, lie, (Inconclusive, "inconsistent")),
 ];
 
-fn arena() -> Scene {
-    Scene::arena(500.0)
+fn arena() -> TrialBuilder {
+    TrialBuilder::arena(500.0)
 }
 
-fn asking() -> Scene {
-    Scene::asking(1000.0)
+fn asking() -> TrialBuilder {
+    TrialBuilder::asking(1000.0)
 }
 
-fn chat() -> Scene {
-    Scene::chat(100)
+fn chat() -> TrialBuilder {
+    TrialBuilder::chat(100)
 }
 
-/// Told by the server behind this second of the hold.
+/// ServerReport by the server behind this second of the hold.
 fn ends_after(entry: &Entry, hold_s: u32) -> bool {
     let end_ns = u64::from(HOLD_FROM_S + hold_s) * SECOND_NS;
     matches!(entry, Entry::Ticks(second) if second.to_ns > end_ns)
@@ -143,7 +143,7 @@ fn wrong_winner(at: u32, interval: &mut measure::Interval) {
 }
 
 /// So many of the thousand answers of each second take 200 ms.
-fn slow_by(slow: u64) -> Scene {
+fn slow_by(slow: u64) -> TrialBuilder {
     asking().edit(move |_, interval| {
         let response = interval.distribution_mut(Measure::Response, true);
         response.clear();
@@ -153,7 +153,7 @@ fn slow_by(slow: u64) -> Scene {
 }
 
 /// Twelve deliveries are lost, of which the server tells all or none.
-fn lossy(told: u64) -> Scene {
+fn lossy(told: u64) -> TrialBuilder {
     chat().receivers(move |one| {
         if one.receiver == 7 {
             lose(one, 12, 12 * told, 0);
@@ -161,11 +161,11 @@ fn lossy(told: u64) -> Scene {
     })
 }
 
-fn twice() -> Scene {
+fn twice() -> TrialBuilder {
     chat().receivers(|one| one.sum.duplicated = u64::from(one.receiver == 7))
 }
 
-fn strange_lines() -> Scene {
+fn strange_lines() -> TrialBuilder {
     // Each altered line is also missing under its own name, and the server does not know of it.
     let mut scene = lossy(0);
     if let Some(books) = &mut scene.books {
@@ -175,50 +175,50 @@ fn strange_lines() -> Scene {
 }
 
 /// Every tick is late from a second of the hold on.
-fn collapse(from_s: u32) -> Scene {
+fn collapse(from_s: u32) -> TrialBuilder {
     let late_share: Option<Box<dyn Fn(u32) -> f64>> =
         Some(Box::new(move |at| if at >= from_s { 1.0 } else { 0.02 }));
-    Scene { late_share, ..arena() }
+    TrialBuilder { late_share, ..arena() }
 }
 
 /// The log tells 3 % of late ticks, the clients see 80 %.
-fn lie() -> Scene {
+fn lie() -> TrialBuilder {
     arena().edit(|_, interval| see_ticks(interval, 1_000, 800, 23_000_000))
 }
 
 /// The server's threads and ours waited this long for a core.
-fn waiting(mut scene: Scene, share: f64) -> Scene {
+fn waiting(mut scene: TrialBuilder, share: f64) -> TrialBuilder {
     scene.samples.push(Box::new(move |_| {
         vec![
-            sample(Reading::Subject(OfProcess::WaitingShareMax), share),
-            sample(Reading::Worker(OfProcess::WaitingShareMax), share),
-            sample(Reading::Worker(OfProcess::CpuShareMax), 0.2),
+            sample(Reading::Subject(ProcessMetric::WaitingShareMax), share),
+            sample(Reading::Worker(ProcessMetric::WaitingShareMax), share),
+            sample(Reading::Worker(ProcessMetric::CpuShareMax), 0.2),
             sample(Reading::Thread("node".into()), 0.3),
         ]
     }));
     scene
 }
 
-fn quiet(scene: Scene) -> Scene {
+fn quiet(scene: TrialBuilder) -> TrialBuilder {
     waiting(scene, 0.0)
 }
 
-fn stolen(scene: Scene) -> Scene {
+fn stolen(scene: TrialBuilder) -> TrialBuilder {
     steal(waiting(scene, 0.0), 0.07)
 }
 
-fn beside(scene: Scene) -> Scene {
+fn beside(scene: TrialBuilder) -> TrialBuilder {
     let mut scene = waiting(scene, 0.1);
     scene.samples.push(Box::new(|_| {
         vec![
-            sample(Reading::Machine(OfMachine::OthersCores), 1.1),
+            sample(Reading::Machine(MachineMetric::OthersCores), 1.1),
             sample(Reading::Program("cc1".into()), 1.1),
         ]
     }));
     scene
 }
 
-fn judged(row: &Row, machine: &str, scene: &Scene) -> Judgement {
+fn judged(row: &Row, machine: &str, scene: &TrialBuilder) -> Judgement {
     let head = || scene.build().head;
     let entries: Vec<Entry> = scene.entries().into_iter().filter(|entry| !(row.lacks)(entry)).collect();
     let trial = Trial::from_entries(head(), &entries, 0);
@@ -229,7 +229,7 @@ fn judged(row: &Row, machine: &str, scene: &Scene) -> Judgement {
     judge(&trial, calmer.as_ref(), &terms)
 }
 
-fn check_row(row: &Row, machine: &str, scene: &Scene, ends: Ends) {
+fn check_row(row: &Row, machine: &str, scene: &TrialBuilder, ends: Ends) {
     let judgement = judged(row, machine, scene);
     let found = (judgement.verdict, judgement.signal.as_deref().unwrap_or(""));
     assert_eq!(found, ends, "{} on a machine that is {machine}: {:?}", row.fault, judgement.reason);

@@ -5,7 +5,7 @@ use measure::{Entry, Flow, MetricNames, Role, Trial};
 use super::*;
 
 /// The same trial, but what is done to the connections of each second.
-fn with_connections(scene: &Scene, edit: impl Fn(u32, &mut measure::Connections)) -> Trial {
+fn with_connections(scene: &TrialBuilder, edit: impl Fn(u32, &mut measure::Connections)) -> Trial {
     let entries = scene.entries().into_iter().map(|entry| match entry {
         Entry::Interval(mut second) => {
             second.flows.iter_mut().flatten().for_each(|flow| *flow = Flow::default());
@@ -19,7 +19,7 @@ fn with_connections(scene: &Scene, edit: impl Fn(u32, &mut measure::Connections)
 }
 
 /// No attempt succeeded.
-fn refused(scene: &Scene) -> Trial {
+fn refused(scene: &TrialBuilder) -> Trial {
     with_connections(scene, |_, connections| {
         (connections.failed[0], connections.opened) = (connections.asked, 0);
         (connections.open_min, connections.open_end) = (0, 0);
@@ -27,16 +27,16 @@ fn refused(scene: &Scene) -> Trial {
 }
 
 /// All came in during the ramp, and none was left when the hold began.
-fn lost(scene: &Scene) -> Trial {
+fn lost(scene: &TrialBuilder) -> Trial {
     with_connections(scene, |_, connections| (connections.open_min, connections.open_end) = (0, 0))
 }
 
 #[test]
 fn a_server_that_never_let_a_client_in_does_not_fail_and_one_that_did_does() {
-    let mut scene = Scene::asking(20.0);
+    let mut scene = TrialBuilder::asking(20.0);
     (scene.load_unit, scene.hold_s) = (LoadUnit::Clients, 10);
-    let nobody_let_in = Scene::chat(20).not_admitted(20, 10).build();
-    let some_let_in = Scene::chat(20).not_admitted(19, 10).build();
+    let nobody_let_in = TrialBuilder::chat(20).not_admitted(20, 10).build();
+    let some_let_in = TrialBuilder::chat(20).not_admitted(19, 10).build();
     let mut of_script = lost(&scene);
     let names = MetricNames::new(&[], &[], &["script_ms"], &[]);
     of_script.head.metric_names = names.with_counter_roles(&[("script_ms", Role::ScriptTime)]);
@@ -56,7 +56,7 @@ fn a_server_that_never_let_a_client_in_does_not_fail_and_one_that_did_does() {
         (lost(&scene), false, Verdict::Fail, "only 0 of 20 connections open"),
         (of_script, true, Verdict::Fail, "or its function had returned; let it last as long as the load"),
     ] {
-        let judgement = judge(&trial, None, &Terms { is_first_contact, ..asking_terms() });
+        let judgement = judge(&trial, None, &Criteria { is_first_contact, ..asking_terms() });
         let reason = judgement.reason.unwrap_or_default();
         assert_eq!(judgement.verdict, verdict, "{is_first_contact}: {reason}");
         assert!(reason.contains(words), "\"{words}\" is not in: {reason}");

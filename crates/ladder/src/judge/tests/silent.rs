@@ -1,13 +1,13 @@
 //! A dead server never passes: silence is missed ticks and missed replies, at any moment of the hold.
 
-use measure::{Entry, Interval, OfMachine, OfProcess, Reading, Trial};
+use measure::{Entry, Interval, MachineMetric, ProcessMetric, Reading, Trial};
 
 use super::disturbed::{sample, steal};
 use super::*;
-use crate::scene::{HOLD_FROM_S, lose};
+use crate::testing::{HOLD_FROM_S, lose};
 
 /// The same trial, of which the server's log tells nothing from a second of the hold on.
-fn hung(scene: &Scene, from_s: u32) -> Trial {
+fn hung(scene: &TrialBuilder, from_s: u32) -> Trial {
     let until_ns = u64::from(HOLD_FROM_S + from_s) * SECOND_NS;
     let told = |entry: &Entry| !matches!(entry, Entry::Ticks(second) if second.to_ns > until_ns);
     let entries: Vec<Entry> = scene.entries().into_iter().filter(told).collect();
@@ -23,7 +23,7 @@ fn check_trial(trial: &Trial, verdict: Verdict, signal: &str, says: &[&str]) {
 
 #[test]
 fn a_server_that_hangs_in_the_hold_fails_whenever_it_does() {
-    let mut scene = Scene::arena(20.0);
+    let mut scene = TrialBuilder::arena(20.0);
     scene.hold_s = 30;
     let says = ["no tick from 12 s of the hold on, 18 s before its end", "21600 ticks were missed"];
     check_trial(&hung(&scene, 12), Verdict::Fail, "ticks.silence", &says);
@@ -36,7 +36,7 @@ fn a_server_that_hangs_in_the_hold_fails_whenever_it_does() {
 
 /// The trial of a server of 10 s that stood still from 1.6 s before the end of the hold on. `ticks_again`: 0.6 s after the hold it
 /// told so, in one line over 2.6 s in which 2,622 ticks were missed.
-fn stood_still_at_the_end(scene: &Scene, ticks_again: bool) -> Trial {
+fn stood_still_at_the_end(scene: &TrialBuilder, ticks_again: bool) -> Trial {
     let end_ns = u64::from(HOLD_FROM_S + 10) * SECOND_NS;
     let mut entries = scene.entries();
     entries.retain(|entry| !matches!(entry, Entry::Ticks(second) if second.to_ns > end_ns - 2 * SECOND_NS));
@@ -55,7 +55,7 @@ fn stood_still_at_the_end(scene: &Scene, ticks_again: bool) -> Trial {
 
 #[test]
 fn a_line_across_the_end_of_the_hold_gives_it_its_part_of_the_missed_ticks() {
-    let mut scene = Scene::arena(20.0);
+    let mut scene = TrialBuilder::arena(20.0);
     scene.hold_s = 10;
     let trial = stood_still_at_the_end(&scene, true);
     let silence = trial.ticks.as_ref().unwrap().silence.as_ref().unwrap();
@@ -65,16 +65,16 @@ fn a_line_across_the_end_of_the_hold_gives_it_its_part_of_the_missed_ticks() {
 
 #[test]
 fn a_server_that_was_kept_from_its_core_at_the_end_and_ticked_again_is_not_silent() {
-    let mut scene = Scene::arena(20.0);
+    let mut scene = TrialBuilder::arena(20.0);
     scene.hold_s = 10;
     // Nothing else ran until the last two seconds, in which the server got no core.
     scene.samples.push(Box::new(|at| {
         let away = if at >= 8 { 1.0 } else { 0.0 };
         vec![
-            sample(Reading::Machine(OfMachine::OthersCores), 2.0 * away),
-            sample(Reading::Subject(OfProcess::WaitingShareMax), away),
-            sample(Reading::Worker(OfProcess::WaitingShareMax), 0.0),
-            sample(Reading::Worker(OfProcess::CpuShareMax), 0.1),
+            sample(Reading::Machine(MachineMetric::OthersCores), 2.0 * away),
+            sample(Reading::Subject(ProcessMetric::WaitingShareMax), away),
+            sample(Reading::Worker(ProcessMetric::WaitingShareMax), 0.0),
+            sample(Reading::Worker(ProcessMetric::CpuShareMax), 0.1),
         ]
     }));
     let dead = stood_still_at_the_end(&scene, false);
@@ -90,7 +90,7 @@ fn a_server_that_was_kept_from_its_core_at_the_end_and_ticked_again_is_not_silen
 
 #[test]
 fn a_log_that_goes_on_while_the_loop_stands_still_fails() {
-    let mut scene = Scene::arena(20.0);
+    let mut scene = TrialBuilder::arena(20.0);
     scene.hold_s = 30;
     let mut entries = scene.entries();
     for entry in &mut entries {
@@ -107,9 +107,9 @@ fn a_log_that_goes_on_while_the_loop_stands_still_fails() {
 
 #[test]
 fn a_server_of_ours_that_dies_in_the_last_second_or_before_the_first_entry_fails() {
-    let mut scene = Scene::arena(20.0);
+    let mut scene = TrialBuilder::arena(20.0);
     scene.hold_s = 30;
-    let ours = Terms { tells_ticks: true, ..arena_terms() };
+    let ours = Criteria { tells_ticks: true, ..arena_terms() };
     let late_end = |trial: &Trial| {
         let mut trial = trial.clone();
         // The trial listened on for 4 s, and nothing came.
@@ -146,7 +146,7 @@ fn a_server_of_ours_that_dies_in_the_last_second_or_before_the_first_entry_fails
 #[test]
 fn a_server_that_ticks_on_and_tells_its_clients_nothing_fails() {
     let hears_until = |until: u32| {
-        Scene::arena(20.0).edit(move |at, interval| {
+        TrialBuilder::arena(20.0).edit(move |at, interval| {
             if at < until {
                 see_ticks(interval, 180, 2, 25_000_000);
             }
@@ -160,7 +160,8 @@ fn a_server_that_ticks_on_and_tells_its_clients_nothing_fails() {
 #[test]
 fn a_server_that_throws_its_clients_out_fails_although_they_come_back() {
     let resets = |count: u64| {
-        Scene::arena(500.0).edit(move |at, interval| interval.errors[0] = if at == 20 { count } else { 0 })
+        TrialBuilder::arena(500.0)
+            .edit(move |at, interval| interval.errors[0] = if at == 20 { count } else { 0 })
     };
     let says = ["the server broke 1000 of 1000 connections in the hold: 1000 connection lost"];
     check(&resets(1000), &arena_terms(), Verdict::Fail, "connections.broken", &says);
@@ -169,16 +170,16 @@ fn a_server_that_throws_its_clients_out_fails_although_they_come_back() {
 
 #[test]
 fn a_room_that_lets_too_few_in_fails_and_no_late_generator_is_blamed() {
-    let half = Scene::chat(100).not_admitted(50, 11);
+    let half = TrialBuilder::chat(100).not_admitted(50, 11);
     let says = ["had not let in 50 of 100 clients when the hold began; the first: had asked 11 s before"];
     // Who is not let in says nothing: fewer lines are offered than were planned, and that is not the generator's doing.
-    let terms = Terms { intended: Some(Intended::PerSecond(200.0)), ..terms(&["deliveries.lost == 0"]) };
+    let terms = Criteria { intended: Some(Intended::PerSecond(200.0)), ..terms(&["deliveries.lost == 0"]) };
     check(&half, &terms, Verdict::Fail, "clients.admitted", &says);
 }
 
 #[test]
 fn clients_that_see_no_more_ticks_are_a_silence_where_nothing_else_tells_them() {
-    let mut scene = Scene::arena(20.0).edit(|at, interval| {
+    let mut scene = TrialBuilder::arena(20.0).edit(|at, interval| {
         if at < 40 {
             see_ticks(interval, 60, 1, 25_000_000);
         }
@@ -194,8 +195,8 @@ fn clients_that_see_no_more_ticks_are_a_silence_where_nothing_else_tells_them() 
 }
 
 /// Clients that ask one after the other; the server answers up to a second of the hold and never again.
-pub(super) fn stops_replying(from_s: u32) -> Scene {
-    Scene::asking(4.0).edit(move |at, interval| {
+pub(super) fn stops_replying(from_s: u32) -> TrialBuilder {
+    TrialBuilder::asking(4.0).edit(move |at, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         let open = |at: u32| if at >= from_s { 4 } else { 0 };
         if at >= from_s {
@@ -221,7 +222,7 @@ fn a_server_that_stops_replying_fails_whatever_its_objectives() {
 #[test]
 fn requests_that_are_open_from_before_the_hold_and_never_answered_fail_it() {
     // Each client asked once in the ramp, was answered, asked again, and waits: in the hold nothing is planned at all.
-    let scene = Scene::asking(4.0).edit(|_, interval| {
+    let scene = TrialBuilder::asking(4.0).edit(|_, interval| {
         let hold = interval.flow_mut(1, Phase::Hold);
         (hold.offered, hold.sent, hold.answered) = (0, 0, 0);
         let settle = interval.flow_mut(1, Phase::Settle);
@@ -250,7 +251,7 @@ fn requests_that_are_open_from_before_the_hold_and_never_answered_fail_it() {
 
 #[test]
 fn messages_that_the_server_never_reads_fail_a_rung_that_keeps_its_ticks() {
-    let scene = Scene::arena(20.0).edit(|_, interval| {
+    let scene = TrialBuilder::arena(20.0).edit(|_, interval| {
         let shot = interval.flow_mut(0, Phase::Hold);
         (shot.not_sent, shot.sent, shot.told) = (shot.offered, 0, 0);
     });
@@ -258,9 +259,9 @@ fn messages_that_the_server_never_reads_fail_a_rung_that_keeps_its_ticks() {
 }
 
 /// A room in which everything works until this second of the hold; then nothing is delivered.
-fn room_that_stops(from: u32, sends: bool) -> Scene {
+fn room_that_stops(from: u32, sends: bool) -> TrialBuilder {
     // What was sent last waits in the server for ever.
-    let room = Scene::chat(100).receivers(|one| lose(one, 10, 0, 10));
+    let room = TrialBuilder::chat(100).receivers(|one| lose(one, 10, 0, 10));
     room.edit(move |at, interval| {
         if at >= from {
             interval.distribution_mut(Measure::Delivery, true).clear();
@@ -293,7 +294,7 @@ fn a_room_in_which_nothing_is_delivered_any_more_fails_however_disturbed_the_mac
 
 #[test]
 fn a_hold_in_which_nobody_says_a_word_shows_nothing() {
-    let mute = Scene::chat(100).edit(|_, interval| {
+    let mute = TrialBuilder::chat(100).edit(|_, interval| {
         *interval.flow_mut(0, Phase::Hold) = measure::Flow::default();
         interval.distribution_mut(Measure::Delivery, true).clear();
     });
@@ -305,7 +306,7 @@ fn a_hold_in_which_nobody_says_a_word_shows_nothing() {
 /// A room whose server stops within the last second of the hold, `silent_s` before the clients gave up waiting for it;
 /// `waiting` of its 20 receivers never had its word that all had come.
 fn room_that_stops_at_the_end(waiting: u32, silent_s: u32) -> (Trial, Trial) {
-    let scene = steal(Scene::chat(20), 0.1).receivers(move |receiver| {
+    let scene = steal(TrialBuilder::chat(20), 0.1).receivers(move |receiver| {
         if receiver.receiver < waiting {
             lose(receiver, 3, 0, 0);
             receiver.sum.not_caught_up = 1;
@@ -343,7 +344,7 @@ fn a_room_whose_server_stops_in_the_last_second_of_the_hold_fails_however_distur
 /// 10 requests a second, of which those of the last three seconds are answered after the hold, or never; `waiting`: for so much
 /// of these seconds the worker had no core.
 fn late_at_the_end(answers: bool, waiting: f64) -> Trial {
-    let mut scene = Scene::asking(10.0).edit(|at, interval| {
+    let mut scene = TrialBuilder::asking(10.0).edit(|at, interval| {
         let open_before = u64::from(at.saturating_sub(57)) * 10;
         if at >= 57 {
             let ask = interval.flow_mut(1, Phase::Hold);
@@ -351,10 +352,11 @@ fn late_at_the_end(answers: bool, waiting: f64) -> Trial {
         }
     });
     scene.samples.push(Box::new(move |at| {
-        let waits = sample(Reading::Worker(OfProcess::WaitingShareMax), if at >= 58 { waiting } else { 0.0 });
+        let waits =
+            sample(Reading::Worker(ProcessMetric::WaitingShareMax), if at >= 58 { waiting } else { 0.0 });
         vec![waits]
     }));
-    let mut drain = Interval::new(&crate::scene::names());
+    let mut drain = Interval::new(&crate::testing::names());
     (drain.index, drain.workers) = (HOLD_FROM_S + scene.hold_s, 1);
     let (answered, open_after) = if answers { (30, 0) } else { (0, 30) };
     let ask = drain.flow_mut(1, Phase::Hold);

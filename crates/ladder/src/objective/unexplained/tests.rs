@@ -1,13 +1,13 @@
 use measure::{Measure, Trial};
 
 use super::*;
-use crate::scene::Scene;
+use crate::testing::TrialBuilder;
 
 const MS: u64 = 1_000_000;
 
 /// A hold of 8 s with so many quick responses per second, and these slow ones (ns) in its third second.
 fn held(quick_per_s: u64, slow: Vec<u64>) -> Trial {
-    let scene = Scene { hold_s: 8, response_ns: MS, ..Scene::asking(quick_per_s as f64) };
+    let scene = TrialBuilder { hold_s: 8, response_ns: MS, ..TrialBuilder::asking(quick_per_s as f64) };
     let scene = scene.edit(move |at, interval| {
         let response = interval.distribution_mut(Measure::Response, true);
         slow.iter().filter(|_| at == 2).for_each(|&ns| response.record(ns));
@@ -39,7 +39,7 @@ fn a_server_that_stood_still_for_a_second_misses_a_percentile_whatever_made_a_th
 #[test]
 fn few_responses_that_are_all_late_are_explained_only_by_as_many_waits_as_are_long_enough() {
     let late = |ms: u64| {
-        let scene = Scene { hold_s: 8, response_ns: ms * MS, ..Scene::asking(4.0) };
+        let scene = TrialBuilder { hold_s: 8, response_ns: ms * MS, ..TrialBuilder::asking(4.0) };
         scene.build()
     };
     // 0.8 s of waits: many of 15 ms, few of a third of a second.
@@ -57,12 +57,13 @@ fn one_late_response_is_explained_by_one_wait() {
 
 #[test]
 fn a_message_without_a_reply_is_no_longer_delay_than_others() {
-    let unanswered = Scene { hold_s: 8, response_ns: MS, ..Scene::asking(150.0) }.edit(|at, interval| {
-        let flow = interval.flow_mut(1, measure::Phase::Hold);
-        if at == 7 {
-            (flow.answered, flow.failed) = (flow.answered - 2, 2);
-        }
-    });
+    let unanswered =
+        TrialBuilder { hold_s: 8, response_ns: MS, ..TrialBuilder::asking(150.0) }.edit(|at, interval| {
+            let flow = interval.flow_mut(1, measure::Phase::Hold);
+            if at == 7 {
+                (flow.answered, flow.failed) = (flow.answered - 2, 2);
+            }
+        });
     let unanswered = unanswered.build();
     assert!(!is_missed("response.max < 150ms", &unanswered, 0.05), "two of 1,200 are within what waits hit");
 }

@@ -1,7 +1,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::scene::{FINAL_TRIAL_NS, search};
+use crate::testing::{FINAL_TRIAL_NS, search};
 
 fn goal(sum_s: f64, exceed_ratio: f64) -> Goal {
     Goal { final_trial_ns: FINAL_TRIAL_NS, duration_sum_ns: (sum_s * 1e9) as u64, exceed_ratio, width: 0.05 }

@@ -3,8 +3,8 @@
 //! A rate makes an open model: requests are planned by a clock, and connections stand ready for them. Requesters make a
 //! closed one: each has a connection and waits for its answer.
 
-use crate::layers::axes;
 use crate::layers::bots::{BotsKind, Server};
+use crate::layers::http_sweep;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::{RawValue, Reader, default_of};
 use crate::mistakes::{Place, RequestConfigError};
@@ -19,7 +19,7 @@ pub(crate) mod variables;
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "http",
     speaks: |scheme| scheme.is_http(),
-    settings: &[requests::SETTINGS, variables::SETTINGS, SETTINGS, axes::SETTINGS],
+    settings: &[requests::SETTINGS, variables::SETTINGS, SETTINGS, http_sweep::SETTINGS],
     read: |reader, server, loads| read(reader, server, loads).into(),
 };
 
@@ -105,7 +105,7 @@ pub(crate) fn transport(reader: &mut Reader, loads: Option<&Loads>, usual: Loop)
     let keep_alive = reader.value(&KEEP_ALIVE, units::boolean).unwrap_or(true);
     let model = model(reader, loads, usual);
     let streams = streams(reader, &model, version, keep_alive);
-    let visit = axes::visit(reader, keep_alive);
+    let visit = http_sweep::visit(reader, keep_alive);
     let timeout_ns = reader.value_or_default(&TIMEOUT, |text| units::duration_ns_within(text, MS, HOUR));
     let redirects = reader.value_or_default(&REDIRECTS, |text| units::whole_within(text, 0, REDIRECTS_MOST));
     HttpBots {

@@ -1,7 +1,7 @@
 //! Clients of a leaderboard: which board, how many members, how many updates in a request, how many of them read.
 
-use crate::layers::axes;
 use crate::layers::bots::BotsKind;
+use crate::layers::http_sweep;
 use crate::layers::ladder::Loads;
 use crate::layers::reader::Reader;
 use crate::mistakes::RequestConfigError;
@@ -72,7 +72,7 @@ fn read(reader: &mut Reader, scheme: Option<Scheme>, loads: Option<&Loads>) -> L
         name => Err(RequestConfigError::BoardName(name.to_owned())),
     });
     let members = reader.value_or_default(&MEMBERS, |text| units::count_within(text, 1, MEMBERS_MOST));
-    let bulk = axes::bulk(reader);
+    let bulk = http_sweep::bulk(reader);
     let counts_updates = loads.is_some_and(Loads::is_updates);
     let reads = reader.value_or_default(&READS, units::share);
     if let (Some(said), true) = (reader.said(&READS), counts_updates && reads >= 1.0) {
@@ -100,7 +100,7 @@ fn read(reader: &mut Reader, scheme: Option<Scheme>, loads: Option<&Loads>) -> L
     let protocol = protocol(reader, scheme);
     in_flight(reader, &mut http, protocol);
     if protocol == LeaderboardProtocol::WebSocket {
-        axes::refuse_bulks_above(reader, WEBSOCKET_BULK_MOST);
+        http_sweep::refuse_bulks_above(reader, WEBSOCKET_BULK_MOST);
     }
     LeaderboardBots { http, protocol, board, members, bulk, counts_updates, key, cheaters }
 }

@@ -6,7 +6,6 @@ use script::{ENDINGS, Loaded, ScriptMistake};
 use serde_json::Value;
 
 use crate::flags::Flags;
-use crate::known;
 use crate::layers::bots::BotsKind;
 use crate::layers::reader::{ReadFile, Reader};
 use crate::layers::{self, SUBJECT};
@@ -15,6 +14,7 @@ use crate::scenario::{self, Content, Entry, Node};
 use crate::scheme::Transport;
 use crate::settings::{Kind, Setting, Shape};
 use crate::units;
+use crate::vocabulary;
 use crate::workloads::http::settings::VERSION;
 use crate::workloads::{HttpVersion, SESSION, ScriptBots, ScriptLoad};
 
@@ -117,8 +117,8 @@ pub(crate) fn load(name: &str, read: ReadFile<'_>, file: &mut Node) -> Result<Lo
         }
         let Some((option, key)) = OPTIONS.iter().find(|(known, _)| known == option) else {
             let all: Vec<&str> = OPTIONS.iter().map(|(name, _)| *name).collect();
-            let nearest = known::nearest(option, all.iter().copied()).map(str::to_owned);
-            let (option, known) = (option.clone(), known::listed(&all));
+            let nearest = vocabulary::nearest(option, all.iter().copied()).map(str::to_owned);
+            let (option, known) = (option.clone(), vocabulary::listed(&all));
             return Err(refused("options", ConfigError::UnknownOption { option, nearest, known }));
         };
         if *option == "ticks" {

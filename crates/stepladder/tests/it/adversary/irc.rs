@@ -140,8 +140,8 @@ fn rows() -> Vec<Row> {
         long(
             "ends with ERROR when somebody has joined",
             Unmeasured,
-            "Closing link",
-            joined(|peer| peer.say("ERROR :Closing link\r\n")),
+            "ResultsPage link",
+            joined(|peer| peer.say("ERROR :ResultsPage link\r\n")),
         ),
         row("relays nothing", Fails, "lost", server(|_, _| Ok(()))),
         row("delivers twice", Fails, "deliveries.duplicated", relays(|said| said.message().repeat(2))),

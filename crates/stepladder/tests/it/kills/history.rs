@@ -1,4 +1,4 @@
-//! SIGKILL of `bisect`: its working trees are given back, by its last will or by the next search, and the user's tree is untouched.
+//! SIGKILL of `bisect`: its working trees are given back, by its exit guard or by the next search, and the user's tree is untouched.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -29,7 +29,7 @@ fn a_bisection_that_is_killed_gives_its_trees_back() {
         let has_will = kill % 2 == 0;
         if !has_will {
             let is_will = |pid: &u32| command_line(*pid).contains("worktree remove");
-            let will = eventually("its last will", || children(running.pid()).into_iter().find(is_will));
+            let will = eventually("its exit guard", || children(running.pid()).into_iter().find(is_will));
             send(will, libc::SIGKILL);
         }
         let met = killed(&place, running, Duration::from_secs(8), kill % 4 < 2, &mut random);
@@ -40,12 +40,12 @@ fn a_bisection_that_is_killed_gives_its_trees_back() {
         }
         eventually("no tree is left", || trees(&place).is_empty().then_some(()));
         assert_eq!(git(&place.path("repository"), &["status", "--porcelain"]), "");
-        eventually("no last will is left", || {
+        eventually("no exit guard is left", || {
             let mut all = crate::place::processes();
             let mark = place.path("").display().to_string();
             all.all(|pid| is_gone(pid) || !command_line(pid).contains(&mark)).then_some(())
         });
-        let by = if has_will { "its last will" } else { "the next search" };
+        let by = if has_will { "its exit guard" } else { "the next search" };
         let met = format!("{}: {found}; {} trees left to {by}", met.when, left.len());
         note("bisect", seed, kill, &met);
     }

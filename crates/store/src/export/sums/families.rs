@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use measure::{Flow, Measure, OfMachine, OfProcess, OverTime, Phase, Reading, TickCounts};
+use measure::{Flow, MachineMetric, Measure, OverTime, Phase, ProcessMetric, Reading, TickCounts};
 
 use super::{BOUNDS_NS, Buckets, RunSums, known};
 
@@ -182,10 +182,10 @@ impl RunSums {
                 _ => Some((*self.now.readings.get(&(who, name))?, false)),
             }
         };
-        let of_processes = OfProcess::ALL.iter().flat_map(|name| {
+        let of_processes = ProcessMetric::ALL.iter().flat_map(|name| {
             [(Reading::Subject(*name), name.about()), (Reading::Worker(*name), name.about())]
         });
-        let of_machine = OfMachine::ALL.iter().map(|name| (Reading::Machine(*name), name.about()));
+        let of_machine = MachineMetric::ALL.iter().map(|name| (Reading::Machine(*name), name.about()));
         for (what, about) in of_processes.chain(of_machine) {
             let Some((value, is_total)) = of(&what) else { continue };
             let (who, name) = what.texts();

@@ -4,7 +4,7 @@ use super::{BODY_BYTES_MAX, HTTP, PART_BYTES_MAX, REQUEST};
 use crate::built_in::BuiltIn;
 use crate::layers::bots::Server;
 use crate::layers::reader::Reader;
-use crate::layers::{cells, settings};
+use crate::layers::{poll_loop_sweep, settings};
 use crate::mistakes::{Place, RequestConfigError};
 use crate::scenario::{Content, Node};
 use crate::settings::{Kind, Setting, Shape};
@@ -80,7 +80,7 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> Vec<(HttpRequest
         Some(Node { content: Content::List(list), .. }) => list,
         None if has_services => {
             let place = Place::Flag("climb");
-            return cells::services().into_iter().map(|request| (request, place.clone())).collect();
+            return poll_loop_sweep::services().into_iter().map(|request| (request, place.clone())).collect();
         }
         _ => return vec![one(reader, server.path.as_deref().unwrap_or("/"))],
     };

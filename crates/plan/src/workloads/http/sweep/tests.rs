@@ -1,5 +1,5 @@
-use ladder::scene::Scene;
-use ladder::{FrameFigures, Terms, judge, rung};
+use ladder::testing::TrialBuilder;
+use ladder::{Criteria, FrameFigures, judge, rung};
 use proptest::prelude::*;
 
 use super::*;
@@ -103,8 +103,8 @@ impl Plant {
 
 /// A rung of requesters with everything told, to be written over.
 fn pattern() -> Rung {
-    let trial = Scene { hold_s: 2, ..Scene::polling(1.0) }.build();
-    let terms = Terms { objectives: vec!["errors == 0".parse().unwrap()], ..Terms::default() };
+    let trial = TrialBuilder { hold_s: 2, ..TrialBuilder::polling(1.0) }.build();
+    let terms = Criteria { objectives: vec!["errors == 0".parse().unwrap()], ..Criteria::default() };
     let judgement = judge(&trial, None, &terms);
     rung(&trial, &judgement)
 }

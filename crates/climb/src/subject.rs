@@ -23,7 +23,7 @@ use crate::{lookup, probe};
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
 /// A subject that can be loaded.
-pub struct UnderTest {
+pub struct RunningSubject {
     /// as written, or where the built-in server came to listen
     pub target: Target,
     /// the same, resolved and pinned
@@ -44,12 +44,12 @@ pub struct UnderTest {
     consent: Consent,
 }
 
-impl UnderTest {
+impl RunningSubject {
     /// Starts the subject where the plan says so, with the options of the first cell, and waits until it can be reached.
     pub fn start(plan: &Plan, consent: &Consent) -> anyhow::Result<Self> {
         let cell_options = plan.ladder.cells.first().map(|cell| cell.options.clone()).unwrap_or_default();
         let started = Self::start_with(plan, consent, cell_options, TicksFrom::Nothing)?;
-        Ok(UnderTest { consent: consent.clone(), ..started })
+        Ok(RunningSubject { consent: consent.clone(), ..started })
     }
 
     /// The same, and no client is let in first: the one that comes next is looked at closely anyway.
@@ -67,7 +67,7 @@ impl UnderTest {
             SubjectSource::BuiltIn { server, options } => {
                 let options = [options.as_slice(), &cell_options].concat();
                 let started = Self::start_built_in(plan, server, &options, ticks_from)?;
-                Ok(UnderTest { cell_options, ..started })
+                Ok(RunningSubject { cell_options, ..started })
             }
             SubjectSource::Started { command, target } => {
                 let addresses = lookup::resolve(target, &plan.may_load, consent)?;
@@ -100,7 +100,7 @@ impl UnderTest {
                     None => None,
                 };
                 let tick_log = follow(plan, TicksFrom::Present)?;
-                let mut subject = UnderTest {
+                let mut subject = RunningSubject {
                     target: target.clone(),
                     address,
                     members: Vec::new(),
@@ -190,7 +190,7 @@ impl UnderTest {
     }
 
     fn of_started(started: Started, target: Target, address: SocketAddr, tick_log: Option<TickLog>) -> Self {
-        UnderTest {
+        RunningSubject {
             target,
             address,
             members: Vec::new(),
@@ -225,8 +225,8 @@ impl UnderTest {
         if self.started.is_some() {
             self.end();
             let consent = self.consent.clone();
-            let started = UnderTest::start_with(plan, &consent, cell_options, TicksFrom::Present)?;
-            *self = UnderTest { consent, ..started };
+            let started = RunningSubject::start_with(plan, &consent, cell_options, TicksFrom::Present)?;
+            *self = RunningSubject { consent, ..started };
         }
         Ok(())
     }

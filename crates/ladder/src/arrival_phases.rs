@@ -4,8 +4,8 @@
 //! places of the tick for ever, and then the wait that is read is that of those places and not that of the users.
 //! The bots count the planned arrivals of a hold by their place in the tick, in 16 bins. Locked means two things at once:
 //! *certain*: Rayleigh's test of uniformity, p < 0.001, for arrivals that meet 1, 2 … 8 places (harmonics of the tick;
-//! p is multiplied by their number), and *large enough to matter*: a twentieth of the mean wait. Certainty alone would be
-//! too sharp: 294 even arrivals per second at 30 ticks meet 49 places, which is as good as all, but never fill 16 bins
+//! p is multiplied by their number), and *large enough to matter*: a twentieth of the mean wait. Significance alone would
+//! flag too much: 294 even arrivals per second at 30 ticks meet 49 places, which is as good as all, but never fill 16 bins
 //! alike. Up to 12 places per tick are found, in whatever bins they lie but for one case: 8 places on the very borders.
 //! Units: phases in turns of the tick. Pure; what follows from it stands in `judge`.
 //! Sources: Mardia and Jupp, Directional Statistics (2000), 6.3.1 (the test); Fisher, Statistical Analysis of Circular
@@ -30,7 +30,7 @@ const HARMONICS: usize = BINS / 2;
 
 /// What the phases of the arrivals say.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, TS)]
-pub struct Aliasing {
+pub struct ArrivalPhases {
     /// planned arrivals of the hold
     pub count: u64,
     /// the harmonic of the tick that the arrivals follow most: 1 means that they meet one place of the tick
@@ -41,7 +41,7 @@ pub struct Aliasing {
     pub p: f64,
 }
 
-impl Aliasing {
+impl ArrivalPhases {
     /// True when the latencies of the rung are those of a few places of the tick.
     pub fn is_locked(&self) -> bool {
         self.p < P_LEAST && self.lean() >= LEAN_LEAST
@@ -54,24 +54,25 @@ impl Aliasing {
 }
 
 /// The phases of a trial's arrivals; `None` where the bots counted none.
-pub fn aliasing(trial: &Trial) -> Option<Aliasing> {
+pub fn arrival_phases(trial: &Trial) -> Option<ArrivalPhases> {
     let mut counts = [0; BINS];
     counts.iter_mut().zip(trial.counts(Role::ArrivalPhase)).for_each(|(bin, count)| *bin = count);
     of_phases(&counts)
 }
 
 /// The same of the counts by bin; `None` of nothing.
-fn of_phases(counts: &[u64; BINS]) -> Option<Aliasing> {
+fn of_phases(counts: &[u64; BINS]) -> Option<ArrivalPhases> {
     let count: u64 = counts.iter().sum();
     if count == 0 {
         return None;
     }
-    let found: Vec<Aliasing> = (1..=HARMONICS).map(|harmonic| of_harmonic(counts, count, harmonic)).collect();
+    let found: Vec<ArrivalPhases> =
+        (1..=HARMONICS).map(|harmonic| of_harmonic(counts, count, harmonic)).collect();
     let locked = found.iter().filter(|one| one.is_locked()).max_by(|a, b| a.lean().total_cmp(&b.lean()));
     locked.or_else(|| found.iter().min_by(|a, b| a.p.total_cmp(&b.p))).copied()
 }
 
-fn of_harmonic(counts: &[u64; BINS], count: u64, harmonic: usize) -> Aliasing {
+fn of_harmonic(counts: &[u64; BINS], count: u64, harmonic: usize) -> ArrivalPhases {
     let (mut east, mut north) = (0.0, 0.0);
     for (bin, &arrivals) in counts.iter().enumerate() {
         // The middle of the bin stands for all of it.
@@ -87,7 +88,7 @@ fn of_harmonic(counts: &[u64; BINS], count: u64, harmonic: usize) -> Aliasing {
     let p = (HARMONICS as f64 * rayleigh_p(z, n)).min(1.0);
     let half_bin = PI * harmonic as f64 / BINS as f64;
     let resultant = (raw * half_bin / half_bin.sin()).min(1.0);
-    Aliasing { count, harmonic: harmonic as u32, resultant, p }
+    ArrivalPhases { count, harmonic: harmonic as u32, resultant, p }
 }
 
 /// Chance of a Rayleigh statistic `z` = n R² or more; the terms in 1/n serve small samples.
@@ -113,7 +114,7 @@ mod tests {
     }
 
     /// Even arrivals at a rate, from a place in the first gap.
-    fn even(rate_per_s: f64, hold_s: f64, begin: f64) -> Aliasing {
+    fn even(rate_per_s: f64, hold_s: f64, begin: f64) -> ArrivalPhases {
         let count = (rate_per_s * hold_s) as u64;
         let phases = (0..count).map(|n| (n as f64 + begin) / rate_per_s * TICK_HZ);
         of_phases(&bins(phases)).unwrap()

@@ -1,10 +1,10 @@
-//! The closing page: a row per rung, the books of its deliveries, why those that did not pass did not, and the three
+//! The results page: a row per rung, the books of its deliveries, why those that did not pass did not, and the three
 //! answers. Text without colours.
 //!
 //! A sweep has a table per cell, and behind the answers what it shows in words.
 //! Made from a `Climb` alone, so a live run, a replayed one and a JSON file read the same.
 
-mod cells;
+mod sweep;
 
 use std::fmt;
 
@@ -53,9 +53,9 @@ const GAP: usize = 2;
 /// Behind the verdict of a rung that passed although something disturbed it.
 const DISTURBED: char = '*';
 
-/// The closing page in parts, for whoever wants to colour or lay it out; `Display` is the plain text.
+/// The results page in parts, for whoever wants to colour or lay it out; `Display` is the plain text.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Closing {
+pub struct ResultsPage {
     /// one; of a sweep one per cell
     pub tables: Vec<Table>,
     /// what a mark in the tables stands for
@@ -86,12 +86,12 @@ pub struct Table {
     pub rungs: Vec<usize>,
 }
 
-/// The closing page of a run.
-pub fn closing(climb: &Climb) -> Closing {
+/// The results page of a run.
+pub fn results_page(climb: &Climb) -> ResultsPage {
     let is_sweep = climb.rungs.iter().any(|rung| rung.cell.is_some());
     let unit = climb.rungs.first().map_or(climb.capacity.unit, |rung| rung.load_unit);
     let (tables, notes) = if is_sweep {
-        (cells::tables(climb), cells::notes(climb))
+        (sweep::tables(climb), sweep::notes(climb))
     } else {
         let all: Vec<usize> = (0..climb.rungs.len()).collect();
         (vec![table(climb, None, all, unit, &columns())], notes(&climb.rungs))
@@ -106,7 +106,7 @@ pub fn closing(climb: &Climb) -> Closing {
     }
     let books = climb.rungs.iter().flat_map(books).collect();
     let gates = climb.gates.iter().map(gate).collect();
-    Closing { tables, marks: marks(&climb.rungs), books, notes, gates, answers, conclusions }
+    ResultsPage { tables, marks: marks(&climb.rungs), books, notes, gates, answers, conclusions }
 }
 
 /// What was met although something took the CPU is met: a mark says so, and one line what the mark is.
@@ -406,7 +406,7 @@ impl fmt::Display for Table {
     }
 }
 
-impl fmt::Display for Closing {
+impl fmt::Display for ResultsPage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, table) in self.tables.iter().enumerate() {
             let gap = if at > 0 { "\n" } else { "" };

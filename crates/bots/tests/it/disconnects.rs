@@ -2,7 +2,7 @@
 
 use bots::chat::{Chat, Irc};
 use bots::{Arena, Echo};
-use engine::simulation::{Blocks, End, Says, Scene, Simulated, Times, Wire, simulate};
+use engine::simulation::{Blocks, End, Says, Simulated, SimulatedServer, Times, Wire, simulate};
 use plan::{ArenaBots, BotSettings, ChatBots, ChatDialect, EchoBots, Pairing};
 
 use crate::{SECOND_NS, worker_plan};
@@ -10,7 +10,7 @@ use crate::{SECOND_NS, worker_plan};
 /// Ends each connection after 1.5 s: both of a pair in the same way, and pair by pair in another.
 struct Ending;
 
-impl Scene for Ending {
+impl SimulatedServer for Ending {
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says) {
         let ends = [End::Bare, End::Code(1013), End::Reset, End::Broken(b"\x03rubbish".to_vec())];
         says.end(at_ns + 3 * SECOND_NS / 2, peer, ends[peer as usize / 2 % 4].clone());

@@ -3,9 +3,9 @@
 
 use super::node::{Content, Entry, Node};
 use super::{ROOT, below};
-use crate::known;
 use crate::mistakes::{ConfigError, Mistake, Place};
 use crate::settings::{Setting, Shape, TEXT_BYTES_MAX};
+use crate::vocabulary;
 
 /// Everything in the scenario that no setting declares.
 pub(super) fn mistakes(path: &str, root: &Node) -> Vec<Mistake> {
@@ -86,11 +86,11 @@ impl Pass<'_> {
 
     fn unknown(&mut self, entry: &Entry, section: &'static str, inside: &str) {
         let known: Vec<&str> = below(section).map(Setting::name).collect();
-        let nearest = known::nearest(&entry.name, known.iter().copied());
+        let nearest = vocabulary::nearest(&entry.name, known.iter().copied());
         let wrong = ConfigError::UnknownKey {
             key: entry.name.clone(),
             inside: if inside.is_empty() { "the scenario".into() } else { inside.into() },
-            known: known::listed(&known),
+            known: vocabulary::listed(&known),
         };
         let shown = nearest.or(known.first().copied()).unwrap_or_default();
         if let Some(shown) = below(section).find(|setting| setting.name() == shown) {

@@ -12,20 +12,20 @@ use store::{Committed, RunWriter};
 use watch::{LinkKind, NetworkLink, Sampler, SamplerPlan};
 
 use crate::progress::Progress;
+use crate::subject::RunningSubject;
 use crate::trial::{StopReason, TrialEnv, TrialStatus};
-use crate::under_test::UnderTest;
 
 /// Brings a trial's entries to the store, second by second.
-pub struct Around<'a> {
+pub struct TrialContext<'a> {
     /// of the run, to start the subject again
     pub plan: &'a Plan,
     /// the subject
-    pub subject: &'a mut UnderTest,
+    pub subject: &'a mut RunningSubject,
     /// where entries are kept
     pub writer: &'a RunWriter,
     /// what was committed
     pub committed: &'a Receiver<Committed>,
-    /// the user's wish to end
+    /// asks for the end
     pub interrupt: &'a Interrupt,
     /// the progress line
     pub progress: &'a mut Progress,
@@ -35,17 +35,17 @@ pub struct Around<'a> {
     batch: Vec<Entry>,
 }
 
-impl<'a> Around<'a> {
-    /// Surroundings for the next trial.
+impl<'a> TrialContext<'a> {
+    /// For the next trial.
     pub fn new(
         plan: &'a Plan,
-        subject: &'a mut UnderTest,
+        subject: &'a mut RunningSubject,
         writer: &'a RunWriter,
         committed: &'a Receiver<Committed>,
         interrupt: &'a Interrupt,
         progress: &'a mut Progress,
     ) -> Self {
-        Around {
+        TrialContext {
             plan,
             subject,
             writer,
@@ -77,7 +77,7 @@ fn output_at_exit(entry: &Entry, last_output: impl FnOnce() -> Option<String>) -
     Some(Entry::Event(Event { at_ns: exit.at_ns, kind: kind::SUBJECT_OUTPUT.to_owned(), text }))
 }
 
-impl TrialEnv for Around<'_> {
+impl TrialEnv for TrialContext<'_> {
     fn begin(&mut self, clock: MonotonicClock, realtime_zero_ns: u64) -> anyhow::Result<()> {
         let (to, sampled) = channel();
         self.sampled = Some(sampled);

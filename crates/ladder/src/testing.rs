@@ -1,5 +1,5 @@
 //! Trials built for tests: a rung with a known course, from entries as the store would give them. Other crates' tests
-//! have them by the feature `scene`.
+//! have them by the feature `testing`.
 
 #![allow(missing_docs)]
 
@@ -9,12 +9,12 @@ use std::sync::Arc;
 use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, ErrorKind, Event, Interval, LoadUnit, Measure, MetricNames, OfMachine,
-    OfProcess, Phase, Purpose, Reading, Role, Sample, TickCounts, TickSecond, Trial, TrialHead,
+    Books, Distribution, Entry, ErrorKind, Event, Interval, LoadUnit, MachineMetric, Measure, MetricNames,
+    Phase, ProcessMetric, Purpose, Reading, Role, Sample, TickCounts, TickSecond, Trial, TrialHead,
 };
 
 use crate::disturbance::least_disturbed;
-use crate::judge::{Judgement, Terms, judge};
+use crate::judge::{Criteria, Judgement, judge};
 use crate::schedule::{Goal, SearchSchedule};
 
 pub const SECOND_NS: u64 = 1_000_000_000;
@@ -49,7 +49,7 @@ pub fn search(trials: u64, width: f64) -> SearchSchedule {
 type Edit = Box<dyn Fn(u32, &mut Interval)>;
 
 /// One rung as it should have gone; change what the test is about and `build` it.
-pub struct Scene {
+pub struct TrialBuilder {
     pub load: f64,
     pub load_unit: LoadUnit,
     pub cell: BTreeMap<String, String>,
@@ -87,10 +87,10 @@ pub struct Scene {
     pub edits: Vec<Edit>,
 }
 
-impl Scene {
+impl TrialBuilder {
     /// 60 s of the arena at `load` games, 3 % of the ticks late, nothing wrong.
-    pub fn arena(load: f64) -> Scene {
-        Scene {
+    pub fn arena(load: f64) -> TrialBuilder {
+        TrialBuilder {
             load,
             load_unit: LoadUnit::Games,
             cell: BTreeMap::new(),
@@ -122,21 +122,21 @@ impl Scene {
     }
 
     /// 60 s of questions and answers at `load` clients, one per client and second, 2 ms each.
-    pub fn asking(load: f64) -> Scene {
-        Scene {
+    pub fn asking(load: f64) -> TrialBuilder {
+        TrialBuilder {
             load_unit: LoadUnit::Clients,
             connections: load as u64,
             tick_period_ns: 0,
             late_share: None,
             shots_per_s: 0,
             questions_per_s: load as u64,
-            ..Scene::arena(load)
+            ..TrialBuilder::arena(load)
         }
     }
 
     /// 60 s of requests to a loop of 60 Hz that draws a frame per tick: one answer per requester and tick.
-    pub fn polling(load: f64) -> Scene {
-        Scene {
+    pub fn polling(load: f64) -> TrialBuilder {
+        TrialBuilder {
             load_unit: LoadUnit::Requesters,
             tick_period_ns: TICK_NS,
             late_share: Some(Box::new(|_| 0.0)),
@@ -144,17 +144,17 @@ impl Scene {
             frames_per_s: Some(60),
             questions_per_s: load as u64 * 60,
             response_ns: 16_600_000,
-            ..Scene::asking(load)
+            ..TrialBuilder::asking(load)
         }
     }
 
     /// Every request at these places of the tick, in sixteenths.
-    pub fn phases(self, counts: [u64; 16]) -> Scene {
+    pub fn phases(self, counts: [u64; 16]) -> TrialBuilder {
         self.edit(move |_, interval| interval.counters[2..18].copy_from_slice(&counts))
     }
 
     /// `count` requests of each second are rejected, with this text.
-    pub fn rejected(self, count: u64, words: &str) -> Scene {
+    pub fn rejected(self, count: u64, words: &str) -> TrialBuilder {
         let text = format!("rejected (429, 503): {words}");
         self.event(6, kind::ERROR, &text).edit(move |_, interval| {
             let flow = interval.flow_mut(1, Phase::Hold);
@@ -164,7 +164,7 @@ impl Scene {
     }
 
     /// `count` requests of each second are given up after the patience of their clients.
-    pub fn timing_out(self, count: u64) -> Scene {
+    pub fn timing_out(self, count: u64) -> TrialBuilder {
         self.edit(move |_, interval| {
             let flow = interval.flow_mut(1, Phase::Hold);
             (flow.answered, flow.lost) = (flow.answered - count, count);
@@ -173,7 +173,7 @@ impl Scene {
     }
 
     /// `count` clients are not let in when the hold begins, `asked` s after they asked.
-    pub fn not_admitted(self, count: u64, asked: u64) -> Scene {
+    pub fn not_admitted(self, count: u64, asked: u64) -> TrialBuilder {
         let text = format!("not let in: had asked {asked} s before");
         self.event(HOLD_FROM_S, kind::ERROR, &text).edit(move |at, interval| {
             interval.errors[4] = if at == 0 { count } else { 0 };
@@ -182,23 +182,23 @@ impl Scene {
 
     /// 60 s of a chat in which each of `load` clients says one line a second to all others, which takes 5 ms; nothing is
     /// lost, and the server tells so.
-    pub fn chat(load: u32) -> Scene {
+    pub fn chat(load: u32) -> TrialBuilder {
         let owed = u64::from(load - 1) * 60;
         let receivers = (0..load).map(|number| receiver(number, owed)).collect();
         let books =
             Books { sent: u64::from(load) * 60, drops_are_told: true, ..Books::of(receivers, Vec::new()) };
-        Scene {
+        TrialBuilder {
             shots_per_s: u64::from(load),
             questions_per_s: 0,
             deliveries_per_s: u64::from(load) * u64::from(load - 1),
             delivery_ns: 5_000_000,
             books: Some(books),
-            ..Scene::asking(f64::from(load))
+            ..TrialBuilder::asking(f64::from(load))
         }
     }
 
     /// Changes the books of the receivers and adds them up anew. A server that tells its own tells what is so.
-    pub fn receivers(self, edit: impl Fn(&mut ReceiverBooks)) -> Scene {
+    pub fn receivers(self, edit: impl Fn(&mut ReceiverBooks)) -> TrialBuilder {
         self.told(|one| {
             edit(one);
             one.told_owed = one.told_owed.map(|_| one.sum.owed_min);
@@ -207,7 +207,7 @@ impl Scene {
     }
 
     /// The same, and the server tells what the edit says.
-    pub fn told(mut self, edit: impl Fn(&mut ReceiverBooks)) -> Scene {
+    pub fn told(mut self, edit: impl Fn(&mut ReceiverBooks)) -> TrialBuilder {
         if let Some(mut books) = self.books.take() {
             books.receivers.iter_mut().for_each(edit);
             let faulty = |one: &&ReceiverBooks| one.sum.lost + one.sum.unowed > 0;
@@ -220,18 +220,18 @@ impl Scene {
         self
     }
 
-    pub fn late(mut self, share: f64) -> Scene {
+    pub fn late(mut self, share: f64) -> TrialBuilder {
         self.late_share = Some(Box::new(move |_| share));
         self
     }
 
     /// Changes every second of the hold, counted from 0.
-    pub fn edit(mut self, edit: impl Fn(u32, &mut Interval) + 'static) -> Scene {
+    pub fn edit(mut self, edit: impl Fn(u32, &mut Interval) + 'static) -> TrialBuilder {
         self.edits.push(Box::new(edit));
         self
     }
 
-    pub fn event(mut self, at_s: u32, kind: &str, text: &str) -> Scene {
+    pub fn event(mut self, at_s: u32, kind: &str, text: &str) -> TrialBuilder {
         self.events.push(event(at_s, kind, text));
         self
     }
@@ -241,7 +241,7 @@ impl Scene {
     }
 
     /// As a stored trial is judged: whole, and its least disturbed seconds alone.
-    pub fn judged(&self, terms: &Terms) -> (Trial, Judgement) {
+    pub fn judged(&self, terms: &Criteria) -> (Trial, Judgement) {
         let trial = self.build();
         let left_out = least_disturbed(&trial, terms.hold_ns).left_out;
         let calmer = (!left_out.is_empty())
@@ -322,12 +322,12 @@ impl Scene {
         let sample = |what, value| Entry::Sample(Sample { at_ns: to_ns, what, value });
         let further = self.samples.iter().flat_map(|samples| samples(at));
         entries.extend(further.map(|sample| Entry::Sample(Sample { at_ns: to_ns, ..sample })));
-        entries.push(sample(Reading::Machine(OfMachine::StealShare), (self.steal_share)(at)));
+        entries.push(sample(Reading::Machine(MachineMetric::StealShare), (self.steal_share)(at)));
         for (of, cores) in [Reading::Subject, Reading::Worker].into_iter().zip([0.8, 0.3]) {
-            entries.push(sample(of(OfProcess::CpuTime), f64::from(index) * cores));
-            entries.push(sample(of(OfProcess::AllowedCores), 2.0));
-            entries.push(sample(of(OfProcess::Rss), 50e6));
-            entries.push(sample(of(OfProcess::Fds), 100.0));
+            entries.push(sample(of(ProcessMetric::CpuTime), f64::from(index) * cores));
+            entries.push(sample(of(ProcessMetric::AllowedCores), 2.0));
+            entries.push(sample(of(ProcessMetric::Rss), 50e6));
+            entries.push(sample(of(ProcessMetric::Fds), 100.0));
         }
     }
 

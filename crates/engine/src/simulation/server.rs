@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 /// A simulated server. `peer` numbers its connections in the order of their arrival.
-pub trait Scene {
+pub trait SimulatedServer {
     /// How long a connection takes until it stands, ns; `None`: it is refused.
     fn opens_after_ns(&mut self, _peer: u64) -> Option<u64> {
         Some(0)

@@ -10,7 +10,7 @@
 //! Of all ranks that were told only the worst of each class of scores is kept, and what was known is numbered now and then:
 //! a request remembers the number, and is held against what was told before it was sent. Pure.
 
-use super::ahead::{CLASSES_ALL, class};
+use super::rank_bounds::{CLASSES_ALL, class};
 
 /// A new number is given after this many ranks.
 const TOLD_PER_NUMBER: usize = 32;
@@ -19,15 +19,15 @@ const KEPT: usize = 16;
 
 /// A rank and the score that it was told with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Told {
+pub struct RankAnswer {
     pub rank: u64,
     pub score: i64,
 }
 
-type Worst = [Told; CLASSES_ALL];
+type Worst = [RankAnswer; CLASSES_ALL];
 
 /// See the module.
-pub struct Behind {
+pub struct RankHistory {
     /// the worst rank of each class of scores
     worst: Box<Worst>,
     /// by number: the same, and behind it the worst rank of all classes above this one
@@ -36,10 +36,10 @@ pub struct Behind {
     numbers: u64,
 }
 
-impl Behind {
+impl RankHistory {
     pub fn new() -> Self {
-        const NOTHING: Worst = [Told { rank: 0, score: 0 }; CLASSES_ALL];
-        Behind { worst: Box::new(NOTHING), known: vec![(NOTHING, NOTHING); KEPT], told: 0, numbers: 0 }
+        const NOTHING: Worst = [RankAnswer { rank: 0, score: 0 }; CLASSES_ALL];
+        RankHistory { worst: Box::new(NOTHING), known: vec![(NOTHING, NOTHING); KEPT], told: 0, numbers: 0 }
     }
 
     /// What a request that is going to be sent remembers.
@@ -48,7 +48,7 @@ impl Behind {
     }
 
     /// A rank was told that is believed.
-    pub fn tell(&mut self, told: Told) {
+    pub fn tell(&mut self, told: RankAnswer) {
         let worst = &mut self.worst[class(told.score)];
         // Of equal ranks the higher score says more.
         if (told.rank, told.score) > (worst.rank, worst.score) {
@@ -61,7 +61,7 @@ impl Behind {
         self.told = 0;
         self.numbers += 1;
         let (of_class, above) = &mut self.known[kept_at(self.numbers)];
-        let mut worst_above = Told::default();
+        let mut worst_above = RankAnswer::default();
         for at in (0..CLASSES_ALL).rev() {
             (of_class[at], above[at]) = (self.worst[at], worst_above);
             if of_class[at].rank > worst_above.rank {
@@ -71,19 +71,19 @@ impl Behind {
     }
 
     /// One with more points that was told no better a rank, before a request with this number was sent; `None`: there is none.
-    pub fn contradicted(&self, told: Told, number: u64) -> Option<Told> {
+    pub fn contradicted(&self, told: RankAnswer, number: u64) -> Option<RankAnswer> {
         let is_kept = number > 0 && self.numbers.checked_sub(number).is_some_and(|ago| ago < KEPT as u64);
         let (of_class, above) = &self.known[kept_at(number)];
         let at = class(told.score);
-        let contradicts = |other: &Told| other.score > told.score && other.rank >= told.rank;
+        let contradicts = |other: &RankAnswer| other.score > told.score && other.rank >= told.rank;
         [of_class[at], above[at]].into_iter().find(|other| is_kept && contradicts(other))
     }
 
     /// One of two ranks that contradict each other is wrong, and it may be this one: held against it, many right ones would be.
-    pub fn forget(&mut self, told: Told) {
+    pub fn forget(&mut self, told: RankAnswer) {
         let kept = self.known.iter_mut().flat_map(|(of_class, above)| [of_class, above]);
         for other in kept.chain([&mut *self.worst]).flatten().filter(|other| **other == told) {
-            *other = Told::default();
+            *other = RankAnswer::default();
         }
     }
 }
@@ -124,9 +124,9 @@ mod tests {
         let mut scores = [0i64; MEMBERS];
         let mut open = [0u32; MEMBERS];
         let mut changes = [0u32; MEMBERS];
-        let mut behind = Behind::new();
+        let mut behind = RankHistory::new();
         let mut sent = vec![(0, 0); requests.len()];
-        let mut answers = vec![Told::default(); requests.len()];
+        let mut answers = vec![RankAnswer::default(); requests.len()];
         let mut found = 0;
         for (_, what, at) in events {
             let Request { member, points, .. } = requests[at];
@@ -142,7 +142,7 @@ mod tests {
                         *of_other > score || !ties && *of_other == score && other < member
                     };
                     let ahead = scores.iter().enumerate().filter(|(other, of)| ahead((*other, of))).count();
-                    answers[at] = Told { rank: lies(at, ahead as u64 + 1), score };
+                    answers[at] = RankAnswer { rank: lies(at, ahead as u64 + 1), score };
                 }
                 _ => {
                     if points > 0 {
@@ -184,9 +184,9 @@ mod tests {
 
     #[test]
     fn a_request_is_held_against_what_was_told_before_it_was_sent_and_nothing_else() {
-        let mut behind = Behind::new();
-        let told = |rank, score| Told { rank, score };
-        let fill = |behind: &mut Behind, numbers: usize| {
+        let mut behind = RankHistory::new();
+        let told = |rank, score| RankAnswer { rank, score };
+        let fill = |behind: &mut RankHistory, numbers: usize| {
             (0..numbers * TOLD_PER_NUMBER).for_each(|_| behind.tell(told(1, 1_000_000)));
         };
         behind.tell(told(9, 500));

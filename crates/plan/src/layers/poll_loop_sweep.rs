@@ -5,14 +5,14 @@
 
 use std::collections::BTreeMap;
 
-use crate::known;
-use crate::layers::axes;
+use crate::layers::http_sweep;
 use crate::layers::reader::{RawValue, Reader};
 use crate::layers::subject::ResolvedTarget;
 use crate::mistakes::{ConfigError, RequestConfigError};
 use crate::plan::{Cell, SubjectSource};
 use crate::settings::{Setting, Shape};
 use crate::units::UnitError;
+use crate::vocabulary;
 use crate::workloads::{BotSettings, HttpBots, HttpCheck, HttpRequest, WorkloadSettings as _};
 
 pub(super) const HEADING: &str = "Sweep of poll-loop";
@@ -93,7 +93,7 @@ pub(super) fn read(reader: &mut Reader, found: Option<&ResolvedTarget>, bots: &B
     let said = own.map(|setting| reader.all(setting));
     let Some(found) = found else { return Vec::new() };
     let has_axes = found.built_in().is_some_and(|server| server.has_axes);
-    let swept = axes::cells(reader, has_axes);
+    let swept = http_sweep::cells(reader, has_axes);
     let (true, Some(http), SubjectSource::BuiltIn { options, .. }) =
         (has_axes, HttpBots::of(bots), &found.source)
     else {
@@ -196,8 +196,8 @@ fn values(reader: &mut Reader, said: Option<Vec<RawValue>>, known: &[&str]) -> O
             return Some(known.iter().map(|&name| name.to_owned()).collect());
         }
         if !known.contains(&text) {
-            let wrong = RequestConfigError::NotInAxis { text: text.into(), known: known::listed(known) };
-            let nearest = known::nearest(text, known.iter().copied()).map(str::to_owned);
+            let wrong = RequestConfigError::NotInAxis { text: text.into(), known: vocabulary::listed(known) };
+            let nearest = vocabulary::nearest(text, known.iter().copied()).map(str::to_owned);
             let wrong = if text.is_empty() { UnitError::Empty.into() } else { ConfigError::from(wrong) };
             reader.refuse_with(one, wrong, nearest);
         } else if values.iter().any(|value| value == text) {

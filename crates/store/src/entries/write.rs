@@ -13,7 +13,7 @@ use crate::run::RunId;
 use crate::tables;
 
 /// Where an entry goes.
-pub(crate) struct Keeper<'a> {
+pub(crate) struct RowWriter<'a> {
     pub path: &'a Path,
     pub connection: &'a Connection,
     pub run: &'a RunId,
@@ -21,7 +21,7 @@ pub(crate) struct Keeper<'a> {
 }
 
 /// Adds the rows of one entry. Errors: `Unbalanced`, `OutOfOrder`, `Unstorable`, or what the disk says.
-pub(crate) fn keep(keeper: &Keeper<'_>, position: u64, entry: &Entry) -> Result<(), StoreError> {
+pub(crate) fn keep(keeper: &RowWriter<'_>, position: u64, entry: &Entry) -> Result<(), StoreError> {
     match entry {
         Entry::Interval(interval) => keeper.interval(position, interval),
         Entry::Sample(Sample { at_ns, what, value }) => {
@@ -36,7 +36,7 @@ pub(crate) fn keep(keeper: &Keeper<'_>, position: u64, entry: &Entry) -> Result<
     }
 }
 
-impl Keeper<'_> {
+impl RowWriter<'_> {
     fn interval(&self, position: u64, interval: &Interval) -> Result<(), StoreError> {
         if *interval.metric_names != *self.head.metric_names {
             return Err(StoreError::OutOfOrder {

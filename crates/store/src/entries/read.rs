@@ -43,11 +43,7 @@ pub(crate) fn visit(
 }
 
 /// All committed entries of a trial in the order they were handed over. Errors: as `visit`.
-pub(crate) fn recall(
-    connection: &Connection,
-    run: &RunId,
-    head: &TrialHead,
-) -> Result<Vec<Entry>, ReadError> {
+pub(crate) fn read(connection: &Connection, run: &RunId, head: &TrialHead) -> Result<Vec<Entry>, ReadError> {
     let mut entries = BTreeMap::new();
     visit(connection, run, head, |position, entry| {
         entries.insert(position, entry);
@@ -69,7 +65,7 @@ pub(crate) fn marks(connection: &Connection, run: &RunId, head: &TrialHead) -> R
 /// The entries from a place on, `most` of them or as many as there are, in the order they were handed over.
 ///
 /// `place` moves behind them. Call it inside one transaction. Errors: as `visit`, of what is looked at.
-pub(crate) fn recall_behind(
+pub(crate) fn read_behind(
     connection: &Connection,
     run: &RunId,
     head: &TrialHead,

@@ -1,8 +1,8 @@
-//! What a plan asks for beyond the load of a server on this machine, by the word of a file.
+//! What a plan from a file needs the user's permission for.
 //!
 //! A scenario or a stored run may come from elsewhere. It may say what is measured and how; it may not start commands, write
-//! files or load other hosts by its own word. What it wishes for is listed here, and its user says whether it may. What
-//! stands on the command line is the user's own word and no wish.
+//! files or load other hosts unless the user permits it. What needs permission is
+//! listed here. What stands on the command line needs none: the user wrote it.
 //! Not here: asking (`stepladder`), and which addresses are never loaded (`target`).
 
 use std::fmt;
@@ -19,7 +19,7 @@ const LEADS_OUTSIDE: [&str; 6] = ["--listen", "--metrics", "--tick-log", "--keys
 
 /// What only the user may allow. Displayed in words, as a file holds it: the caller makes it harmless for a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Wish {
+pub enum Permission {
     /// to start this command with a shell
     Start(String),
     /// to give this option to a built-in server, which leads it to a file or an address
@@ -32,49 +32,49 @@ pub enum Wish {
     Load(String),
 }
 
-impl fmt::Display for Wish {
+impl fmt::Display for Permission {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Wish::Start(command) => write!(f, "start the command: {command}"),
-            Wish::Option(option) => write!(f, "start a built-in server with {option}"),
-            Wish::TickLog(path) => write!(f, "write the tick log {path}"),
-            Wish::Send(path) => write!(f, "send the server what the file {path} holds"),
-            Wish::Load(host) => write!(f, "load the host {host}"),
+            Permission::Start(command) => write!(f, "start the command: {command}"),
+            Permission::Option(option) => write!(f, "start a built-in server with {option}"),
+            Permission::TickLog(path) => write!(f, "write the tick log {path}"),
+            Permission::Send(path) => write!(f, "send the server what the file {path} holds"),
+            Permission::Load(host) => write!(f, "load the host {host}"),
         }
     }
 }
 
-/// The wishes of a plan that rests on a file; `flags` are what the command line said besides.
-pub fn wishes(plan: &Plan, flags: &Flags) -> Vec<Wish> {
-    let mut wishes = Vec::new();
+/// What a plan from a file needs permission for; `flags` are what the command line said besides.
+pub fn permissions(plan: &Plan, flags: &Flags) -> Vec<Permission> {
+    let mut permissions = Vec::new();
     let is_said = |setting| !flags.all(setting).is_empty();
     match &plan.subject.source {
         SubjectSource::BuiltIn { options, .. } => {
             if !is_said(&OPTIONS) {
-                wishes.extend(outside(options).map(Wish::Option));
+                permissions.extend(outside(options).map(Permission::Option));
             }
             if let TickSource::Log(Some(path)) = &plan.subject.ticks
                 && !is_said(&TICKS)
             {
-                wishes.push(Wish::TickLog(path.display().to_string()));
+                permissions.push(Permission::TickLog(path.display().to_string()));
             }
         }
         SubjectSource::Started { command, target } => {
             if !is_said(&START) {
-                wishes.push(Wish::Start(command.clone()));
+                permissions.push(Permission::Start(command.clone()));
             }
-            wishes.extend(elsewhere(target));
+            permissions.extend(elsewhere(target));
         }
-        SubjectSource::Running { target, .. } => wishes.extend(elsewhere(target)),
+        SubjectSource::Running { target, .. } => permissions.extend(elsewhere(target)),
     }
     if let Some(SecretSource::File(path)) =
         plan.subject.target().and_then(|target| target.credentials.as_ref()).map(Credentials::source)
         && !is_said(&PASSWORD_FILE)
         && !is_said(&TOKEN_FILE)
     {
-        wishes.push(Wish::Send(path.display().to_string()));
+        permissions.push(Permission::Send(path.display().to_string()));
     }
-    wishes
+    permissions
 }
 
 fn outside(options: &[String]) -> impl Iterator<Item = String> {
@@ -89,12 +89,12 @@ fn outside(options: &[String]) -> impl Iterator<Item = String> {
     })
 }
 
-fn elsewhere(target: &Target) -> Option<Wish> {
+fn elsewhere(target: &Target) -> Option<Permission> {
     let is_here = match target.literal_address() {
         Some(address) => address.to_canonical().is_loopback(),
         None => target.host == "localhost",
     };
-    (!is_here).then(|| Wish::Load(target.host.clone()))
+    (!is_here).then(|| Permission::Load(target.host.clone()))
 }
 
 /// Whether an address may be loaded that a file names: this machine's own, and hosts that its user has named.
@@ -116,7 +116,7 @@ mod tests {
         let text = ScenarioText { path: "game.yaml".into(), text: scenario.into() };
         let flags = Flags::of(&format!("game.yaml {line}"));
         let plan = resolve(&flags, Some(text), 1).expect("a plan");
-        wishes(&plan, &flags).iter().map(ToString::to_string).collect()
+        permissions(&plan, &flags).iter().map(ToString::to_string).collect()
     }
 
     fn check(scenario: &str, expected: &[&str]) {

@@ -1,7 +1,7 @@
 //! What is to be done when this process ends without having done it: killed, or by a second Ctrl-C.
 //!
 //! A death signal reaches a child only, and where that is a shell, what it started would go on. A process of its own waits
-//! for a pipe that closes with us, whatever ends us, and then acts. Whoever kills that process too gets no last will.
+//! for a pipe that closes with us, whatever ends us, and then acts. If that process is killed too, nothing is done.
 
 use std::ffi::OsStr;
 use std::io;
@@ -12,21 +12,21 @@ use rustix::process::Pid;
 
 /// Takes effect when this process ends; dropped before, it does nothing.
 #[derive(Debug)]
-pub struct LastWill {
+pub struct ExitGuard {
     waiting: Child,
 }
 
-impl LastWill {
+impl ExitGuard {
     /// Ends a process group: SIGTERM, and after five seconds SIGKILL.
     ///
     /// Errors: there is no shell.
-    pub fn end_group(group: Pid) -> io::Result<LastWill> {
+    pub fn end_group(group: Pid) -> io::Result<ExitGuard> {
         let group = group.as_raw_nonzero().to_string();
-        LastWill::run("kill -TERM -\"$1\"; sleep 5; kill -KILL -\"$1\"", [group])
+        ExitGuard::run("kill -TERM -\"$1\"; sleep 5; kill -KILL -\"$1\"", [group])
     }
 
     /// Runs a line of the shell, in which `$1`, `$2` … are `words`. Errors: there is no shell.
-    pub fn run<W: AsRef<OsStr>>(line: &str, words: impl IntoIterator<Item = W>) -> io::Result<LastWill> {
+    pub fn run<W: AsRef<OsStr>>(line: &str, words: impl IntoIterator<Item = W>) -> io::Result<ExitGuard> {
         let waiting = Command::new("/bin/sh")
             .args(["-c", &format!("read -r _; {line}"), "sh"])
             .args(words)
@@ -35,11 +35,11 @@ impl LastWill {
             .stderr(Stdio::null())
             .process_group(0)
             .spawn()?;
-        Ok(LastWill { waiting })
+        Ok(ExitGuard { waiting })
     }
 }
 
-impl Drop for LastWill {
+impl Drop for ExitGuard {
     fn drop(&mut self) {
         // The pipe is still open, so it has not begun.
         let _ = self.waiting.kill().and_then(|()| self.waiting.wait());

@@ -1,14 +1,14 @@
 use std::collections::BTreeMap;
 
-use ladder::scene::Scene;
-use ladder::{LoadUnit, Terms, judge, rung};
+use ladder::testing::TrialBuilder;
+use ladder::{Criteria, LoadUnit, judge, rung};
 
 use super::*;
 
 /// A rung of requests with everything told, to be written over.
 fn pattern() -> Rung {
-    let trial = Scene::asking(100.0).build();
-    let terms = Terms { objectives: vec!["errors == 0".parse().unwrap()], ..Terms::default() };
+    let trial = TrialBuilder::asking(100.0).build();
+    let terms = Criteria { objectives: vec!["errors == 0".parse().unwrap()], ..Criteria::default() };
     rung(&trial, &judge(&trial, None, &terms))
 }
 
@@ -190,8 +190,8 @@ fn at_a_fixed_rate_the_cpu_alone_tells_what_connections_cost() {
 #[test]
 fn a_server_with_ticks_is_spoken_of_elsewhere() {
     let mut rungs = requesters([1_000.0, 3_900.0, 9_000.0]);
-    let trial = Scene::polling(1.0).build();
-    let ticks = rung(&trial, &judge(&trial, None, &Terms::default())).ticks;
+    let trial = TrialBuilder::polling(1.0).build();
+    let ticks = rung(&trial, &judge(&trial, None, &Criteria::default())).ticks;
     rungs.iter_mut().for_each(|rung| rung.ticks = ticks.clone());
     check(&rungs, "one_user", None);
 }

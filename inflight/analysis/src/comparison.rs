@@ -12,7 +12,7 @@ use ladder::differing::{Difference, Origin, differences};
 
 /// Old against new.
 #[derive(Clone, Debug, PartialEq, Serialize, TS)]
-pub struct Beside {
+pub struct RunComparison {
     /// of this contract: 1
     pub schema: u32,
     /// id of the run
@@ -24,7 +24,7 @@ pub struct Beside {
     /// in sentences, the gravest first: what the figures below are worth
     pub limits: Vec<String>,
     /// what both did, in the order of the new run
-    pub cells: Vec<BesideCell>,
+    pub cells: Vec<ComparedCell>,
     /// what only the old run did, in words
     pub only_old: Vec<String>,
     /// what only the new run did, in words
@@ -33,7 +33,7 @@ pub struct Beside {
 
 /// One client at one task, in both runs.
 #[derive(Clone, Debug, PartialEq, Serialize, TS)]
-pub struct BesideCell {
+pub struct ComparedCell {
     /// as the user named it
     pub client: String,
     /// `get`, `set`, `mix`
@@ -92,19 +92,19 @@ pub struct Told<'r> {
     pub report: &'r Report,
 }
 
-impl Beside {
+impl RunComparison {
     /// Lays a run beside an older one.
-    pub fn of(old: Told<'_>, new: Told<'_>) -> Beside {
+    pub fn of(old: Told<'_>, new: Told<'_>) -> RunComparison {
         let mut differs = differences(old.origin, new.origin);
         differs.extend(versions(old.report, new.report));
         let pairs: Vec<(&Cell, &Cell)> =
             new.report.cells.iter().filter_map(|cell| Some((same(cell, old.report)?, cell))).collect();
-        let cells: Vec<BesideCell> = pairs.iter().map(|(old, new)| beside(old, new)).collect();
+        let cells: Vec<ComparedCell> = pairs.iter().map(|(old, new)| beside(old, new)).collect();
         let missing = |of: &Report, other: &Report| {
             let alone = of.cells.iter().filter(|cell| same(cell, other).is_none());
             alone.map(|cell| format!("{}, {}", cell.client, cell.key)).collect()
         };
-        Beside {
+        RunComparison {
             schema: 1,
             old: old.id.to_owned(),
             new: new.id.to_owned(),
@@ -122,14 +122,14 @@ fn same<'r>(cell: &Cell, report: &'r Report) -> Option<&'r Cell> {
     report.cells.iter().find(|other| other.key == cell.key && other.client == cell.client)
 }
 
-fn beside(old: &Cell, new: &Cell) -> BesideCell {
+fn beside(old: &Cell, new: &Cell) -> ComparedCell {
     let both = |of: fn(&Cell) -> f64| OldAndNew::of(of(old), of(new));
     let range = |cell: &Cell| {
         let rates = cell.runs().map(Run::rate_per_s);
         rates.fold((f64::INFINITY, 0.0_f64), |(low, high), rate| (low.min(rate), high.max(rate)))
     };
     let (was, is) = (range(old), range(new));
-    BesideCell {
+    ComparedCell {
         client: new.client.clone(),
         op: new.key.op.clone(),
         value_bytes: new.key.value_bytes,
@@ -181,7 +181,7 @@ fn versions(old: &Report, new: &Report) -> Vec<Difference> {
 }
 
 /// In sentences, the gravest first; the last holds wherever anything is compared.
-fn limits(differs: &[Difference], cells: &[BesideCell], pairs: &[(&Cell, &Cell)]) -> Vec<String> {
+fn limits(differs: &[Difference], cells: &[ComparedCell], pairs: &[(&Cell, &Cell)]) -> Vec<String> {
     if cells.is_empty() {
         return vec![
             "The two runs have no client with the same operation, length, number in flight and total in common.".to_owned(),
@@ -239,15 +239,15 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
-    use crate::scene::cell;
+    use crate::testing::cell;
 
     fn report(cells: Vec<Cell>) -> Report {
         Report { target: "null:".to_owned(), cells, profiles: Vec::new() }
     }
 
-    fn laid(old: &Report, new: &Report) -> Beside {
+    fn laid(old: &Report, new: &Report) -> RunComparison {
         let (was, is) = (Origin::default(), Origin::default());
-        Beside::of(
+        RunComparison::of(
             Told { id: "old-1", origin: &was, report: old },
             Told { id: "new-1", origin: &is, report: new },
         )
@@ -305,7 +305,7 @@ mod tests {
         let new = planted("5.6.0", "hazelcast-client 5.7.0", "node 22.1");
         let (was, is) =
             (Origin::default(), Origin { environment: json!({ "online_cores": 4 }), ..Origin::default() });
-        let both = Beside::of(
+        let both = RunComparison::of(
             Told { id: "a", origin: &was, report: &old },
             Told { id: "b", origin: &is, report: &new },
         );

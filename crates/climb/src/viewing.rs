@@ -1,8 +1,8 @@
-//! What goes on beside a run and is left of it: the viewer, and the report as one file.
+//! How a run is looked at: the viewer while it goes on, and the report as one file.
 //!
 //! The viewer answers from the same process, on threads of its own. Where somebody sits before a terminal, the desktop's browser
 //! opens on the run and the page stays up afterwards, until Ctrl-C; where standard output is a file or a pipe nothing is opened and
-//! the viewer ends with the run, so that scripts do. What a stored plan means is the `Judge`'s to say, whom the command passes.
+//! the viewer ends with the run, so that scripts do. The caller passes the `Judge` that says what a stored plan means.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};
@@ -26,13 +26,13 @@ use crate::stored::no_store;
 const LIVE: &str = "#/live";
 
 /// What goes on beside a run and is left of it: the viewer and the report.
-pub struct Beside {
+pub struct Viewing {
     judge: Arc<dyn Judge>,
     viewer: Option<Viewer>,
     report: Option<Report>,
 }
 
-impl Beside {
+impl Viewing {
     /// Begins what the command line asks for. Call it once the plan stands and nothing is measured yet.
     pub fn begin(
         store: &Path,
@@ -51,7 +51,7 @@ impl Beside {
                 let _ = open(viewer, LIVE);
             }
         }
-        Ok(Beside { judge, viewer, report })
+        Ok(Viewing { judge, viewer, report })
     }
 
     /// Writes the report, and keeps the viewer up while somebody may be looking.

@@ -1,6 +1,6 @@
 //! Two stored comparisons of client libraries beside each other: the same for the page, the terminal and `--json`.
 
-use inflight_analysis::{Beside, Told};
+use inflight_analysis::{RunComparison, Told};
 use ladder::Origin;
 use serde_json::Value;
 use store::{RunHead, RunId, RunKind, Store, StoreError};
@@ -9,7 +9,7 @@ use crate::bench::Lines;
 
 /// Why two runs cannot be laid beside each other.
 #[derive(Debug, thiserror::Error)]
-pub enum NotBeside {
+pub enum NotComparable {
     /// One of them has other figures.
     #[error("run {0} compares no client libraries")]
     OtherKind(RunId),
@@ -27,18 +27,18 @@ pub enum NotBeside {
 }
 
 /// Old against new.
-pub fn beside(store: &Store, old: &RunId, new: &RunId) -> Result<Beside, NotBeside> {
+pub fn beside(store: &Store, old: &RunId, new: &RunId) -> Result<RunComparison, NotComparable> {
     let figures = |run: &RunId| {
         let record = store.run(run)?;
         if record.head.kind != RunKind::Bench {
-            return Err(NotBeside::OtherKind(run.clone()));
+            return Err(NotComparable::OtherKind(run.clone()));
         }
         let report = Lines::of(store, run)?.report(store, run);
-        let report = report.map_err(|why| NotBeside::Unreadable { run: run.clone(), why })?;
+        let report = report.map_err(|why| NotComparable::Unreadable { run: run.clone(), why })?;
         Ok((origin(&record.head), report))
     };
     let ((was, old_report), (is, new_report)) = (figures(old)?, figures(new)?);
-    Ok(Beside::of(
+    Ok(RunComparison::of(
         Told { id: old.as_str(), origin: &was, report: &old_report },
         Told { id: new.as_str(), origin: &is, report: &new_report },
     ))

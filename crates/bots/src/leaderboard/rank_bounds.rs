@@ -22,7 +22,7 @@ const PASSES_KEPT: usize = 8;
 type Counts = [u32; CLASSES_ALL];
 
 /// See the module.
-pub struct Ahead {
+pub struct RankBounds {
     /// of the pass that is under way, by class
     counts: Box<Counts>,
     /// of the last whole passes, by their number: members in this class or a higher one
@@ -34,9 +34,9 @@ pub struct Ahead {
     passes: u64,
 }
 
-impl Ahead {
+impl RankBounds {
     pub fn new() -> Self {
-        Ahead {
+        RankBounds {
             counts: Box::new([0; CLASSES_ALL]),
             at_least: Box::new([[0; CLASSES_ALL]; PASSES_KEPT]),
             next: 0,
@@ -102,8 +102,8 @@ mod tests {
     use super::*;
 
     /// After passes over these scores.
-    fn passed(scores: &[i64], passes: u64) -> Ahead {
-        let mut ahead = Ahead::new();
+    fn passed(scores: &[i64], passes: u64) -> RankBounds {
+        let mut ahead = RankBounds::new();
         while ahead.passes() < passes {
             ahead.look(scores.len(), |member| scores[member]);
         }
@@ -149,7 +149,7 @@ mod tests {
     #[test]
     fn a_pass_of_many_members_takes_as_many_updates_as_it_needs() {
         let scores = vec![7; 10 * LOOKS];
-        let mut ahead = Ahead::new();
+        let mut ahead = RankBounds::new();
         let updates = (1..).find(|_| {
             ahead.look(scores.len(), |member| scores[member]);
             ahead.passes() == 1
