@@ -8,20 +8,24 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use rustix::time::{ClockId, Timespec, clock_gettime};
 
 /// Monotonic time in nanoseconds, since boot.
+#[inline]
 pub fn now_ns() -> u64 {
     ns(clock_gettime(ClockId::Monotonic))
 }
 
 /// Processor time that the calling thread has used, ns. A system call, unlike `now_ns`.
+#[inline]
 pub fn thread_cpu_ns() -> u64 {
     ns(clock_gettime(ClockId::ThreadCPUTime))
 }
 
+#[inline]
 fn ns(time: Timespec) -> u64 {
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
 /// For the system, which counts whole seconds apart.
+#[inline]
 pub fn timespec(ns: u64) -> Timespec {
     Timespec { tv_sec: (ns / 1_000_000_000) as i64, tv_nsec: (ns % 1_000_000_000) as _ }
 }
@@ -34,17 +38,20 @@ pub struct WallClock {
 
 impl WallClock {
     /// Compares both clocks once.
+    #[inline]
     pub fn new() -> WallClock {
         let wall_ns = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_nanos() as u64);
         WallClock { offset_ns: wall_ns.saturating_sub(now_ns()) }
     }
 
     /// Wall-clock time of an instant, µs since 1970.
+    #[inline]
     pub fn epoch_us(self, at_ns: u64) -> u64 {
         (at_ns + self.offset_ns) / 1_000
     }
 
     /// The same in ms.
+    #[inline]
     pub fn epoch_ms(self, at_ns: u64) -> u64 {
         (at_ns + self.offset_ns) / 1_000_000
     }

@@ -38,6 +38,7 @@ pub struct Readiness {
 
 impl Readiness {
     /// Of a socket that was not read to the end: what came since is not announced again.
+    #[inline]
     pub fn to_read_on(key: u64) -> Readiness {
         Readiness { key, readable: true, writable: false, ended: true }
     }
@@ -45,28 +46,33 @@ impl Readiness {
 
 impl Epoll {
     /// Errors: the system has no descriptor left.
+    #[inline]
     pub fn new() -> io::Result<Epoll> {
         let fd = epoll::create(CreateFlags::CLOEXEC)?;
         Ok(Epoll { fd, events: Vec::with_capacity(EVENTS_PER_CALL) })
     }
 
     /// Watches a socket for input; for room to write as well when `writable`.
+    #[inline]
     pub fn add(&self, fd: impl AsFd, key: u64, writable: bool) -> io::Result<()> {
         Ok(epoll::add(&self.fd, fd, EventData::new_u64(key), socket_interest(writable))?)
     }
 
     /// From now on with (`writable`) or without events for room to write.
+    #[inline]
     pub fn change(&self, fd: impl AsFd, key: u64, writable: bool) -> io::Result<()> {
         Ok(epoll::modify(&self.fd, fd, EventData::new_u64(key), socket_interest(writable))?)
     }
 
     /// Watches the shared listener. Exclusive: a connection wakes one sleeping thread, not all of them.
+    #[inline]
     pub fn add_listener(&self, fd: impl AsFd) -> io::Result<()> {
         let interest = EventFlags::IN | EventFlags::EXCLUSIVE;
         Ok(epoll::add(&self.fd, fd, EventData::new_u64(LISTENER_KEY), interest)?)
     }
 
     /// No events of it any longer.
+    #[inline]
     pub fn remove(&self, fd: impl AsFd) -> io::Result<()> {
         Ok(epoll::delete(&self.fd, fd)?)
     }
@@ -95,11 +101,13 @@ impl Epoll {
     }
 
     /// True when the last `wait` filled the buffer, so that more may be ready.
+    #[inline]
     pub fn may_have_more(&self) -> bool {
         self.events.len() == EVENTS_PER_CALL
     }
 
     /// The i-th event of the last `wait`.
+    #[inline]
     pub fn event(&self, i: usize) -> Readiness {
         let event = self.events[i];
         let flags = EventFlags::from_bits_retain(event.events);
@@ -113,6 +121,7 @@ impl Epoll {
     }
 }
 
+#[inline]
 fn socket_interest(writable: bool) -> EventFlags {
     let interest = EventFlags::IN | EventFlags::RDHUP | EventFlags::ET;
     if writable { interest | EventFlags::OUT } else { interest }

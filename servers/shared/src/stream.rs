@@ -22,6 +22,7 @@ pub enum Read {
 }
 
 /// Reads once into `buffer`.
+#[inline]
 pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Read {
     match recv(fd, buffer, RecvFlags::empty()) {
         Ok((_, 0)) => Read::Ended,
@@ -32,6 +33,7 @@ pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Read {
 }
 
 /// Reads once into the room that a buffer has behind its content, of which there must be some.
+#[inline]
 pub fn append(fd: impl AsFd, buffer: &mut Vec<u8>) -> Read {
     match recv(fd, spare_capacity(buffer), RecvFlags::empty()) {
         Ok((0, _)) => Read::Ended,
@@ -42,11 +44,13 @@ pub fn append(fd: impl AsFd, buffer: &mut Vec<u8>) -> Read {
 }
 
 /// Writes as much as the socket takes now; an error means that the connection is broken.
+#[inline]
 pub fn write(fd: impl AsFd, bytes: &[u8]) -> Result<usize, ()> {
     // A broken pipe is an error, not a signal.
     taken(send(fd, bytes, SendFlags::NOSIGNAL))
 }
 
+#[inline]
 fn taken(sent: Result<usize, Errno>) -> Result<usize, ()> {
     match sent {
         Ok(count) => Ok(count),
@@ -56,6 +60,7 @@ fn taken(sent: Result<usize, Errno>) -> Result<usize, ()> {
 }
 
 /// Writes as much of these as the socket takes now, in order; an error means that the connection is broken.
+#[inline]
 pub fn write_vectored(fd: impl AsFd, vectors: &[IoSlice<'_>]) -> Result<usize, ()> {
     match vectors {
         [one] => write(fd, one),
@@ -75,6 +80,7 @@ pub enum Peer {
 }
 
 /// What is known of the peer without reading or writing.
+#[inline]
 pub fn peer(fd: impl AsFd) -> Peer {
     // HUP and ERR are told without being asked for.
     let mut one = [PollFd::new(&fd, PollFlags::RDHUP)];
@@ -87,17 +93,20 @@ pub fn peer(fd: impl AsFd) -> Peer {
 }
 
 /// True when nothing that is written would be read.
+#[inline]
 pub fn is_gone(fd: impl AsFd) -> bool {
     peer(fd) == Peer::Gone
 }
 
 /// Says that nothing more will be written, and leaves the reading side open.
+#[inline]
 pub fn finish_writing(fd: impl AsFd) {
     // A socket that is already gone is fine.
     let _ = shutdown(fd, Shutdown::Write);
 }
 
 /// From now on closing this socket resets the connection, and throws away what was not sent.
+#[inline]
 pub fn reset_on_close(fd: impl AsFd) {
     // Where it is refused, the peer sees an end.
     let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));

@@ -19,6 +19,7 @@ pub struct Limits {
 }
 
 impl Default for Limits {
+    #[inline]
     fn default() -> Limits {
         Limits { head_bytes: 16 * 1024, body_bytes: 64 * 1024 }
     }
@@ -76,6 +77,7 @@ pub enum Fault {
 
 impl Fault {
     /// The status that says so.
+    #[inline]
     pub fn status(self) -> u16 {
         match self {
             Fault::BadRequest | Fault::BadLength => 400,
@@ -89,11 +91,13 @@ impl Fault {
 
 impl<'a> Request<'a> {
     /// The target without its query.
+    #[inline]
     pub fn path(&self) -> &'a str {
         self.target.split_once('?').map_or(self.target, |(path, _)| path)
     }
 
     /// The first field of this name, without the blanks around it. Not for fields that the parser understands.
+    #[inline]
     pub fn field(&self, name: &str) -> Option<&'a [u8]> {
         self.fields.split(|byte| *byte == b'\n').find_map(|line| {
             let (found, value) = line.split_at(memchr::memchr(b':', line)?);
@@ -103,6 +107,7 @@ impl<'a> Request<'a> {
 
     /// The first value of this name in the query, as it was sent: nothing is unescaped. A name alone has an empty
     /// value.
+    #[inline]
     pub fn query(&self, name: &str) -> Option<&'a str> {
         let (_, query) = self.target.split_once('?')?;
         let pairs = query.split('&').map(|pair| pair.split_once('=').unwrap_or((pair, "")));
@@ -111,6 +116,7 @@ impl<'a> Request<'a> {
 }
 
 /// Reads what stands at the front of `bytes`.
+#[inline]
 pub fn front<'a>(bytes: &'a [u8], limits: &Limits) -> Front<'a> {
     match read(bytes, limits) {
         Ok(Some((request, bytes))) => Front::Whole { request, bytes },
@@ -180,6 +186,7 @@ struct Lines<'a> {
 
 impl<'a> Lines<'a> {
     /// The next line; None when its end is not there yet.
+    #[inline]
     fn next(&mut self) -> Result<Option<&'a [u8]>, Fault> {
         let rest = self.rest();
         let Some(length) = memchr::memchr(b'\n', rest) else { return Ok(None) };
@@ -191,11 +198,13 @@ impl<'a> Lines<'a> {
     }
 
     /// The line's end is not there yet; whether it may still come.
+    #[inline]
     fn wait<T>(&self) -> Result<Option<T>, Fault> {
         if self.bytes.len() >= self.head_bytes { Err(Fault::HeadTooLarge) } else { Ok(None) }
     }
 
     /// What is left of the bytes that the head may take.
+    #[inline]
     fn rest(&self) -> &'a [u8] {
         &self.bytes[self.at..self.bytes.len().min(self.head_bytes)]
     }
@@ -219,6 +228,7 @@ fn request_line(line: &[u8]) -> Result<(&str, &str, bool), Fault> {
 }
 
 /// The method at the front of a request line, whose space need not be there yet.
+#[inline]
 fn method_of(line: &[u8]) -> Result<&str, Fault> {
     let length = line.iter().position(|byte| !is_token(*byte)).unwrap_or(line.len());
     let ended = length < line.len();
@@ -229,6 +239,7 @@ fn method_of(line: &[u8]) -> Result<&str, Fault> {
 }
 
 /// A proxy's form of the target (RFC 9112 section 3.2.2) loses scheme and host.
+#[inline]
 fn path_and_query<'a>(method: &str, target: &'a str) -> Option<&'a str> {
     if target.starts_with('/') || (target == "*" && method == "OPTIONS") {
         return Some(target);
@@ -278,6 +289,7 @@ impl Fields {
 }
 
 /// Digits and nothing else; a sign, a list or an overflow is no length.
+#[inline]
 fn digits(text: &[u8]) -> Option<u64> {
     let digit = |byte: &u8| byte.is_ascii_digit().then(|| u64::from(byte - b'0'));
     match text {
@@ -303,6 +315,7 @@ const TOKEN: [bool; 256] = {
     token
 };
 
+#[inline]
 fn is_token(byte: u8) -> bool {
     TOKEN[byte as usize]
 }

@@ -4,6 +4,7 @@
 //! Date: it is a matter for servers with a clock (RFC 9110 section 6.6.1), and these are read by instruments.
 
 /// Appends a whole answer. `body` is left out where the status forbids one.
+#[inline]
 pub fn write(out: &mut Vec<u8>, status: u16, content_type: &str, keep_alive: bool, body: &[u8]) {
     write_head(out, status, content_type, keep_alive, body.len());
     if may_have_body(status) {
@@ -12,6 +13,7 @@ pub fn write(out: &mut Vec<u8>, status: u16, content_type: &str, keep_alive: boo
 }
 
 /// Appends the head of an answer whose body of `body_bytes` follows in pieces, or not at all after a HEAD.
+#[inline]
 pub fn write_head(out: &mut Vec<u8>, status: u16, content_type: &str, keep_alive: bool, body_bytes: usize) {
     write_head_with(out, status, content_type, keep_alive, body_bytes, "");
 }
@@ -40,11 +42,13 @@ pub fn write_head_with(
     out.extend_from_slice(if keep_alive { b"\r\n" } else { b"Connection: close\r\n\r\n" });
 }
 
+#[inline]
 fn may_have_body(status: u16) -> bool {
     status >= 200 && status != 204 && status != 304
 }
 
 /// Writes a number in decimal to the end of `digits`.
+#[inline]
 pub fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
     let mut at = digits.len();
     loop {
@@ -58,6 +62,7 @@ pub fn decimal(mut number: u64, digits: &mut [u8; 20]) -> &[u8] {
 }
 
 /// For people; an unknown status has none, which the grammar allows.
+#[inline]
 fn reason(status: u16) -> &'static str {
     ::http::StatusCode::from_u16(status).ok().and_then(|status| status.canonical_reason()).unwrap_or("")
 }

@@ -36,6 +36,7 @@ pub enum Opcode {
 }
 
 impl Opcode {
+    #[inline]
     fn from_bits(bits: u8) -> Option<Opcode> {
         Some(match bits {
             0 => Opcode::Continuation,
@@ -49,6 +50,7 @@ impl Opcode {
     }
 
     /// Close, ping and pong: short, whole, and allowed between the parts of a message.
+    #[inline]
     pub fn is_control(self) -> bool {
         self as u8 >= 8
     }
@@ -120,6 +122,7 @@ pub fn header(bytes: &[u8]) -> Result<Option<Header>, BadHeader> {
 }
 
 /// Removes (or puts on) a mask in place, eight bytes at a time.
+#[inline]
 pub fn unmask(payload: &mut [u8], mask: [u8; 4]) {
     let [a, b, c, d] = mask;
     let wide = u64::from_ne_bytes([a, b, c, d, a, b, c, d]);
@@ -134,6 +137,7 @@ pub fn unmask(payload: &mut [u8], mask: [u8; 4]) {
 }
 
 /// Appends one whole server frame.
+#[inline]
 pub fn put(out: &mut Vec<u8>, opcode: Opcode, payload: &[u8]) {
     out.push(0x80 | opcode as u8);
     match payload.len() {
@@ -169,6 +173,7 @@ pub fn put_with(out: &mut Vec<u8>, opcode: Opcode, put: impl FnOnce(&mut Vec<u8>
 }
 
 /// Appends a close frame with a code and no reason.
+#[inline]
 pub fn put_close(out: &mut Vec<u8>, code: u16) {
     put(out, Opcode::Close, &code.to_be_bytes());
 }

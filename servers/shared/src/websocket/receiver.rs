@@ -34,6 +34,7 @@ pub enum Violation {
 
 impl Violation {
     /// The code of the close frame that says so.
+    #[inline]
     pub fn close_code(self) -> u16 {
         match self {
             Violation::Protocol => frame::close_code::PROTOCOL,
@@ -62,6 +63,7 @@ struct Unfinished {
 
 impl Unfinished {
     /// Errors: text that no further fragment can make valid. Found with each fragment, not with the last one only.
+    #[inline]
     fn check_text(&mut self) -> Result<(), Violation> {
         if self.kind != Some(Opcode::Text) {
             return Ok(());
@@ -86,6 +88,7 @@ impl Receiver {
     /// Takes what was read and tells what it completes, in order. `hear` returns false to stop listening.
     ///
     /// The input is scribbled on. After a violation the receiver must not be used again.
+    #[inline]
     pub fn feed(
         &mut self,
         input: &mut [u8],
@@ -140,11 +143,13 @@ impl Receiver {
     }
 
     /// A frame or message has begun and not ended.
+    #[inline]
     pub fn is_waiting(&self) -> bool {
         self.unfinished.is_some()
     }
 
     /// Memory of that.
+    #[inline]
     pub fn waiting_bytes(&self) -> usize {
         self.unfinished.as_ref().map_or(0, |part| part.frame.capacity() + part.message.capacity())
     }
@@ -187,11 +192,13 @@ impl Receiver {
         Ok((taken, Some(Whole { header, bytes })))
     }
 
+    #[inline]
     fn keep(&mut self, bytes: Vec<u8>) {
         self.unfinished.get_or_insert_default().frame = bytes;
     }
 
     /// The length of the whole frame, refused as soon as the header announces too much.
+    #[inline]
     fn frame_bytes(&self, header: Header, message_bytes_max: usize) -> Result<usize, Violation> {
         let before = match (&self.unfinished, header.opcode) {
             (Some(unfinished), Opcode::Continuation) => unfinished.message.len() as u64,
@@ -238,6 +245,7 @@ impl Receiver {
     }
 }
 
+#[inline]
 fn message(kind: Opcode, payload: &[u8], hear: &mut impl FnMut(Heard) -> bool) -> Result<bool, Violation> {
     if kind == Opcode::Binary {
         return Ok(hear(Heard::Binary(payload)));
@@ -249,6 +257,7 @@ fn message(kind: Opcode, payload: &[u8], hear: &mut impl FnMut(Heard) -> bool) -
 }
 
 /// A close frame's payload: empty, or a valid code and a reason in UTF-8.
+#[inline]
 fn closing(payload: &[u8]) -> Result<Option<u16>, Violation> {
     let [high, low, reason @ ..] = payload else {
         return if payload.is_empty() { Ok(None) } else { Err(Violation::Protocol) };
