@@ -14,7 +14,7 @@ const REMOVE: &str = "rm -rf -- \"$1\"; sleep 6; rm -rf -- \"$1\"";
 pub struct ScratchFolder {
     // In this order: while it is removed, the other still watches.
     folder: TempDir,
-    _last_will: ExitGuard,
+    _exit_guard: ExitGuard,
 }
 
 impl ScratchFolder {
@@ -24,7 +24,7 @@ impl ScratchFolder {
     pub fn new(name: &str) -> io::Result<ScratchFolder> {
         let folder = tempfile::Builder::new().prefix(&format!("stepladder-{name}-")).tempdir()?;
         let exit_guard = ExitGuard::run(REMOVE, [folder.path()])?;
-        Ok(ScratchFolder { folder, _last_will: exit_guard })
+        Ok(ScratchFolder { folder, _exit_guard: exit_guard })
     }
 
     /// Where it is.

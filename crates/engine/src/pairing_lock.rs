@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 #[derive(Clone, Debug, Default)]
 pub struct PairingLock {
     taken: Arc<AtomicBool>,
-    in_step: Arc<AtomicBool>,
+    is_in_step: Arc<AtomicBool>,
 }
 
 impl PairingLock {
@@ -28,11 +28,11 @@ impl PairingLock {
 
     /// True when the server may be out of step; the caller is to find out, and until then no other caller gets `true`.
     pub fn take_doubt(&self) -> bool {
-        !self.in_step.swap(true, Ordering::Relaxed)
+        !self.is_in_step.swap(true, Ordering::Relaxed)
     }
 
     /// From now on the server may be out of step.
     pub fn doubt(&self) {
-        self.in_step.store(false, Ordering::Relaxed);
+        self.is_in_step.store(false, Ordering::Relaxed);
     }
 }

@@ -83,45 +83,45 @@ fn settings<B: Bots>(plan: &WorkerPlan) -> &B::Settings {
 }
 
 /// Plays one worker against a simulated server and returns its seconds.
-pub fn simulate<B>(plan: &WorkerPlan, times: Times, scene: &mut impl SimulatedServer) -> Vec<Interval>
+pub fn simulate<B>(plan: &WorkerPlan, times: Times, server: &mut impl SimulatedServer) -> Vec<Interval>
 where
     B: Bots<Driver: Simulated>,
 {
-    play::<B>(plan, times, scene).seconds
+    play::<B>(plan, times, server).seconds
 }
 
 /// Plays one worker against a simulated server and returns the sum of its seconds: for hours of virtual time.
-pub fn simulate_sum<B>(plan: &WorkerPlan, times: Times, scene: &mut impl SimulatedServer) -> Interval
+pub fn simulate_sum<B>(plan: &WorkerPlan, times: Times, server: &mut impl SimulatedServer) -> Interval
 where
     B: Bots<Driver: Simulated>,
 {
     let sum = Summed(Rc::new(RefCell::new(Interval::new(&B::metric_names(settings::<B>(plan))))));
-    play_to::<B>(plan, times, false, scene, Box::new(sum.clone()));
+    play_to::<B>(plan, times, false, server, Box::new(sum.clone()));
     sum.0.borrow().clone()
 }
 
 /// Plays one worker against a simulated server and returns all that it handed over.
-pub fn play<B>(plan: &WorkerPlan, times: Times, scene: &mut impl SimulatedServer) -> Played
+pub fn play<B>(plan: &WorkerPlan, times: Times, server: &mut impl SimulatedServer) -> Played
 where
     B: Bots<Driver: Simulated>,
 {
-    play_kept::<B>(plan, times, false, scene)
+    play_kept::<B>(plan, times, false, server)
 }
 
 /// The same with a ramp that ends when all units are in, as the phase controller ends it, and at the hold at the latest.
-pub fn play_settling<B>(plan: &WorkerPlan, times: Times, scene: &mut impl SimulatedServer) -> Played
+pub fn play_settling<B>(plan: &WorkerPlan, times: Times, server: &mut impl SimulatedServer) -> Played
 where
     B: Bots<Driver: Simulated>,
 {
-    play_kept::<B>(plan, times, true, scene)
+    play_kept::<B>(plan, times, true, server)
 }
 
-fn play_kept<B>(plan: &WorkerPlan, times: Times, settles: bool, scene: &mut impl SimulatedServer) -> Played
+fn play_kept<B>(plan: &WorkerPlan, times: Times, settles: bool, server: &mut impl SimulatedServer) -> Played
 where
     B: Bots<Driver: Simulated>,
 {
     let kept = Kept::default();
-    play_to::<B>(plan, times, settles, scene, Box::new(kept.clone()));
+    play_to::<B>(plan, times, settles, server, Box::new(kept.clone()));
     Rc::try_unwrap(kept.0).map_or_else(|shared| shared.borrow().clone(), RefCell::into_inner)
 }
 
@@ -129,12 +129,12 @@ fn play_to<B>(
     plan: &WorkerPlan,
     times: Times,
     settles: bool,
-    scene: &mut impl SimulatedServer,
+    server: &mut impl SimulatedServer,
     handover: Box<dyn Handover>,
 ) where
     B: Bots<Driver: Simulated>,
 {
-    let requests_at_once = scene.requests_at_once();
+    let requests_at_once = server.requests_at_once();
     WIRES.with_borrow_mut(|wires| *wires = Wires { requests_at_once, ..Wires::default() });
     let timeline = Arc::new(Timeline::default());
     if !settles {
@@ -161,7 +161,7 @@ fn play_to<B>(
     let mut connections = Connections::default();
     loop {
         worker.due(&clock);
-        settle(&mut worker, &clock, scene, &mut says, &mut connections);
+        settle(&mut worker, &clock, server, &mut says, &mut connections);
         if worker.is_done() {
             break;
         }
@@ -177,7 +177,7 @@ fn play_to<B>(
             next_ns = to_ns;
         }
         clock.set(next_ns);
-        open_due(&mut worker, &clock, scene, &mut says, &mut connections);
+        open_due(&mut worker, &clock, server, &mut says, &mut connections);
         while let Some(Reverse((at_ns, ..))) = says.queue.peek()
             && *at_ns <= next_ns
         {
@@ -210,7 +210,7 @@ impl Connections {
 fn open_due<B: Bots<Driver: Simulated>>(
     worker: &mut Worker<B>,
     clock: &VirtualClock,
-    scene: &mut impl SimulatedServer,
+    server: &mut impl SimulatedServer,
     says: &mut Says,
     connections: &mut Connections,
 ) {
@@ -224,7 +224,7 @@ fn open_due<B: Bots<Driver: Simulated>>(
         if is_refused {
             worker.opened(connection, Err(OpenError::Refused), clock);
         } else {
-            scene.opened(peer, clock.now_ns(), says);
+            server.opened(peer, clock.now_ns(), says);
             worker.opened(connection, Ok(B::Driver::to(peer)), clock);
         }
     }
@@ -234,12 +234,12 @@ fn open_due<B: Bots<Driver: Simulated>>(
 fn settle<B: Bots<Driver: Simulated>>(
     worker: &mut Worker<B>,
     clock: &VirtualClock,
-    scene: &mut impl SimulatedServer,
+    server: &mut impl SimulatedServer,
     says: &mut Says,
     connections: &mut Connections,
 ) {
     loop {
-        open_due(worker, clock, scene, says, connections);
+        open_due(worker, clock, server, says, connections);
         let openings: Vec<_> = worker.take_openings().collect();
         let arrived: Vec<_> = WIRES.with_borrow_mut(|wires| wires.to_server.drain(..).collect());
         if openings.is_empty() && arrived.is_empty() {
@@ -247,15 +247,15 @@ fn settle<B: Bots<Driver: Simulated>>(
         }
         for opening in openings {
             connections.by_peer.insert(opening.begin_connect, opening.connection);
-            let after_ns = scene.opens_after_ns(opening.begin_connect);
+            let after_ns = server.opens_after_ns(opening.begin_connect);
             let at_ns = clock.now_ns() + after_ns.unwrap_or(0);
             connections.opening.push(Reverse((at_ns, opening.begin_connect, after_ns.is_none())));
         }
         for (peer, message) in arrived {
             match message {
-                Some(message) => scene.received(peer, &message, clock.now_ns(), says),
+                Some(message) => server.received(peer, &message, clock.now_ns(), says),
                 None => {
-                    scene.closed(peer, clock.now_ns(), says);
+                    server.closed(peer, clock.now_ns(), says);
                     says.goodbye(clock.now_ns(), peer);
                 }
             }

@@ -1,7 +1,7 @@
 //! How often duels err, how often they find a difference, and what their intervals cover, with planted truth. The short form
 //! of this is in `cargo test -p ladder duel`.
 //!
-//! `cargo run --release -p ladder --features scene --example duel [DUELS]`
+//! `cargo run --release -p ladder --features testing --example duel [DUELS]`
 
 use ladder::duel::world::{Noise, World, duel};
 use ladder::duel::{DuelVerdict, Pairs};

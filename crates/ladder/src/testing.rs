@@ -19,7 +19,7 @@ use crate::schedule::{Goal, SearchSchedule};
 
 pub const SECOND_NS: u64 = 1_000_000_000;
 pub const TICK_NS: u64 = 16_666_667;
-/// The hold of every scene begins here.
+/// The hold of every trial that is built begins here.
 pub const HOLD_FROM_S: u32 = 5;
 
 /// Length of a full trial of `search`, ns.

@@ -80,8 +80,8 @@ impl Decider {
     fn decided(&mut self, late: u64) -> Option<bool> {
         let (objective, samples) = (&self.objective, self.samples);
         *self.known.entry(late).or_insert_with(|| {
-            let scene = TrialBuilder { hold_s: 1, ..TrialBuilder::asking(10.0) };
-            let planted = scene.edit(move |_, interval| {
+            let builder = TrialBuilder { hold_s: 1, ..TrialBuilder::asking(10.0) };
+            let planted = builder.edit(move |_, interval| {
                 let values = interval.distribution_mut(Measure::Response, true);
                 values.clear();
                 values.record_many(BOUND_NS / 4, samples - late);

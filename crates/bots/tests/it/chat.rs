@@ -242,12 +242,12 @@ fn play_with(bots: ChatBots, room: &mut Room) -> Played {
     play_plan(&worker_plan(BotSettings::Chat(bots), BOTS), dialect, room)
 }
 
-fn play_plan(plan: &WorkerPlan, dialect: ChatDialect, scene: &mut impl SimulatedServer) -> Played {
+fn play_plan(plan: &WorkerPlan, dialect: ChatDialect, server: &mut impl SimulatedServer) -> Played {
     match dialect {
-        ChatDialect::Lines => play::<Chat<Lines, Wire<Blocks>>>(plan, TIMES, scene),
-        ChatDialect::Irc => play::<Chat<Irc, Wire<Blocks>>>(plan, TIMES, scene),
-        ChatDialect::Nats => play::<Chat<Nats, Wire<Blocks>>>(plan, TIMES, scene),
-        ChatDialect::Mqtt => play::<Chat<Mqtt, Wire<Blocks>>>(plan, TIMES, scene),
+        ChatDialect::Lines => play::<Chat<Lines, Wire<Blocks>>>(plan, TIMES, server),
+        ChatDialect::Irc => play::<Chat<Irc, Wire<Blocks>>>(plan, TIMES, server),
+        ChatDialect::Nats => play::<Chat<Nats, Wire<Blocks>>>(plan, TIMES, server),
+        ChatDialect::Mqtt => play::<Chat<Mqtt, Wire<Blocks>>>(plan, TIMES, server),
     }
 }
 

@@ -26,22 +26,22 @@ impl SimulatedServer for Frozen {
     }
 }
 
-fn hold_100_s(generator_stall: Option<(u64, u64)>, scene: &mut impl SimulatedServer) -> Trial {
+fn hold_100_s(generator_stall: Option<(u64, u64)>, server: &mut impl SimulatedServer) -> Trial {
     // The gap of 198.8 ms does not divide the server's period, so every freeze meets other phases of the clients.
-    hold_100_s_over::<OverMessages>(5.03, generator_stall, scene)
+    hold_100_s_over::<OverMessages>(5.03, generator_stall, server)
 }
 
 fn hold_100_s_over<B>(
     rate_per_s: f64,
     generator_stall: Option<(u64, u64)>,
-    scene: &mut impl SimulatedServer,
+    server: &mut impl SimulatedServer,
 ) -> Trial
 where
     B: engine::Bots<Driver: Simulated>,
 {
     let bots = BotSettings::Echo(EchoBots { rate_per_s, payload_bytes: 8 });
     let times = Times { hold_ns: 10 * SECOND_NS, drain_ns: 110 * SECOND_NS, generator_stall };
-    sum_up(simulate::<B>(&worker_plan(bots, 200), times, scene), 10, 110)
+    sum_up(simulate::<B>(&worker_plan(bots, 200), times, server), 10, 110)
 }
 
 #[track_caller]
@@ -258,8 +258,8 @@ fn random_gaps_are_exponential_and_follow_from_the_seed_alone() {
 
 #[test]
 fn receive_lag_is_how_long_the_generator_leaves_lying_what_has_come() {
-    let scene = || Frozen { frozen_ns: 0, every_ns: SECOND_NS };
-    let calm = hold_100_s(None, &mut scene());
+    let server = || Frozen { frozen_ns: 0, every_ns: SECOND_NS };
+    let calm = hold_100_s(None, &mut server());
     let lag = calm.distribution(Measure::ReceiveLag);
     // One reading per message here; an interval of 0 is booked as 1 ns.
     assert!((100_000..101_000).contains(&lag.count()), "{}", lag.count());

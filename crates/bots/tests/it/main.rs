@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
 
 mod arena;
-mod arena_in_step;
+mod arena_pairing_sync;
 mod chat;
 mod disconnects;
 mod echo;

@@ -46,9 +46,9 @@ pub(crate) fn held(
     units: u64,
     hold_s: u64,
     stall: Option<(u64, u64)>,
-    scene: &mut impl SimulatedServer,
+    server: &mut impl SimulatedServer,
 ) -> Trial {
-    held_with_words(text, units, hold_s, stall, scene).0
+    held_with_words(text, units, hold_s, stall, server).0
 }
 
 /// The trial, and the errors that were kept verbatim.
@@ -57,16 +57,16 @@ fn held_with_words(
     units: u64,
     hold_s: u64,
     stall: Option<(u64, u64)>,
-    scene: &mut impl SimulatedServer,
+    server: &mut impl SimulatedServer,
 ) -> (Trial, Vec<String>) {
-    let http = scene.requests_at_once().map(|_| HttpVersion::Two);
+    let http = server.requests_at_once().map(|_| HttpVersion::Two);
     // Ten thousand come within a second too.
     let ramp = Ramp::Every(2_000_000.min(SECOND_NS / units));
     let bots = script(text, http, ScriptLoad::default());
     let plan = WorkerPlan { tick_period_ns: 50_000_000, ramp, ..worker_plan(bots, units) };
     let times =
         Times { hold_ns: 10 * SECOND_NS, drain_ns: (10 + hold_s) * SECOND_NS, generator_stall: stall };
-    let seconds = simulate::<Scripts<Wire<Anything>>>(&plan, times, scene);
+    let seconds = simulate::<Scripts<Wire<Anything>>>(&plan, times, server);
     let words = seconds.iter().flat_map(|second| &second.samples).map(|(_, words)| words.clone()).collect();
     (sum_up(seconds, 10, 10 + hold_s), words)
 }
@@ -167,8 +167,8 @@ fn ticks_that_never_came_are_missed_and_not_one_late_one() {
 
 #[test]
 fn what_a_server_does_to_a_script_is_counted_by_its_cause() {
-    let mut scene = Game { is_closed_to_all: true, ..Game::default() };
-    let (shut, words) = held_with_words(PLAYER, 20, 5, None, &mut scene);
+    let mut server = Game { is_closed_to_all: true, ..Game::default() };
+    let (shut, words) = held_with_words(PLAYER, 20, 5, None, &mut server);
     assert_eq!(shut.flow().offered, 0);
     assert_eq!(shut.errors_before_hold.get("not in"), Some(&20), "{:?}", shut.errors_before_hold);
     let expected = "no message that matches within 2s; the last was: motd";
@@ -194,14 +194,14 @@ fn what_a_server_does_to_a_script_is_counted_by_its_cause() {
 #[test]
 fn answers_that_were_not_asked_for_or_come_late_are_told_apart() {
     let game = Game::default;
-    for (what, mut scene, answered, late, unexpected) in [
+    for (what, mut server, answered, late, unexpected) in [
         ("as asked", game(), 1.0, 0.0, 0.0),
         ("twice", Game { answers_twice: true, ..game() }, 1.0, 0.0, 1.0),
         ("without a question", Game { answers_others: true, ..game() }, 0.0, 0.0, 1.0),
         // Of ten seconds the first three are answered when they are over, and after the patience of one second two of them.
         ("after the patience", Game { frozen_ns: 3 * SECOND_NS, ..game() }, 1.0, 0.2, 0.0),
     ] {
-        let trial = held(PLAYER, 20, 20, None, &mut scene);
+        let trial = held(PLAYER, 20, 20, None, &mut server);
         let flow = trial.flow();
         let came = trial.counters.get("unexpected").copied().unwrap_or(0);
         for (count, share) in [(flow.answered, answered), (flow.late, late), (came, unexpected)] {

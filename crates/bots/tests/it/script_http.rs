@@ -86,8 +86,8 @@ impl SimulatedServer for Shop {
     }
 }
 
-fn played(text: &str, bots: u64, scene: &mut impl SimulatedServer) -> Trial {
-    held(text, bots, 10, None, scene)
+fn played(text: &str, bots: u64, server: &mut impl SimulatedServer) -> Trial {
+    held(text, bots, 10, None, server)
 }
 
 fn error(trial: &Trial, cause: &str) -> u64 {

@@ -46,13 +46,13 @@ impl SimulatedServer for Shop {
 }
 
 /// The trial, the session's flow, and the errors that were kept verbatim.
-fn held(plan: &WorkerPlan, scene: &mut Shop) -> (Trial, Flow, Vec<String>) {
-    held_with_stall(plan, scene, None)
+fn held(plan: &WorkerPlan, server: &mut Shop) -> (Trial, Flow, Vec<String>) {
+    held_with_stall(plan, server, None)
 }
 
 fn held_with_stall(
     plan: &WorkerPlan,
-    scene: &mut Shop,
+    server: &mut Shop,
     generator_stall: Option<(u64, u64)>,
 ) -> (Trial, Flow, Vec<String>) {
     let times = Times {
@@ -60,7 +60,7 @@ fn held_with_stall(
         drain_ns: (HOLD_FROM_S + HOLD_S) * SECOND_NS,
         generator_stall,
     };
-    let seconds = play_settling::<Scripts<Wire<Anything>>>(plan, times, scene).seconds;
+    let seconds = play_settling::<Scripts<Wire<Anything>>>(plan, times, server).seconds;
     let words = seconds.iter().flat_map(|second| &second.samples).map(|(_, words)| words.clone()).collect();
     let trial = sum_up(seconds, HOLD_FROM_S, HOLD_FROM_S + HOLD_S);
     let flow = trial.ops.get(plan::SESSION).copied().unwrap_or_default();

@@ -1,7 +1,7 @@
 //! Simulated connections of any protocol, as `drivers::Any` has them: text, binary messages and datagrams, requests and
 //! the pieces of their answers.
 //!
-//! Texts and bytes arrive at a scene as they are, and what a scene says is a text unless it was made by a function of
+//! Texts and bytes arrive at a server as they are, and what a server says is a text unless it was made by a function of
 //! `Anything`. What those make begins with a byte that no text has.
 
 use drivers::any::{Received, Send};
@@ -12,7 +12,7 @@ use super::wire::Freight;
 /// Whatever goes over a connection that may be any.
 pub struct Anything;
 
-/// A request as it arrives at a scene.
+/// A request as it arrives at a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Asked<'a> {
     /// comes back with the answer

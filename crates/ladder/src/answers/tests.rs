@@ -30,13 +30,13 @@ fn facts() -> RunFacts {
     }
 }
 
-fn judged(scene: &TrialBuilder, objective: &str) -> Rung {
+fn judged(builder: &TrialBuilder, objective: &str) -> Rung {
     let terms = Criteria {
         objectives: vec![objective.parse().unwrap()],
         patience_ns: 1_000_000_000,
         ..Criteria::default()
     };
-    let (trial, judgement) = scene.judged(&terms);
+    let (trial, judgement) = builder.judged(&terms);
     rung(&trial, &judgement)
 }
 
@@ -181,9 +181,9 @@ fn answers_are_worded_for_each_outcome() {
             .starts_with("With care: 1 of 2 rungs could not be judged: 1000 (GENERATOR_LIMITED); the load")
     );
     // A machine that stole CPU all the time made the generator late, and the objectives were met all the same.
-    let stolen = |scene| {
-        let scene = TrialBuilder { send_lag_ns: 40_000_000, steal_share: Box::new(|_| 0.2), ..scene };
-        climb_of(&[judged(&scene, "ticks.late_share < 25%")])
+    let stolen = |builder| {
+        let builder = TrialBuilder { send_lag_ns: 40_000_000, steal_share: Box::new(|_| 0.2), ..builder };
+        climb_of(&[judged(&builder, "ticks.late_share < 25%")])
     };
     let late = stolen(TrialBuilder::arena(500.0));
     assert_eq!(late.verdict, Verdict::Pass);
@@ -400,14 +400,14 @@ fn the_pace_is_told_where_the_plan_means_one() {
 }
 
 fn polling(load: u32, service: &str) -> Rung {
-    let mut scene = TrialBuilder { hold_s: 2, ..TrialBuilder::polling(f64::from(load)) }.phases([3; 16]);
-    scene.cell = [("service", service), ("view", "background")]
+    let mut builder = TrialBuilder { hold_s: 2, ..TrialBuilder::polling(f64::from(load)) }.phases([3; 16]);
+    builder.cell = [("service", service), ("view", "background")]
         .map(|(axis, value)| (axis.to_owned(), value.to_owned()))
         .into();
     if load > 2 {
-        scene = scene.rejected(5, "GET /: status 503");
+        builder = builder.rejected(5, "GET /: status 503");
     }
-    judged(&scene, "errors == 0")
+    judged(&builder, "errors == 0")
 }
 
 fn sweep_of() -> Climb {
@@ -531,8 +531,8 @@ fn the_smallest_cell_is_named_where_they_differ() {
 
 #[test]
 fn rates_of_requests_are_told_beside_service_and_lag() {
-    let scene = TrialBuilder { load_unit: LoadUnit::Requests, ..TrialBuilder::asking(1_000.0) };
-    let page = results_page(&climb_of(&[judged(&scene, "errors == 0")]));
+    let builder = TrialBuilder { load_unit: LoadUnit::Requests, ..TrialBuilder::asking(1_000.0) };
+    let page = results_page(&climb_of(&[judged(&builder, "errors == 0")]));
     let header = &page.tables[0].header;
     let shown = |name: &str| {
         header.iter().position(|title| title == name).map(|at| page.tables[0].rows[0][at].as_str())
@@ -541,7 +541,7 @@ fn rates_of_requests_are_told_beside_service_and_lag() {
     assert_eq!((shown("resp. p99"), shown("serv. p99")), (Some("2 ms"), Some("2 ms")));
     assert_eq!((shown("lag p99"), shown("failed"), shown("frames/s")), (Some("200 µs"), Some("0"), None));
     // In a cell of a sweep as well.
-    let mut of_cell = scene;
+    let mut of_cell = builder;
     of_cell.cell.insert("service".to_owned(), "root".to_owned());
     let cells = results_page(&climb_of(&[judged(&of_cell, "errors == 0")]));
     assert_eq!((cells.tables[0].title.as_deref(), &cells.tables[0].header), (Some("root"), header));
@@ -557,13 +557,13 @@ proptest! {
     fn conservation_holds_in_every_published_rung(
         late in 0.0f64..1.0, lost in 0u64..200, failed in 0u64..200, unsent in 0u64..200
     ) {
-        let mut scene = TrialBuilder::asking(1000.0).edit(move |_, interval| {
+        let mut builder = TrialBuilder::asking(1000.0).edit(move |_, interval| {
             let flow = interval.flow_mut(1, measure::Phase::Hold);
             (flow.lost, flow.failed, flow.not_sent) = (lost, failed, unsent);
             (flow.answered, flow.offered) = (flow.answered - lost - failed, flow.offered + unsent);
         }).late(late);
-        scene.hold_s = 12;
-        let climb = climb_of(&[judged(&scene, "errors == 0")]);
+        builder.hold_s = 12;
+        let climb = climb_of(&[judged(&builder, "errors == 0")]);
         let rung = &climb.rungs[0];
         prop_assert_eq!(rung.offered, rung.sent + rung.not_sent);
         prop_assert_eq!(rung.sent, rung.answered + rung.failed + rung.lost + rung.unanswered_at_stop);
@@ -580,7 +580,7 @@ mod words;
 
 #[test]
 fn how_a_server_ended_and_what_became_of_cheats_are_figures_of_their_own() {
-    let scene = TrialBuilder::asking(100.0)
+    let builder = TrialBuilder::asking(100.0)
         .event(65, kind::SUBJECT_TOLD_TO_END, "10.00 s were allowed")
         .event(66, kind::SUBJECT_ENDED, "0.21 s")
         .event(66, kind::SUBJECT_EXITED, "exit code 0")
@@ -589,7 +589,7 @@ fn how_a_server_ended_and_what_became_of_cheats_are_figures_of_their_own() {
             59 => interval.counters[18..22].copy_from_slice(&[12, 3, 90, 80]),
             _ => {}
         });
-    let (trial, judgement) = scene.judged(&Criteria::default());
+    let (trial, judgement) = builder.judged(&Criteria::default());
     let rung = serde_json::to_value(super::rung(&trial, &judgement)).unwrap();
     let requests = json!({"under_way": 12, "answered": 9, "dropped": 3, "later": 90, "later_refused": 80});
     let told_ns = rung["shutdown"]["told_ns"].as_u64().unwrap();

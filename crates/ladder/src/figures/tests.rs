@@ -37,7 +37,7 @@ fn errors_are_counted_alike_here_and_on_the_page() {
 #[test]
 fn the_share_of_errors_is_of_all_messages_offered_and_none_without_any() {
     let read = |trial: &Trial| FigureDoc::named("errors.share").expect("in the table").read(trial);
-    let share = |scene: TrialBuilder| read(&scene.build());
+    let share = |builder: TrialBuilder| read(&builder.build());
     assert_eq!(share(TrialBuilder::asking(100.0)), FigureValue::Value(0.0));
     assert_eq!(share(TrialBuilder::asking(100.0).rejected(5, "GET /: status 503")), FigureValue::Value(0.05));
     // Two errors by cause for each of the messages are no more than all of them.

@@ -33,7 +33,7 @@ mod tests {
     use super::*;
     use crate::testing::TrialBuilder;
 
-    fn scene(accepted: u64) -> TrialBuilder {
+    fn builder(accepted: u64) -> TrialBuilder {
         TrialBuilder::asking(200.0).edit(move |at, interval| {
             if at == 7 {
                 interval.counters[22..25].copy_from_slice(&[40, 40 - accepted, accepted]);
@@ -44,9 +44,9 @@ mod tests {
     #[test]
     fn one_accepted_cheat_fails_a_rung_whose_honest_clients_met_everything() {
         let terms = terms(&["errors == 0", "response.p99 < 50ms"]);
-        check(&scene(1), &terms, Verdict::Fail, ACCEPTED, &["1 of 40 changes"]);
-        check(&scene(0), &terms, Verdict::Pass, "", &[]);
-        let remark = scene(0).judged(&terms).1.remark.unwrap();
+        check(&builder(1), &terms, Verdict::Fail, ACCEPTED, &["1 of 40 changes"]);
+        check(&builder(0), &terms, Verdict::Pass, "", &[]);
+        let remark = builder(0).judged(&terms).1.remark.unwrap();
         assert_eq!(remark, "40 of 40 cheats were refused");
     }
 }

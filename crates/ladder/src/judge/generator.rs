@@ -398,13 +398,13 @@ mod tests {
     #[test]
     fn a_generator_that_sends_nothing_for_want_of_time_says_nothing_of_the_server() {
         let judged = |busy_share: f64, open: u64| {
-            let scene = TrialBuilder {
+            let builder = TrialBuilder {
                 questions_per_s: 0,
                 send_lag_ns: 0,
                 busy_share,
                 ..TrialBuilder::asking(100.0)
             };
-            let mut trial = scene.build();
+            let mut trial = builder.build();
             let flow = Flow { offered: 800, not_sent: 800, ..Flow::default() };
             trial.ops.values_mut().for_each(|known| *known = Flow::default());
             *trial.ops.values_mut().next().unwrap() = flow;
@@ -420,8 +420,8 @@ mod tests {
 
     #[test]
     fn what_a_worker_never_came_to_was_not_asked_of_the_server() {
-        let scene = TrialBuilder::asking(100.0).event(70, kind::GENERATOR_BEHIND, "1200");
-        let (_, judgement) = scene.event(70, kind::GENERATOR_BEHIND, "34").judged(&terms(&["errors == 0"]));
+        let builder = TrialBuilder::asking(100.0).event(70, kind::GENERATOR_BEHIND, "1200");
+        let (_, judgement) = builder.event(70, kind::GENERATOR_BEHIND, "34").judged(&terms(&["errors == 0"]));
         assert_eq!(judgement.verdict, Verdict::GeneratorLimited);
         let reason = judgement.reason.unwrap();
         assert!(reason.contains("no time for 1234 timers"), "{reason}");
@@ -431,8 +431,8 @@ mod tests {
     #[test]
     fn bots_that_wait_in_vain_blame_nobody_while_a_worker_has_no_time() {
         let judged = |busy_share: f64, causes: &[(&str, u64)]| {
-            let scene = TrialBuilder { busy_share, ..TrialBuilder::asking(100.0) };
-            let mut trial = scene.build();
+            let builder = TrialBuilder { busy_share, ..TrialBuilder::asking(100.0) };
+            let mut trial = builder.build();
             (trial.connections.open_min, trial.connections.open, trial.connections.opened_in_ramp) =
                 (60, 60, 60);
             trial.seconds.iter_mut().for_each(|second| second.open_min = 60);

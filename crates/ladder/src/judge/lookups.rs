@@ -22,12 +22,12 @@ mod tests {
     #[test]
     fn a_rung_says_what_its_reads_found() {
         let found = |hits: u64, misses: u64| {
-            let scene = TrialBuilder::asking(200.0).edit(move |at, interval| {
+            let builder = TrialBuilder::asking(200.0).edit(move |at, interval| {
                 if at == 7 {
                     interval.counters[25..27].copy_from_slice(&[hits, misses]);
                 }
             });
-            scene.judged(&terms(&["errors == 0"])).1.remark
+            builder.judged(&terms(&["errors == 0"])).1.remark
         };
         assert_eq!(found(40, 2).as_deref(), Some("40 hits, 2 misses"));
         assert_eq!(found(0, 0), None);

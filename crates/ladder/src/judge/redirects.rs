@@ -40,13 +40,13 @@ mod tests {
     #[test]
     fn a_rung_whose_answers_were_mostly_redirects_says_how_many() {
         let judged = |answers: u64, redirects: u64| {
-            let scene = TrialBuilder::asking(200.0).edit(move |at, interval| {
+            let builder = TrialBuilder::asking(200.0).edit(move |at, interval| {
                 if at == 7 {
                     let places = crate::testing::names().counters(Role::Redirects).collect::<Vec<_>>();
                     (interval.counters[places[0]], interval.counters[places[1]]) = (answers, redirects);
                 }
             });
-            let judgement = scene.judged(&terms(&["errors == 0"])).1;
+            let judgement = builder.judged(&terms(&["errors == 0"])).1;
             assert_eq!(judgement.verdict, Verdict::Pass, "it is only said");
             judgement.remark
         };

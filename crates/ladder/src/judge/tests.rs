@@ -22,8 +22,8 @@ fn asking_terms() -> Criteria {
 }
 
 /// The one check: verdict, signal and what the reason must say.
-pub(super) fn check(scene: &TrialBuilder, terms: &Criteria, verdict: Verdict, signal: &str, says: &[&str]) {
-    let (_, judgement) = scene.judged(terms);
+pub(super) fn check(builder: &TrialBuilder, terms: &Criteria, verdict: Verdict, signal: &str, says: &[&str]) {
+    let (_, judgement) = builder.judged(terms);
     assert_eq!(judgement.verdict, verdict, "{:?}", judgement.reason);
     assert_eq!(judgement.signal.as_deref().unwrap_or(""), signal);
     for part in says {
@@ -44,9 +44,9 @@ fn a_rung_that_meets_everything_passes_without_a_reason() {
 
 #[test]
 fn a_broken_objective_is_named_with_its_value_and_bound() {
-    let scene = TrialBuilder::arena(2000.0).late(0.312);
+    let builder = TrialBuilder::arena(2000.0).late(0.312);
     let reason = "ticks.late_share was 31.2 % (objective: ticks.late_share < 25%)";
-    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &[reason]);
+    check(&builder, &arena_terms(), Verdict::Fail, "ticks.late_share", &[reason]);
     let mut slow = TrialBuilder::asking(1000.0);
     slow.response_ns = 61_000_000;
     check(&slow, &asking_terms(), Verdict::Fail, "response.p99", &["response.p99 was 61", "< 50ms"]);
@@ -54,39 +54,39 @@ fn a_broken_objective_is_named_with_its_value_and_bound() {
 
 #[test]
 fn lost_messages_are_infinite_and_not_absent() {
-    let scene = TrialBuilder::asking(1000.0).edit(|_, interval| {
+    let builder = TrialBuilder::asking(1000.0).edit(|_, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.offered, flow.sent, flow.lost) = (flow.offered + 50, flow.sent + 50, 50);
     });
-    check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["was never"]);
+    check(&builder, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["was never"]);
 }
 
 #[test]
 fn a_server_that_answers_nobody_fails_even_in_a_short_hold() {
-    let mut scene = TrialBuilder::asking(20.0).edit(|_, interval| {
+    let mut builder = TrialBuilder::asking(20.0).edit(|_, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.answered, flow.failed) = (0, flow.sent);
         interval.distribution_mut(Measure::Response, true).clear();
     });
-    scene.hold_s = 10;
-    check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["more than 50ms"]);
+    builder.hold_s = 10;
+    check(&builder, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["more than 50ms"]);
 }
 
 #[test]
 fn too_few_samples_are_inconclusive() {
-    let mut scene = TrialBuilder::asking(20.0);
-    scene.hold_s = 10;
+    let mut builder = TrialBuilder::asking(20.0);
+    builder.hold_s = 10;
     let says = ["response.p99 needs 299 samples to be met and has 200", "hold longer (--hold 17s)"];
-    check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Inconclusive, "response.p99", &says);
+    check(&builder, &terms(&["response.p99 < 50ms"]), Verdict::Inconclusive, "response.p99", &says);
     // A percentile that must lie above something is known by its value alone.
     let says = ["needs 10000 samples and has 200", "hold longer (--hold 550s)"];
-    check(&scene, &terms(&["response.p99 > 1ms"]), Verdict::Inconclusive, "response.p99", &says);
+    check(&builder, &terms(&["response.p99 > 1ms"]), Verdict::Inconclusive, "response.p99", &says);
 }
 
 /// 742 answers in 14 s, of which some came after 300 ms, evenly or all in the seconds from `late_from_s` on.
 fn with_late(late: u64, late_from_s: u32) -> TrialBuilder {
-    let scene = TrialBuilder { hold_s: 14, ..TrialBuilder::asking(53.0) };
-    scene.edit(move |at, interval| {
+    let builder = TrialBuilder { hold_s: 14, ..TrialBuilder::asking(53.0) };
+    builder.edit(move |at, interval| {
         let seconds = u64::from(14 - late_from_s);
         let (before, now) = (
             u64::from(at.saturating_sub(late_from_s)),
@@ -119,9 +119,9 @@ fn a_percentile_of_few_samples_is_decided_by_how_many_lie_beyond_its_bound() {
 #[test]
 fn few_samples_fail_a_rung_in_fair_seconds_only() {
     let asked = Criteria { hold_ns: 14 * SECOND_NS, ..terms(&["response.p95 < 200ms"]) };
-    let stolen = |from_s: u32, scene: TrialBuilder| TrialBuilder {
+    let stolen = |from_s: u32, builder: TrialBuilder| TrialBuilder {
         steal_share: Box::new(move |at| if at >= from_s { 0.6 } else { 0.0 }),
-        ..scene
+        ..builder
     };
     // Late where the host stole CPU, and in time where it did not.
     check(&stolen(9, with_late(120, 9)), &asked, Verdict::Pass, "", &[]);
@@ -139,18 +139,18 @@ fn few_samples_fail_a_rung_in_fair_seconds_only() {
 
 #[test]
 fn a_broadcast_is_late_for_all_of_its_members_so_few_deliveries_decide_nothing() {
-    let scene = TrialBuilder { hold_s: 10, deliveries_per_s: 100, ..TrialBuilder::asking(100.0) };
+    let builder = TrialBuilder { hold_s: 10, deliveries_per_s: 100, ..TrialBuilder::asking(100.0) };
     let asked = terms(&["deliveries.latency.p99 < 50ms"]);
-    let verdict = scene.judged(&asked).1.verdict;
+    let verdict = builder.judged(&asked).1.verdict;
     assert_eq!(verdict, Verdict::Inconclusive);
 }
 
 #[test]
 fn a_figure_that_nobody_measured_is_inconclusive() {
-    let mut scene = TrialBuilder::arena(500.0);
-    scene.late_share = None;
+    let mut builder = TrialBuilder::arena(500.0);
+    builder.late_share = None;
     check(
-        &scene,
+        &builder,
         &arena_terms(),
         Verdict::Inconclusive,
         "ticks.late_share",
@@ -161,9 +161,9 @@ fn a_figure_that_nobody_measured_is_inconclusive() {
 
 #[test]
 fn a_broken_objective_outweighs_one_that_cannot_be_told() {
-    let scene = TrialBuilder::arena(500.0).late(0.5);
+    let builder = TrialBuilder::arena(500.0).late(0.5);
     let terms = terms(&["deliveries.lost == 0", "ticks.late_share < 25%"]);
-    check(&scene, &terms, Verdict::Fail, "ticks.late_share", &[]);
+    check(&builder, &terms, Verdict::Fail, "ticks.late_share", &[]);
 }
 
 #[test]
@@ -202,11 +202,11 @@ fn an_interrupted_trial_is_invalid() {
 
 #[test]
 fn a_server_that_exits_has_failed_whenever_it_did() {
-    let mut scene = TrialBuilder::arena(500.0).event(12, kind::SUBJECT_EXITED, "killed by signal 9");
+    let mut builder = TrialBuilder::arena(500.0).event(12, kind::SUBJECT_EXITED, "killed by signal 9");
     let says = ["server exited: killed by signal 9, 12 s into the trial", "earlier rungs stand"];
-    check(&scene, &arena_terms(), Verdict::Fail, "server exited", &says);
-    (scene.is_complete, scene.has_hold) = (false, false);
-    check(&scene, &arena_terms(), Verdict::Fail, "server exited", &says);
+    check(&builder, &arena_terms(), Verdict::Fail, "server exited", &says);
+    (builder.is_complete, builder.has_hold) = (false, false);
+    check(&builder, &arena_terms(), Verdict::Fail, "server exited", &says);
 }
 
 #[test]
@@ -269,14 +269,14 @@ fn players_between_two_games_are_not_missing_but_those_who_stay_away_are() {
 fn players_whom_a_late_generator_let_in_late_are_not_missing_because_of_the_server() {
     const LATE_NS: u64 = 900_000_000;
     let missing = |open: u64, lag_ns: u64, lost: u64| {
-        let mut scene = TrialBuilder::arena(500.0).edit(move |at, interval| {
+        let mut builder = TrialBuilder::arena(500.0).edit(move |at, interval| {
             if (20..31).contains(&at) {
                 interval.connections.open_min = open;
                 interval.errors[0] = lost;
             }
         });
-        (scene.send_lag_ns, scene.steal_share) = (lag_ns, Box::new(|_| 0.1));
-        scene
+        (builder.send_lag_ns, builder.steal_share) = (lag_ns, Box::new(|_| 0.1));
+        builder
     };
     check(&missing(900, LATE_NS, 0), &arena_terms(), Verdict::Pass, "", &[]);
     let says = ["872 of 1000 connections open on average", "the load generator was late", "900 ms"];
@@ -289,8 +289,8 @@ fn players_whom_a_late_generator_let_in_late_are_not_missing_because_of_the_serv
     );
     for (lag_ns, lost) in [(1_000_000, 0), (LATE_NS, 1)] {
         for open in [900, 300] {
-            let scene = missing(open, lag_ns, lost);
-            check(&scene, &arena_terms(), Verdict::Fail, "connections.open_min", &["in the worst 10 s"]);
+            let builder = missing(open, lag_ns, lost);
+            check(&builder, &arena_terms(), Verdict::Fail, "connections.open_min", &["in the worst 10 s"]);
         }
     }
     // A wrong reply is a fault of its own and ends no connection.
@@ -300,54 +300,60 @@ fn players_whom_a_late_generator_let_in_late_are_not_missing_because_of_the_serv
 
 #[test]
 fn a_server_that_runs_fewer_games_than_asked_for_does_not_hold_the_load() {
-    let mut scene = TrialBuilder::arena(500.0);
-    scene.games_running = 420.0;
-    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
-    scene.games_running = 300.0;
-    check(&scene, &arena_terms(), Verdict::Fail, "ticks.due", &["only 60 % of the ticks that 500 games owe"]);
+    let mut builder = TrialBuilder::arena(500.0);
+    builder.games_running = 420.0;
+    check(&builder, &arena_terms(), Verdict::Pass, "", &[]);
+    builder.games_running = 300.0;
+    check(
+        &builder,
+        &arena_terms(),
+        Verdict::Fail,
+        "ticks.due",
+        &["only 60 % of the ticks that 500 games owe"],
+    );
     // The first entry speaks of the time before the first game, and what is left of a short hold may lie between two games.
-    (scene.hold_s, scene.log_offset_ns) = (3, SECOND_NS / 2);
-    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
-    scene.hold_s = 5;
-    check(&scene, &arena_terms(), Verdict::Fail, "ticks.due", &["only 53.3 %"]);
+    (builder.hold_s, builder.log_offset_ns) = (3, SECOND_NS / 2);
+    check(&builder, &arena_terms(), Verdict::Pass, "", &[]);
+    builder.hold_s = 5;
+    check(&builder, &arena_terms(), Verdict::Fail, "ticks.due", &["only 53.3 %"]);
 }
 
 #[test]
 fn a_log_of_more_ticks_than_the_games_can_have_passes_nothing() {
-    let mut scene = TrialBuilder::arena(500.0);
+    let mut builder = TrialBuilder::arena(500.0);
     // One tick for each of two players, say.
-    scene.games_running = 1_000.0;
-    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
-    scene.games_running = 50_000.0;
+    builder.games_running = 1_000.0;
+    check(&builder, &arena_terms(), Verdict::Pass, "", &[]);
+    builder.games_running = 50_000.0;
     let says = [
         "1.80e8 ticks were due by the server's log",
         "500 games owe 1.80e6 in that time",
         "does not tell the truth",
     ];
-    check(&scene, &arena_terms(), Verdict::Inconclusive, "inconsistent", &says);
+    check(&builder, &arena_terms(), Verdict::Inconclusive, "inconsistent", &says);
     // That its ticks are late is its own word.
-    check(&scene.late(0.9), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
+    check(&builder.late(0.9), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
 }
 
 #[test]
 fn replies_that_come_in_waves_are_no_drift_where_only_ticks_are_judged() {
-    let mut scene = TrialBuilder::arena(500.0).edit(|at, interval| {
+    let mut builder = TrialBuilder::arena(500.0).edit(|at, interval| {
         let open = |at: u32| if at > 30 { 300 } else { 0 };
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.open_before, flow.open_after) = (open(at), open(at + 1));
         (flow.offered, flow.sent) = (400, 400);
         flow.answered = 400 + flow.open_before - flow.open_after;
     });
-    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
-    (scene.tick_period_ns, scene.load_unit) = (0, LoadUnit::Clients);
-    check(&scene, &terms(&["failed == 0"]), Verdict::Fail, "drifting", &[]);
+    check(&builder, &arena_terms(), Verdict::Pass, "", &[]);
+    (builder.tick_period_ns, builder.load_unit) = (0, LoadUnit::Clients);
+    check(&builder, &terms(&["failed == 0"]), Verdict::Fail, "drifting", &[]);
 }
 
 #[test]
 fn a_hold_that_never_began_with_all_connected_is_ours() {
-    let mut scene = TrialBuilder::arena(500.0);
-    scene.has_hold = false;
-    check(&scene, &arena_terms(), Verdict::Invalid, "no hold", &["never began"]);
+    let mut builder = TrialBuilder::arena(500.0);
+    builder.has_hold = false;
+    check(&builder, &arena_terms(), Verdict::Invalid, "no hold", &["never began"]);
 }
 
 #[test]
@@ -490,21 +496,21 @@ fn a_server_and_clients_that_contradict_each_other_are_inconclusive() {
 
 #[test]
 fn where_only_clients_tell_ticks_their_view_is_judged() {
-    let mut scene =
+    let mut builder =
         TrialBuilder::arena(500.0).edit(|_, interval| see_ticks(interval, 1_000, 400, 25_000_000));
-    scene.late_share = None;
-    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &["40 %"]);
+    builder.late_share = None;
+    check(&builder, &arena_terms(), Verdict::Fail, "ticks.late_share", &["40 %"]);
 }
 
 #[test]
 fn wrong_answers_fail_a_rung_that_meets_its_objectives() {
-    let scene = TrialBuilder::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7));
-    check(&scene, &arena_terms(), Verdict::Fail, "wrong winner", &["wrong winner, 1 time in the hold"]);
+    let builder = TrialBuilder::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7));
+    check(&builder, &arena_terms(), Verdict::Fail, "wrong winner", &["wrong winner, 1 time in the hold"]);
 }
 
 #[test]
 fn the_most_frequent_of_several_wrong_answers_is_named() {
-    let scene = |hits: u64, winners: u64| {
+    let builder = |hits: u64, winners: u64| {
         TrialBuilder::arena(500.0).edit(move |at, interval| {
             if at == 7 {
                 (interval.errors[5], interval.errors[1]) = (hits, winners);
@@ -512,31 +518,31 @@ fn the_most_frequent_of_several_wrong_answers_is_named() {
         })
     };
     check(
-        &scene(3, 4),
+        &builder(3, 4),
         &arena_terms(),
         Verdict::Fail,
         "wrong winner",
         &["wrong winner, 4 times in the hold"],
     );
-    check(&scene(4, 3), &arena_terms(), Verdict::Fail, "wrong hit", &["wrong hit, 4 times in the hold"]);
+    check(&builder(4, 3), &arena_terms(), Verdict::Fail, "wrong hit", &["wrong hit, 4 times in the hold"]);
 }
 
 #[test]
 fn a_growing_backlog_fails_whatever_the_percentiles_say() {
-    let scene = TrialBuilder::asking(1000.0).edit(|at, interval| {
+    let builder = TrialBuilder::asking(1000.0).edit(|at, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.open_before, flow.open_after) = (u64::from(at) * 3, u64::from(at + 1) * 3);
         flow.answered -= 3;
     });
-    check(&scene, &terms(&["service.p50 < 50ms"]), Verdict::Fail, "drifting", &["the backlog rose from"]);
+    check(&builder, &terms(&["service.p50 < 50ms"]), Verdict::Fail, "drifting", &["the backlog rose from"]);
 }
 
 #[test]
 fn a_server_that_collapses_late_in_the_hold_does_not_pass() {
-    let mut scene = TrialBuilder::arena(500.0);
-    scene.late_share = Some(Box::new(|at| if at < 45 { 0.02 } else { 0.7 }));
+    let mut builder = TrialBuilder::arena(500.0);
+    builder.late_share = Some(Box::new(|at| if at < 45 { 0.02 } else { 0.7 }));
     check(
-        &scene,
+        &builder,
         &arena_terms(),
         Verdict::Fail,
         "drifting",
@@ -546,9 +552,9 @@ fn a_server_that_collapses_late_in_the_hold_does_not_pass() {
 
 #[test]
 fn one_bad_second_fails_nothing() {
-    let mut scene = TrialBuilder::arena(500.0);
-    scene.late_share = Some(Box::new(|at| if at == 30 { 1.0 } else { 0.02 }));
-    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
+    let mut builder = TrialBuilder::arena(500.0);
+    builder.late_share = Some(Box::new(|at| if at == 30 { 1.0 } else { 0.02 }));
+    check(&builder, &arena_terms(), Verdict::Pass, "", &[]);
 }
 
 #[test]
@@ -573,12 +579,12 @@ proptest! {
     fn judging_twice_and_from_entries_in_another_order_gives_the_same(
         late in 0.0f64..1.0, lag_ns in 0u64..30_000_000, open in 900u64..1_001, seed in 0u64..1_000
     ) {
-        let mut scene = TrialBuilder::arena(500.0)
+        let mut builder = TrialBuilder::arena(500.0)
             .late(late)
             .edit(move |_, interval| interval.connections.open_min = open);
-        (scene.send_lag_ns, scene.hold_s) = (lag_ns, 20);
-        let trial = scene.build();
-        let mut entries = scene.entries();
+        (builder.send_lag_ns, builder.hold_s) = (lag_ns, 20);
+        let trial = builder.build();
+        let mut entries = builder.entries();
         fastrand::Rng::with_seed(seed).shuffle(&mut entries);
         let shuffled = measure::Trial::from_entries(trial.head.clone(), &entries, 0);
         let judgement = judge(&trial, None, &arena_terms());

@@ -154,12 +154,13 @@ impl SimulatedServer for Shop {
 
 fn shop(silent_from_s: u64, ends_connections: bool) -> (Interval, Shop) {
     HEARD.take();
-    let mut scene = Shop { silent_from_ns: silent_from_s * SECOND_NS, ends_connections, arrived: Vec::new() };
+    let mut server =
+        Shop { silent_from_ns: silent_from_s * SECOND_NS, ends_connections, arrived: Vec::new() };
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
     let bots = EchoBots { rate_per_s: 1.0, payload_bytes: 1 };
     let plan = WorkerPlan::alone(bots.into(), 1, Scheme::Ws, address);
     let times = Times { hold_ns: 0, drain_ns: 10 * SECOND_NS + 500 * MS_NS, generator_stall: None };
-    let Played { seconds, .. } = play::<Shoppers>(&plan, times, &mut scene);
+    let Played { seconds, .. } = play::<Shoppers>(&plan, times, &mut server);
     let mut sum = Interval::new(&seconds[0].metric_names);
     for second in &seconds {
         second.balance().unwrap();
@@ -171,13 +172,13 @@ fn shop(silent_from_s: u64, ends_connections: bool) -> (Interval, Shop) {
         (flow.open_before, flow.open_after) = (0, last.open_after);
     }
     sum.balance().unwrap();
-    (sum, scene)
+    (sum, server)
 }
 
 #[test]
 fn texts_bytes_and_answers_in_pieces_go_over_one_simulated_connection() {
-    let (sum, scene) = shop(100, false);
-    assert_eq!(scene.arrived[..2], [b"hello".to_vec(), b"\x01\x02".to_vec()]);
+    let (sum, server) = shop(100, false);
+    assert_eq!(server.arrived[..2], [b"hello".to_vec(), b"\x01\x02".to_vec()]);
     let expected =
         ["text welcome", "binary [255, 104]", "head 200 x/y", "part [1, ", "part 2]", "end", "head 200 x/y"];
     HEARD.with_borrow(|heard| assert_eq!(heard[..expected.len()], expected));

@@ -15,14 +15,14 @@ fn stolen(load: f64, share: f64) -> Rung {
 /// Late, and other programs explain it.
 fn undecided(load: f64) -> Rung {
     let sample = |what, value| Sample { at_ns: 0, what, value };
-    let mut scene = TrialBuilder::arena(load).late(0.4);
-    scene.samples.push(Box::new(move |_| {
+    let mut builder = TrialBuilder::arena(load).late(0.4);
+    builder.samples.push(Box::new(move |_| {
         vec![
             sample(Reading::Machine(MachineMetric::OthersCores), 1.2),
             sample(Reading::Subject(ProcessMetric::WaitingShareMax), 0.9),
         ]
     }));
-    judged(&scene, "ticks.late_share < 25%")
+    judged(&builder, "ticks.late_share < 25%")
 }
 
 fn sentences(text: &str) -> usize {
@@ -133,6 +133,6 @@ fn connections_that_were_opened_again_are_counted_in_place_of_those_that_stood()
     assert!(header(&rung).contains("reopened") && !header(&rung).contains("open min"));
 }
 
-fn rung_of_chat(scene: &TrialBuilder) -> Rung {
-    judged(scene, CHAT)
+fn rung_of_chat(builder: &TrialBuilder) -> Rung {
+    judged(builder, CHAT)
 }

@@ -73,14 +73,14 @@ fn each_goal_is_judged_by_its_own_objectives_and_told() {
     let parsed = |text: &str| vec![text.parse().unwrap()];
     let search = SearchSchedule { goals: goals.into_iter().map(parsed).collect(), ..search() };
     let held = |load: f64, late: f64| {
-        let scene = TrialBuilder { hold_s: 60, ..TrialBuilder::arena(load).late(late) };
+        let builder = TrialBuilder { hold_s: 60, ..TrialBuilder::arena(load).late(late) };
         let terms = Criteria {
             objectives: parsed("ticks.late_share < 25%"),
             goals: search.goals.clone(),
             patience_ns: 1_000_000_000,
             ..Criteria::default()
         };
-        let (trial, judgement) = scene.judged(&terms);
+        let (trial, judgement) = builder.judged(&terms);
         rung(&trial, &judgement)
     };
     let twice = |load: f64, late: f64| [held(load, late), held(load, late)];

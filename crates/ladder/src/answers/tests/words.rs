@@ -7,29 +7,29 @@ use super::*;
 /// A rung by what happens in it.
 fn rung(load: f64, kind: u8) -> Rung {
     let sample = |what, value| Sample { at_ns: 0, what, value };
-    let mut scene = TrialBuilder::arena(load);
-    scene.hold_s = 20;
+    let mut builder = TrialBuilder::arena(load);
+    builder.hold_s = 20;
     match kind {
         0 => {}
-        1 => scene = scene.late(0.5),
-        2 => scene.send_lag_ns = 40_000_000,
+        1 => builder = builder.late(0.5),
+        2 => builder.send_lag_ns = 40_000_000,
         3 => {
-            scene = scene.late(0.4);
-            scene.samples.push(Box::new(move |_| {
+            builder = builder.late(0.4);
+            builder.samples.push(Box::new(move |_| {
                 vec![
                     sample(Reading::Machine(MachineMetric::OthersCores), 1.2),
                     sample(Reading::Program("cc1".into()), 1.2),
                 ]
             }));
         }
-        4 => scene
+        4 => builder
             .samples
             .push(Box::new(move |_| vec![sample(Reading::Machine(MachineMetric::OthersCores), 1.2)])),
-        5 => scene = scene.event(9, kind::BUG, "planted"),
-        6 => scene = scene.event(9, kind::SUBJECT_EXITED, "signal 9"),
-        _ => scene.late_share = None,
+        5 => builder = builder.event(9, kind::BUG, "planted"),
+        6 => builder = builder.event(9, kind::SUBJECT_EXITED, "signal 9"),
+        _ => builder.late_share = None,
     }
-    judged(&scene, "ticks.late_share < 25%")
+    judged(&builder, "ticks.late_share < 25%")
 }
 
 /// The loads that a sentence names before a word.

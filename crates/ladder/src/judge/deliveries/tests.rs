@@ -17,8 +17,8 @@ fn chat_terms() -> Criteria {
     terms(&["deliveries.lost == 0", "deliveries.latency.p99 < 50ms"])
 }
 
-fn check(scene: &TrialBuilder, terms: &Criteria, verdict: Verdict, signal: &str, says: &[&str]) {
-    let (_, judgement) = scene.judged(terms);
+fn check(builder: &TrialBuilder, terms: &Criteria, verdict: Verdict, signal: &str, says: &[&str]) {
+    let (_, judgement) = builder.judged(terms);
     let reason = judgement.reason.as_deref().unwrap_or("");
     assert_eq!((judgement.verdict, judgement.signal.as_deref().unwrap_or("")), (verdict, signal), "{reason}");
     for part in says {
@@ -26,12 +26,12 @@ fn check(scene: &TrialBuilder, terms: &Criteria, verdict: Verdict, signal: &str,
     }
 }
 
-/// The server of this scene tells nothing.
-fn untold(mut scene: TrialBuilder) -> TrialBuilder {
-    if let Some(books) = &mut scene.books {
+/// The server of these trials tells nothing.
+fn untold(mut builder: TrialBuilder) -> TrialBuilder {
+    if let Some(books) = &mut builder.books {
         books.drops_are_told = false;
     }
-    scene
+    builder
 }
 
 #[test]
@@ -42,16 +42,16 @@ fn a_chat_that_delivers_everything_in_time_passes() {
 
 #[test]
 fn what_the_server_says_it_dropped_is_lost_and_no_contradiction() {
-    let scene = TrialBuilder::chat(100).receivers(|one| {
+    let builder = TrialBuilder::chat(100).receivers(|one| {
         if one.receiver == 7 {
             lose(one, 12, 10, 2);
         }
     });
     let says = ["deliveries.lost was 12 (objective: deliveries.lost == 0)"];
-    check(&scene, &chat_terms(), Verdict::Fail, "deliveries.lost", &says);
-    check(&scene, &terms(&["deliveries.latency.p99 < 50ms"]), Verdict::Pass, "", &[]);
-    check(&scene, &terms(&["deliveries.dropped < 10"]), Verdict::Fail, "deliveries.dropped", &["was 10"]);
-    check(&scene, &terms(&["deliveries.in_flight < 2"]), Verdict::Fail, "deliveries.in_flight", &["was 2"]);
+    check(&builder, &chat_terms(), Verdict::Fail, "deliveries.lost", &says);
+    check(&builder, &terms(&["deliveries.latency.p99 < 50ms"]), Verdict::Pass, "", &[]);
+    check(&builder, &terms(&["deliveries.dropped < 10"]), Verdict::Fail, "deliveries.dropped", &["was 10"]);
+    check(&builder, &terms(&["deliveries.in_flight < 2"]), Verdict::Fail, "deliveries.in_flight", &["was 2"]);
 }
 
 #[test]
@@ -78,14 +78,14 @@ fn one_delivery_that_nobody_accounts_for_makes_the_rung_invalid() {
 
 #[test]
 fn a_surplus_at_one_receiver_does_not_hide_a_loss_at_another() {
-    let scene = TrialBuilder::chat(100).receivers(|one| match one.receiver {
+    let builder = TrialBuilder::chat(100).receivers(|one| match one.receiver {
         3 => lose(one, 5, 1, 0),
         4 => lose(one, 1, 5, 0),
         _ => {}
     });
-    assert_eq!(scene.books.as_ref().unwrap().judged.residual, 0);
+    assert_eq!(builder.books.as_ref().unwrap().judged.residual, 0);
     let says = ["account for 8 deliveries to 2 of 100"];
-    check(&scene, &chat_terms(), Verdict::Invalid, "deliveries.residual", &says);
+    check(&builder, &chat_terms(), Verdict::Invalid, "deliveries.residual", &says);
 }
 
 #[test]
@@ -109,15 +109,15 @@ fn a_server_whose_own_books_say_otherwise_than_its_clients_makes_the_rung_invali
         ("one more was delivered", |one| one.told_delivered = one.told_delivered.map(|count| count + 1)),
     ];
     for (what, edit) in told {
-        let scene = || TrialBuilder::chat(100).told(of_nine(edit));
-        check(&scene(), &chat_terms(), Verdict::Invalid, "deliveries.told", &says);
+        let builder = || TrialBuilder::chat(100).told(of_nine(edit));
+        check(&builder(), &chat_terms(), Verdict::Invalid, "deliveries.told", &says);
         // What it counts of those that misbehave, of a client that is not caught up, or that came while others spoke, may
         // rightly be something else.
-        let beside = scene().told(|one| one.is_excluded |= one.receiver == 50);
+        let beside = builder().told(|one| one.is_excluded |= one.receiver == 50);
         check(&beside, &chat_terms(), Verdict::Pass, "", &[]);
-        let backlog = scene().told(|one| one.sum.not_caught_up = u64::from(one.receiver == 50));
+        let backlog = builder().told(|one| one.sum.not_caught_up = u64::from(one.receiver == 50));
         check(&backlog, &chat_terms(), Verdict::Fail, "backlog", &[]);
-        let came = scene().told(of_nine(|one| one.sum.owed_max += 1));
+        let came = builder().told(of_nine(|one| one.sum.owed_max += 1));
         check(&came, &chat_terms(), Verdict::Pass, "", &[]);
         assert!(!what.is_empty());
     }
@@ -133,23 +133,23 @@ fn a_server_whose_own_books_say_otherwise_than_its_clients_makes_the_rung_invali
 
 #[test]
 fn what_is_judged_apart_makes_no_verdict() {
-    let scene = TrialBuilder::chat(100).receivers(|one| {
+    let builder = TrialBuilder::chat(100).receivers(|one| {
         if one.receiver < 10 {
             one.is_excluded = true;
             one.sum.not_caught_up = 1;
             lose(one, 500, 20, 30);
         }
     });
-    check(&scene, &chat_terms(), Verdict::Pass, "", &[]);
+    check(&builder, &chat_terms(), Verdict::Pass, "", &[]);
 }
 
 #[test]
 fn deliveries_that_nobody_owed_make_the_rung_invalid() {
-    let scene = TrialBuilder::chat(100).receivers(|one| {
+    let builder = TrialBuilder::chat(100).receivers(|one| {
         (one.sum.unowed, one.sum.delivered) = (60, one.sum.delivered + 60);
     });
     let says = ["6000 deliveries came that were not owed", "to receiver 0 from sender 0", "--echoes"];
-    check(&scene, &chat_terms(), Verdict::Invalid, "deliveries.unowed", &says);
+    check(&builder, &chat_terms(), Verdict::Invalid, "deliveries.unowed", &says);
 }
 
 #[test]
@@ -204,9 +204,9 @@ fn what_the_bots_had_no_time_to_read_condemns_no_server_and_lets_none_pass() {
 #[test]
 fn lost_deliveries_are_infinite_and_not_absent() {
     // 100 × 99 × 60 deliveries, of which more than a hundredth never came: p99 is one of those.
-    let scene = TrialBuilder::chat(100).receivers(|one| lose(one, 70, 70, 0));
+    let builder = TrialBuilder::chat(100).receivers(|one| lose(one, 70, 70, 0));
     let asked = terms(&["deliveries.latency.p99 < 50ms"]);
-    check(&scene, &asked, Verdict::Fail, "deliveries.latency.p99", &["was never"]);
+    check(&builder, &asked, Verdict::Fail, "deliveries.latency.p99", &["was never"]);
     let fewer = TrialBuilder::chat(100).receivers(|one| lose(one, 40, 40, 0));
     check(&fewer, &asked, Verdict::Pass, "", &[]);
 }
@@ -226,12 +226,12 @@ fn without_books_or_without_anything_owed_nothing_can_be_told() {
 
 #[test]
 fn books_that_contradict_themselves_are_a_bug_of_ours() {
-    let mut scene = TrialBuilder::chat(100);
-    if let Some(books) = &mut scene.books {
+    let mut builder = TrialBuilder::chat(100);
+    if let Some(books) = &mut builder.books {
         books.judged.lost += 1;
     }
     let says = ["deliveries: the judged receivers do not add up", "bug of Stepladder"];
-    check(&scene, &chat_terms(), Verdict::Invalid, "bug", &says);
+    check(&builder, &chat_terms(), Verdict::Invalid, "bug", &says);
 }
 
 #[test]
@@ -252,9 +252,9 @@ fn a_dead_server_or_an_overworked_generator_is_named_in_its_place() {
 fn a_crowd_below_its_pace_is_another_load() {
     let mut paced = chat_terms();
     paced.intended = Some(Intended::PerSecond(1_640.0));
-    let scene = TrialBuilder::chat(1_000);
+    let builder = TrialBuilder::chat(1_000);
     let says = ["61 % of the 98400 intended messages were offered"];
-    check(&scene, &paced, Verdict::GeneratorLimited, "offered", &says);
+    check(&builder, &paced, Verdict::GeneratorLimited, "offered", &says);
     // Whatever else is said to keep the conversation going is no line of theirs.
     let chatty = TrialBuilder::chat(1_000).edit(|_, interval| {
         let keep = interval.flow_mut(2, Phase::Hold);
@@ -262,16 +262,16 @@ fn a_crowd_below_its_pace_is_another_load() {
     });
     check(&chatty, &paced, Verdict::GeneratorLimited, "offered", &says);
     paced.intended = Some(Intended::PerSecond(1_000.0));
-    check(&scene, &paced, Verdict::Pass, "", &[]);
+    check(&builder, &paced, Verdict::Pass, "", &[]);
 }
 
 #[test]
 fn deliveries_that_take_longer_and_longer_are_drifting() {
-    let scene = TrialBuilder::chat(100).edit(|at, interval| {
+    let builder = TrialBuilder::chat(100).edit(|at, interval| {
         let latencies = interval.distribution_mut(Measure::Delivery, true);
         latencies.clear();
         latencies.record_many(5_000_000 + u64::from(at) * 600_000, 9_900);
     });
     let says = ["drifting: the mean delivery latency rose from"];
-    check(&scene, &chat_terms(), Verdict::Fail, "drifting", &says);
+    check(&builder, &chat_terms(), Verdict::Fail, "drifting", &says);
 }

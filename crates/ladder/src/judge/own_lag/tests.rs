@@ -18,12 +18,12 @@ fn late_ticks(bound: &str) -> Criteria {
 
 /// 1,000 requests per second with this response time, each sent 2.6 ms late and read within 1 ms.
 fn lagging(response_ms: u64) -> TrialBuilder {
-    let scene = TrialBuilder {
+    let builder = TrialBuilder {
         send_lag_ns: 2_600_000,
         response_ns: response_ms * MS,
         ..TrialBuilder::asking(1000.0)
     };
-    scene.edit(|_, interval| interval.distribution_mut(Measure::ReceiveLag, true).record_many(MS, 1_000))
+    builder.edit(|_, interval| interval.distribution_mut(Measure::ReceiveLag, true).record_many(MS, 1_000))
 }
 
 /// An arena of which this share of the ticks is late, and this share of the 7,000 shots per second leaves 30 ms late.
@@ -69,9 +69,9 @@ fn a_generator_whose_delays_are_not_all_known_blames_nobody() {
 #[test]
 fn what_a_server_drops_behind_a_late_generator_is_not_held_against_it() {
     let dropped = |latency_ms: u64| {
-        let scene =
+        let builder =
             TrialBuilder { send_lag_ns: 2_600_000, delivery_ns: latency_ms * MS, ..TrialBuilder::chat(1000) };
-        scene
+        builder
             .receivers(|receiver| {
                 (receiver.sum.delivered, receiver.sum.dropped, receiver.sum.lost) = (56_943, 2_997, 2_997)
             })
@@ -149,8 +149,8 @@ fn seen(stalls: &[(u64, u64)], work_ns: u64) -> TrialBuilder {
     }
     // What arrives while the worker stands still is reported by its next poll, and read at once.
     let reads = vec![0; responses.len()];
-    let scene = TrialBuilder { questions_per_s: 2_000, ..TrialBuilder::asking(1000.0) };
-    scene.edit(move |_, interval| {
+    let builder = TrialBuilder { questions_per_s: 2_000, ..TrialBuilder::asking(1000.0) };
+    builder.edit(move |_, interval| {
         for (measure, values) in
             [(Measure::Response, &responses), (Measure::SendLag, &lags), (Measure::ReceiveLag, &reads)]
         {

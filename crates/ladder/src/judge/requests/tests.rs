@@ -41,23 +41,23 @@ fn a_hold_in_which_nobody_asked_anything_shows_nothing() {
 
 #[test]
 fn requests_that_are_rejected_fail_by_their_count_and_in_their_words() {
-    let scene = short(15.0).rejected(12, "status 503: \"busy\"");
+    let builder = short(15.0).rejected(12, "status 503: \"busy\"");
     let says =
         ["errors was 24 (objective: errors == 0); the first: rejected (429, 503): status 503: \"busy\""];
-    check(&scene, &terms(&["errors == 0"]), Verdict::Fail, "errors", &says);
+    check(&builder, &terms(&["errors == 0"]), Verdict::Fail, "errors", &says);
     // 24 of 1800: more than one in a hundred took for ever.
-    let scene = TrialBuilder { hold_s: 60, ..TrialBuilder::polling(15.0) }.rejected(12, "status 503");
-    check(&scene, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["was never"]);
+    let builder = TrialBuilder { hold_s: 60, ..TrialBuilder::polling(15.0) }.rejected(12, "status 503");
+    check(&builder, &terms(&["response.p99 < 50ms"]), Verdict::Fail, "response.p99", &["was never"]);
 }
 
 #[test]
 fn a_server_that_cuts_off_whom_it_refuses_fails_by_its_errors_and_not_by_its_connections() {
     let cut_off = |objective: &str| {
-        let scene = short(15.0).rejected(12, "status 503").edit(|_, interval| {
+        let builder = short(15.0).rejected(12, "status 503").edit(|_, interval| {
             interval.connections.open_min = 11;
             interval.connections.failed[0] = 3;
         });
-        let judgement = scene.judged(&terms(&[objective])).1;
+        let judgement = builder.judged(&terms(&[objective])).1;
         (judgement.verdict, judgement.signal.unwrap_or_default())
     };
     assert_eq!(cut_off("errors == 0"), (Verdict::Fail, "errors".to_owned()));
@@ -74,13 +74,13 @@ fn a_server_that_cuts_off_whom_it_refuses_fails_by_its_errors_and_not_by_its_con
 
 #[test]
 fn where_no_connection_is_to_stand_none_is_missing() {
-    let scene = TrialBuilder { connections: 0, ..short(5.0) };
-    check(&scene, &terms(&["errors == 0"]), Verdict::Pass, "", &[]);
+    let builder = TrialBuilder { connections: 0, ..short(5.0) };
+    check(&builder, &terms(&["errors == 0"]), Verdict::Pass, "", &[]);
     let mut rate = terms(&["errors == 0"]);
     rate.intended = Some(Intended::PerSecond(300.0));
-    check(&scene, &rate, Verdict::Pass, "", &[]);
+    check(&builder, &rate, Verdict::Pass, "", &[]);
     rate.intended = Some(Intended::PerSecond(400.0));
-    check(&scene, &rate, Verdict::GeneratorLimited, "offered", &[]);
+    check(&builder, &rate, Verdict::GeneratorLimited, "offered", &[]);
 }
 
 #[test]
@@ -126,9 +126,9 @@ fn a_queue_that_comes_and_goes_is_no_drift_but_one_that_grows_is() {
 
 #[test]
 fn late_ticks_are_no_drift_of_requests_unless_they_are_asked_about() {
-    let mut scene = TrialBuilder::polling(5.0);
-    scene.late_share = Some(Box::new(|at| if at < 30 { 0.02 } else { 0.2 }));
-    check(&scene, &terms(&["errors == 0"]), Verdict::Pass, "", &[]);
-    assert_eq!(scene.judged(&terms(&["errors == 0"])).1.steady, Some(Steadiness::Steady));
-    check(&scene, &terms(&["ticks.late_share < 25%"]), Verdict::Fail, "drifting", &[]);
+    let mut builder = TrialBuilder::polling(5.0);
+    builder.late_share = Some(Box::new(|at| if at < 30 { 0.02 } else { 0.2 }));
+    check(&builder, &terms(&["errors == 0"]), Verdict::Pass, "", &[]);
+    assert_eq!(builder.judged(&terms(&["errors == 0"])).1.steady, Some(Steadiness::Steady));
+    check(&builder, &terms(&["ticks.late_share < 25%"]), Verdict::Fail, "drifting", &[]);
 }

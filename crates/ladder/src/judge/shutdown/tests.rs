@@ -21,15 +21,15 @@ fn told(under_way: u64, dropped: u64) -> TrialBuilder {
     )
 }
 
-fn ended(scene: TrialBuilder) -> TrialBuilder {
-    scene.event(66, kind::SUBJECT_ENDED, "0.21 s").event(66, kind::SUBJECT_EXITED, "exit code 0")
+fn ended(builder: TrialBuilder) -> TrialBuilder {
+    builder.event(66, kind::SUBJECT_ENDED, "0.21 s").event(66, kind::SUBJECT_EXITED, "exit code 0")
 }
 
 #[test]
 fn a_server_that_answers_what_is_under_way_and_exits_passes_and_it_is_said_how() {
-    let scene = ended(told(12, 0));
-    check(&scene, &errors(), Verdict::Pass, "", &[]);
-    let remark = scene.judged(&errors()).1.remark.unwrap();
+    let builder = ended(told(12, 0));
+    check(&builder, &errors(), Verdict::Pass, "", &[]);
+    let remark = builder.judged(&errors()).1.remark.unwrap();
     let words = "it exited with status 0 after 1 s; 12 of 12 requests under way were answered, and 80 of 90 later ones refused";
     assert!(
         remark.starts_with("told to end (SIGTERM) 60 s into the hold, ") && remark.contains(words),
@@ -59,8 +59,8 @@ fn an_end_before_it_was_told_to_is_a_crash() {
 
 #[test]
 fn a_server_that_does_not_start_again_fails() {
-    let scene = ended(told(12, 0)).event(END_S, kind::SUBJECT_NOT_BACK, "log-7 is damaged at offset 99");
-    check(&scene, &errors(), Verdict::Fail, NOT_BACK, &["log-7 is damaged"]);
+    let builder = ended(told(12, 0)).event(END_S, kind::SUBJECT_NOT_BACK, "log-7 is damaged at offset 99");
+    check(&builder, &errors(), Verdict::Fail, NOT_BACK, &["log-7 is damaged"]);
 }
 
 #[test]

@@ -11,13 +11,13 @@ pub(super) fn sample(what: Reading, value: f64) -> Sample {
 
 /// Another program takes so many of the two cores in these seconds of the hold, while the server's threads wait so long.
 pub(super) fn beside(
-    scene: TrialBuilder,
+    builder: TrialBuilder,
     seconds: std::ops::Range<u32>,
     cores: f64,
     waiting: f64,
 ) -> TrialBuilder {
-    let mut scene = scene;
-    scene.samples.push(Box::new(move |at| {
+    let mut builder = builder;
+    builder.samples.push(Box::new(move |at| {
         let is_beside = seconds.contains(&at);
         let of = |value: f64| if is_beside { value } else { 0.0 };
         let mut samples = vec![
@@ -33,18 +33,18 @@ pub(super) fn beside(
         }
         samples
     }));
-    scene
+    builder
 }
 
-pub(super) fn steal(scene: TrialBuilder, share: f64) -> TrialBuilder {
-    TrialBuilder { steal_share: Box::new(move |_| share), ..scene }
+pub(super) fn steal(builder: TrialBuilder, share: f64) -> TrialBuilder {
+    TrialBuilder { steal_share: Box::new(move |_| share), ..builder }
 }
 
 /// Another run of Stepladder goes on in all seconds.
-fn beside_another_run(scene: TrialBuilder) -> TrialBuilder {
-    let mut scene = scene;
-    scene.samples.push(Box::new(|_| vec![sample(Reading::Machine(MachineMetric::OtherRuns), 1.0)]));
-    scene
+fn beside_another_run(builder: TrialBuilder) -> TrialBuilder {
+    let mut builder = builder;
+    builder.samples.push(Box::new(|_| vec![sample(Reading::Machine(MachineMetric::OtherRuns), 1.0)]));
+    builder
 }
 
 #[test]
@@ -62,22 +62,22 @@ fn beside_another_run_nothing_fails_that_it_may_explain_what_is_met_is_met_and_a
 
 /// Late by this share in these seconds, 2 % in all others.
 fn late_in(seconds: std::ops::Range<u32>, share: f64) -> TrialBuilder {
-    let mut scene = TrialBuilder::arena(500.0);
-    scene.late_share = Some(Box::new(move |at| if seconds.contains(&at) { share } else { 0.02 }));
-    scene
+    let mut builder = TrialBuilder::arena(500.0);
+    builder.late_share = Some(Box::new(move |at| if seconds.contains(&at) { share } else { 0.02 }));
+    builder
 }
 
 #[test]
 fn objectives_that_are_met_in_spite_of_disturbances_are_met_and_it_is_said() {
-    for scene in
+    for builder in
         [steal(TrialBuilder::arena(500.0), 0.07), beside(TrialBuilder::arena(500.0), 0..60, 1.1, 0.3)]
     {
-        check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
-        let (_, judgement) = scene.judged(&arena_terms());
+        check(&builder, &arena_terms(), Verdict::Pass, "", &[]);
+        let (_, judgement) = builder.judged(&arena_terms());
         assert_eq!(judgement.disturbed_share, Some(1.0));
         assert!(judgement.remark.unwrap().starts_with("100 % of the hold was disturbed: "));
     }
-    let remark = |scene: TrialBuilder| scene.judged(&arena_terms()).1.remark.unwrap();
+    let remark = |builder: TrialBuilder| builder.judged(&arena_terms()).1.remark.unwrap();
     assert!(remark(steal(TrialBuilder::arena(500.0), 0.12)).ends_with("the host stole 12 % of the CPU"));
     let says = "other programs used 1.1 of 2 cores: cc1 0.7, dpkg 0.4";
     assert!(remark(beside(TrialBuilder::arena(500.0), 0..60, 1.1, 0.3)).contains(says));
@@ -85,39 +85,39 @@ fn objectives_that_are_met_in_spite_of_disturbances_are_met_and_it_is_said() {
 
 #[test]
 fn what_is_late_only_while_others_had_the_cpu_is_judged_by_the_other_seconds() {
-    let scene = beside(late_in(0..29, 0.9), 0..28, 1.1, 0.45);
-    check(&scene, &arena_terms(), Verdict::Pass, "", &[]);
-    let remark = scene.judged(&arena_terms()).1.remark.unwrap();
+    let builder = beside(late_in(0..29, 0.9), 0..28, 1.1, 0.45);
+    check(&builder, &arena_terms(), Verdict::Pass, "", &[]);
+    let remark = builder.judged(&arena_terms()).1.remark.unwrap();
     assert!(remark.ends_with("ticks.late_share judged by the 31 undisturbed seconds"), "{remark}");
 }
 
 #[test]
 fn what_is_late_in_the_undisturbed_seconds_too_fails() {
-    let scene = beside(TrialBuilder::arena(500.0).late(0.4), 0..28, 1.1, 0.2);
+    let builder = beside(TrialBuilder::arena(500.0).late(0.4), 0..28, 1.1, 0.2);
     let says = ["ticks.late_share was 40 % in the undisturbed seconds"];
-    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
+    check(&builder, &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
 }
 
 #[test]
 fn too_few_undisturbed_seconds_are_inconclusive_and_the_culprit_is_named() {
     let says = ["ticks.late_share was", "other programs used 1.1 of 2 cores: cc1 0.7, dpkg 0.4"];
-    let scene = beside(late_in(0..40, 0.5), 0..40, 1.1, 0.4);
-    check(&scene, &arena_terms(), Verdict::Inconclusive, "disturbed", &says);
+    let builder = beside(late_in(0..40, 0.5), 0..40, 1.1, 0.4);
+    check(&builder, &arena_terms(), Verdict::Inconclusive, "disturbed", &says);
     let stolen = steal(TrialBuilder::arena(500.0).late(0.3), 0.12);
     check(&stolen, &arena_terms(), Verdict::Inconclusive, "disturbed", &["the host stole 12 % of the CPU"]);
 }
 
 #[test]
 fn what_disturbed_the_second_before_the_hold_is_named_although_nothing_did_in_the_hold() {
-    let scene = beside(TrialBuilder::arena(500.0), 0..0, 0.0, 0.0);
-    let mut entries = scene.entries();
+    let builder = beside(TrialBuilder::arena(500.0), 0..0, 0.0, 0.0);
+    let mut entries = builder.entries();
     let before_ns = u64::from(HOLD_FROM_S) * 1_000_000_000;
     for (what, value) in
         [(Reading::Machine(MachineMetric::OthersCores), 1.1), (Reading::Program("cc1".into()), 1.1)]
     {
         entries.push(Entry::Sample(Sample { at_ns: before_ns, what, value }));
     }
-    let found = crate::disturbance(&Trial::from_entries(scene.build().head, &entries, 0));
+    let found = crate::disturbance(&Trial::from_entries(builder.build().head, &entries, 0));
     assert_eq!((found.seconds, found.disturbed), (60, 1));
     assert_eq!(found.culprit(), "other programs used 1.1 of 2 cores: cc1 1.1");
 }
@@ -137,22 +137,22 @@ fn others_disturb_nothing_where_every_thread_had_a_core_when_it_wanted_one() {
     busy_worker.samples.push(Box::new(|_| vec![sample(Reading::Worker(ProcessMetric::CpuShareMax), 0.7)]));
     let mut unknown = TrialBuilder::arena(500.0).late(0.4);
     unknown.samples.push(Box::new(|_| vec![sample(Reading::Machine(MachineMetric::OthersCores), 0.4)]));
-    for scene in [beside_late(0.4, 0.02), beside_late(0.6, 0.005), short, busy_worker, unknown] {
-        assert_eq!(scene.judged(&arena_terms()).1.disturbed_share, Some(1.0));
+    for builder in [beside_late(0.4, 0.02), beside_late(0.6, 0.005), short, busy_worker, unknown] {
+        assert_eq!(builder.judged(&arena_terms()).1.disturbed_share, Some(1.0));
     }
 }
 
 #[test]
 fn what_the_disturbances_cannot_explain_fails_even_when_every_second_was_disturbed() {
     // Threads that were kept from their cores for 5 % of the time make at most 10 % of the ticks late.
-    let scene = |late: f64| steal(beside(TrialBuilder::arena(500.0).late(late), 0..60, 0.05, 0.0), 0.05);
+    let builder = |late: f64| steal(beside(TrialBuilder::arena(500.0).late(late), 0..60, 0.05, 0.0), 0.05);
     let says = ["40 % in the least disturbed seconds, more than the disturbances of the machine explain"];
-    check(&scene(0.40), &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
+    check(&builder(0.40), &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
     // 10.5 of 34 points are explained, and 23.5 of the 89.5 that are left are more than a quarter; of 32 points they are not.
-    check(&scene(0.34), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
-    check(&scene(0.32), &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
+    check(&builder(0.34), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
+    check(&builder(0.32), &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
     // A thread without slack explains everything: a short delay makes all that follows late.
-    let mut full = scene(0.9);
+    let mut full = builder(0.9);
     full.samples.push(Box::new(|_| vec![sample(Reading::Thread("node".into()), 0.88)]));
     check(&full, &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
 }
@@ -160,11 +160,11 @@ fn what_the_disturbances_cannot_explain_fails_even_when_every_second_was_disturb
 #[test]
 fn a_server_that_is_late_fails_by_the_seconds_in_which_disturbances_explain_least() {
     // Every second is disturbed: 20 of them a little, 40 so much that they explain half of what is due.
-    let scene = |calm: f64, rough: f64| {
-        let mut scene = TrialBuilder::arena(500.0);
-        scene.late_share = Some(Box::new(move |at| if at % 30 < 10 { calm } else { rough }));
+    let builder = |calm: f64, rough: f64| {
+        let mut builder = TrialBuilder::arena(500.0);
+        builder.late_share = Some(Box::new(move |at| if at % 30 < 10 { calm } else { rough }));
         let waiting = |at: u32| if at % 30 < 10 { 0.02 } else { 0.25 };
-        scene.samples.push(Box::new(move |at| {
+        builder.samples.push(Box::new(move |at| {
             vec![
                 sample(Reading::Machine(MachineMetric::OthersCores), 1.0),
                 sample(Reading::Program("cc1".into()), 1.0),
@@ -174,25 +174,25 @@ fn a_server_that_is_late_fails_by_the_seconds_in_which_disturbances_explain_leas
                 sample(Reading::Thread("node".into()), 0.3),
             ]
         }));
-        scene
+        builder
     };
     let terms = |asked_s: u64| Criteria { hold_ns: asked_s * SECOND_NS, ..arena_terms() };
     // Over all of them 34 points are explained, over the best 15 only 4.
     let says = ["40 % in the least disturbed seconds", "more than the disturbances"];
-    check(&scene(0.4, 0.4), &terms(30), Verdict::Fail, "ticks.late_share", &says);
+    check(&builder(0.4, 0.4), &terms(30), Verdict::Fail, "ticks.late_share", &says);
     // Half of the seconds are needed, and the rough ones among those explain too much.
-    check(&scene(0.4, 0.4), &terms(60), Verdict::Inconclusive, "disturbed", &[]);
+    check(&builder(0.4, 0.4), &terms(60), Verdict::Inconclusive, "disturbed", &[]);
     // Late where it was disturbed most, and not where it was disturbed less: nothing was undisturbed, so nothing is said.
-    check(&scene(0.1, 0.6), &terms(30), Verdict::Inconclusive, "disturbed", &[]);
+    check(&builder(0.1, 0.6), &terms(30), Verdict::Inconclusive, "disturbed", &[]);
 }
 
 #[test]
 fn ticks_that_a_server_counts_by_seconds_of_its_own_are_kept_with_the_least_disturbed_seconds() {
     // The log's seconds begin in the middle of ours, and of ours every second one is a little calmer.
-    let mut scene = TrialBuilder::arena(500.0).late(0.42);
-    scene.log_offset_ns = SECOND_NS / 2;
+    let mut builder = TrialBuilder::arena(500.0).late(0.42);
+    builder.log_offset_ns = SECOND_NS / 2;
     let waiting = |at: u32| if at.is_multiple_of(2) { 0.07 } else { 0.09 };
-    scene.samples.push(Box::new(move |at| {
+    builder.samples.push(Box::new(move |at| {
         vec![
             sample(Reading::Machine(MachineMetric::OthersCores), 1.0),
             sample(Reading::Program("cc1".into()), 1.0),
@@ -203,7 +203,7 @@ fn ticks_that_a_server_counts_by_seconds_of_its_own_are_kept_with_the_least_dist
         ]
     }));
     let says = ["42 % in the least disturbed seconds"];
-    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
+    check(&builder, &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
 }
 
 #[test]
@@ -232,13 +232,13 @@ fn a_server_that_stands_still_for_a_second_is_late_in_it_whatever_disturbed_the_
 #[test]
 fn a_percentile_beyond_what_disturbances_explain_fails() {
     let slow = |slow: u64| {
-        let scene = TrialBuilder::asking(1000.0).edit(move |_, interval| {
+        let builder = TrialBuilder::asking(1000.0).edit(move |_, interval| {
             let response = interval.distribution_mut(Measure::Response, true);
             response.clear();
             response.record_many(2_000_000, 1_000 - slow);
             response.record_many(90_000_000, slow);
         });
-        beside(scene, 0..60, 0.4, 0.02)
+        beside(builder, 0..60, 0.4, 0.02)
     };
     // Four times 2 % of waiting at server and generator, and what each wait began with: 9.6 % of slow answers and no more.
     check(&slow(90), &asking_terms(), Verdict::Inconclusive, "disturbed", &[]);
@@ -266,8 +266,8 @@ fn after_a_wait(
 }
 
 /// Second 20 without a core; something takes CPU throughout.
-fn waiting_at_20(mut scene: TrialBuilder) -> TrialBuilder {
-    scene.samples.push(Box::new(|at| {
+fn waiting_at_20(mut builder: TrialBuilder) -> TrialBuilder {
+    builder.samples.push(Box::new(|at| {
         let waiting = if at == 20 { 0.95 } else { 0.002 };
         vec![
             sample(Reading::Machine(MachineMetric::OthersCores), 0.6),
@@ -276,12 +276,12 @@ fn waiting_at_20(mut scene: TrialBuilder) -> TrialBuilder {
             sample(Reading::Worker(ProcessMetric::CpuShareMax), 0.1),
         ]
     }));
-    scene
+    builder
 }
 
 #[test]
 fn what_a_server_works_off_after_a_wait_is_no_failure_and_what_it_does_not_work_off_is() {
-    let judged = |scene, verdict, signal, says| check(&scene, &asking_terms(), verdict, signal, &[says]);
+    let judged = |builder, verdict, signal, says| check(&builder, &asking_terms(), verdict, signal, &[says]);
     let shrinks = |later: u32| 500u64.saturating_sub(u64::from(later) * 100);
     judged(after_a_wait(shrinks, |_| 400), Verdict::Inconclusive, "disturbed", "response.p99");
     // All connections are busy, and the backlog waits at the load generator.
@@ -295,7 +295,7 @@ fn what_a_server_works_off_after_a_wait_is_no_failure_and_what_it_does_not_work_
 /// A second without a core after which deliveries take long, in a hold in which something takes a little CPU throughout.
 /// `slow_ms`: how long, by the number of seconds since then; 0: as long as before.
 fn broadcasts_after_a_wait(slow_ms: impl Fn(u32) -> u64 + 'static) -> TrialBuilder {
-    let scene = TrialBuilder::chat(100).edit(move |at, interval| {
+    let builder = TrialBuilder::chat(100).edit(move |at, interval| {
         let slow_ms = at.checked_sub(20).map_or(0, &slow_ms);
         if slow_ms > 0 {
             let delivery = interval.distribution_mut(Measure::Delivery, true);
@@ -304,7 +304,7 @@ fn broadcasts_after_a_wait(slow_ms: impl Fn(u32) -> u64 + 'static) -> TrialBuild
             delivery.record_many(slow_ms * 1_000_000, count);
         }
     });
-    waiting_at_20(scene)
+    waiting_at_20(builder)
 }
 
 #[test]
@@ -330,7 +330,7 @@ fn deliveries_that_come_sooner_from_second_to_second_after_a_wait_are_no_failure
 
 #[test]
 fn wrong_answers_refusals_and_a_crash_fail_however_disturbed_the_machine_was() {
-    let noisy = |scene: TrialBuilder| beside(steal(scene, 0.3), 0..60, 1.5, 0.5);
+    let noisy = |builder: TrialBuilder| beside(steal(builder, 0.3), 0..60, 1.5, 0.5);
     let wrong =
         noisy(TrialBuilder::arena(500.0).edit(|at, interval| interval.errors[1] = u64::from(at == 7)));
     check(&wrong, &arena_terms(), Verdict::Fail, "wrong winner", &[]);
@@ -342,7 +342,7 @@ fn wrong_answers_refusals_and_a_crash_fail_however_disturbed_the_machine_was() {
 
 #[test]
 fn a_share_of_errors_fails_on_a_disturbed_machine_only_by_what_no_disturbance_causes() {
-    let noisy = |scene: TrialBuilder| beside(steal(scene, 0.3), 0..60, 1.5, 0.5);
+    let noisy = |builder: TrialBuilder| beside(steal(builder, 0.3), 0..60, 1.5, 0.5);
     let share = terms(&["errors.share < 5%"]);
     let refused = |count| TrialBuilder::asking(100.0).rejected(count, "GET /: status 503");
     check(&noisy(refused(8)), &share, Verdict::Fail, "errors.share", &["8 %", "status 503"]);
@@ -359,26 +359,26 @@ fn a_share_of_errors_fails_on_a_disturbed_machine_only_by_what_no_disturbance_ca
 
 #[test]
 fn timeouts_in_disturbed_seconds_are_judged_by_the_others() {
-    let scene = |seconds: std::ops::Range<u32>| {
-        let scene = TrialBuilder::asking(100.0).edit(move |at, interval| {
+    let builder = |seconds: std::ops::Range<u32>| {
+        let builder = TrialBuilder::asking(100.0).edit(move |at, interval| {
             let count = if seconds.contains(&at) { 30 } else { 0 };
             let flow = interval.flow_mut(1, Phase::Hold);
             (flow.answered, flow.lost) = (flow.answered - count, count);
             interval.errors[3] = count;
         });
-        beside(scene, 0..28, 1.1, 0.45)
+        beside(builder, 0..28, 1.1, 0.45)
     };
     let share = terms(&["errors.share < 5%"]);
-    check(&scene(0..28), &share, Verdict::Pass, "", &[]);
+    check(&builder(0..28), &share, Verdict::Pass, "", &[]);
     let says = ["in the undisturbed seconds"];
-    check(&scene(10..50), &share, Verdict::Fail, "errors.share", &says);
+    check(&builder(10..50), &share, Verdict::Fail, "errors.share", &says);
 }
 
 #[test]
 fn a_generator_that_is_late_only_in_disturbed_seconds_was_disturbed() {
-    let scene = |late_from: u32| {
-        let mut scene = TrialBuilder { response_ns: 2_000_000, ..TrialBuilder::asking(1000.0) };
-        scene = scene.edit(move |at, interval| {
+    let builder = |late_from: u32| {
+        let mut builder = TrialBuilder { response_ns: 2_000_000, ..TrialBuilder::asking(1000.0) };
+        builder = builder.edit(move |at, interval| {
             let (lag_ns, response_ns) =
                 if at >= late_from { (9_000_000, 70_000_000) } else { (100_000, 2_000_000) };
             for (measure, ns) in [(Measure::SendLag, lag_ns), (Measure::Response, response_ns)] {
@@ -386,19 +386,19 @@ fn a_generator_that_is_late_only_in_disturbed_seconds_was_disturbed() {
                 interval.distribution_mut(measure, true).record_many(ns, 1_000);
             }
         });
-        scene
+        builder
     };
-    check(&scene(40), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &[]);
-    check(&beside(scene(40), 40..60, 1.2, 0.4), &asking_terms(), Verdict::Pass, "", &[]);
-    check(&beside(scene(20), 20..60, 1.2, 0.4), &asking_terms(), Verdict::Inconclusive, "disturbed", &[]);
+    check(&builder(40), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &[]);
+    check(&beside(builder(40), 40..60, 1.2, 0.4), &asking_terms(), Verdict::Pass, "", &[]);
+    check(&beside(builder(20), 20..60, 1.2, 0.4), &asking_terms(), Verdict::Inconclusive, "disturbed", &[]);
 }
 
 #[test]
 fn what_limits_the_generator_is_said() {
     let with = |name: ProcessMetric, value: f64| {
-        let mut scene = TrialBuilder { send_lag_ns: 20_000_000, ..TrialBuilder::arena(500.0) };
-        scene.samples.push(Box::new(move |_| vec![sample(Reading::Worker(name), value)]));
-        scene
+        let mut builder = TrialBuilder { send_lag_ns: 20_000_000, ..TrialBuilder::arena(500.0) };
+        builder.samples.push(Box::new(move |_| vec![sample(Reading::Worker(name), value)]));
+        builder
     };
     let says = ["the busiest worker used 97 % of a core"];
     check(
@@ -420,14 +420,14 @@ fn what_limits_the_generator_is_said() {
 
 #[test]
 fn waiting_for_the_server_on_shared_cores_is_no_disturbance() {
-    let mut scene = TrialBuilder::arena(500.0).late(0.4);
-    scene.samples.push(Box::new(|_| {
+    let mut builder = TrialBuilder::arena(500.0).late(0.4);
+    builder.samples.push(Box::new(|_| {
         vec![
             sample(Reading::Machine(MachineMetric::OthersCores), 0.01),
             sample(Reading::Worker(ProcessMetric::WaitingShareMax), 0.4),
         ]
     }));
-    check(&scene, &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
+    check(&builder, &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
 }
 
 #[test]
@@ -494,9 +494,9 @@ fn witnesses_that_agree_in_undisturbed_seconds_do_not_contradict_each_other() {
 
 #[test]
 fn a_hold_goes_on_only_while_it_is_undecided() {
-    let enough = |scene: TrialBuilder| {
+    let enough = |builder: TrialBuilder| {
         let terms = Criteria { hold_ns: 60 * SECOND_NS, ..arena_terms() };
-        crate::judge::has_seen_enough(&scene.build(), &terms)
+        crate::judge::has_seen_enough(&builder.build(), &terms)
     };
     assert!(enough(TrialBuilder::arena(500.0).late(0.9)), "nothing was disturbed");
     assert!(enough(beside(TrialBuilder::arena(500.0), 0..60, 1.1, 0.2)), "everything is met");
@@ -512,7 +512,7 @@ fn a_hold_goes_on_only_while_it_is_undecided() {
 
 #[test]
 fn a_generator_that_sends_little_is_late_when_a_good_part_of_it_is() {
-    let scene = |late: u64| {
+    let builder = |late: u64| {
         let sent = move |at: u32, interval: &mut measure::Interval| {
             let lags = interval.distribution_mut(Measure::SendLag, true);
             lags.clear();
@@ -525,7 +525,7 @@ fn a_generator_that_sends_little_is_late_when_a_good_part_of_it_is() {
         TrialBuilder { response_ns: 70_000_000, ..TrialBuilder::asking(3.0) }.edit(sent)
     };
     let says = ["25 % of the sends were later than"];
-    check(&scene(60), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &says);
-    let (_, judgement) = scene(9).judged(&asking_terms());
+    check(&builder(60), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &says);
+    let (_, judgement) = builder(9).judged(&asking_terms());
     assert_ne!(judgement.verdict, Verdict::GeneratorLimited, "{:?}", judgement.reason);
 }

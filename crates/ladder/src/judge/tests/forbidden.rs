@@ -37,14 +37,14 @@ fn a_server_that_answers_late_or_with_errors_fails_and_one_that_does_neither_pas
 
 #[test]
 fn what_comes_while_the_machine_is_disturbed_fails_nobody_and_what_comes_in_fair_seconds_does() {
-    for (asked, scene) in [
+    for (asked, builder) in [
         (LATE, (|seconds| late_in(seconds, 100)) as fn(std::ops::Range<u32>) -> TrialBuilder),
         (REFUSED, refuses_in),
     ] {
         let terms = terms(&[asked]);
-        check(&beside(scene(0..20), 0..28, 1.1, 0.45), &terms, Verdict::Pass, "", &[]);
-        check(&steal(scene(0..60), 0.12), &terms, Verdict::Inconclusive, "disturbed", &["stole 12 %"]);
-        let (_, judgement) = beside(scene(0..60), 0..28, 1.1, 0.45).judged(&terms);
+        check(&beside(builder(0..20), 0..28, 1.1, 0.45), &terms, Verdict::Pass, "", &[]);
+        check(&steal(builder(0..60), 0.12), &terms, Verdict::Inconclusive, "disturbed", &["stole 12 %"]);
+        let (_, judgement) = beside(builder(0..60), 0..28, 1.1, 0.45).judged(&terms);
         let reason = judgement.reason.unwrap();
         assert_eq!(judgement.verdict, Verdict::Fail, "{asked}: {reason}");
         assert!(reason.contains("in the undisturbed seconds"), "{reason}");

@@ -17,8 +17,8 @@ fn games(played: u64, failed: u64) -> TrialBuilder {
 }
 
 #[track_caller]
-fn check_games(scene: &TrialBuilder, games: Games, verdict: Verdict, signal: &str, says: &[&str]) {
-    let mut trial = scene.build();
+fn check_games(builder: &TrialBuilder, games: Games, verdict: Verdict, signal: &str, says: &[&str]) {
+    let mut trial = builder.build();
     trial.games = Some(games);
     let judgement = judge(&trial, None, &arena_terms());
     let reason = judgement.reason.unwrap_or_default();
@@ -77,14 +77,14 @@ fn a_hold_in_which_no_game_ended_says_so() {
 #[test]
 fn a_log_that_reports_games_that_no_client_saw_end_contradicts_them() {
     let logs = |games_per_s: u64, played: u64| {
-        let scene = games(played, 0);
-        let mut entries = scene.entries();
+        let builder = games(played, 0);
+        let mut entries = builder.entries();
         for entry in &mut entries {
             if let measure::Entry::Ticks(second) = entry {
                 second.counters.push(("games_played".to_owned(), games_per_s));
             }
         }
-        let mut trial = measure::Trial::from_entries(scene.build().head, &entries, 0);
+        let mut trial = measure::Trial::from_entries(builder.build().head, &entries, 0);
         trial.games = Some(ended(played.max(1), 0));
         judge(&trial, None, &arena_terms())
     };
@@ -103,9 +103,9 @@ fn a_log_that_reports_games_that_no_client_saw_end_contradicts_them() {
 
 #[test]
 fn an_audit_that_was_refused_in_part_does_not_pass() {
-    let scene = TrialBuilder::asking(200.0);
+    let builder = TrialBuilder::asking(200.0);
     let judged = |checked: u64, wrong: u64, unread: u64| {
-        let mut trial = scene.build();
+        let mut trial = builder.build();
         trial.audit = Some(Audit { checked, wrong, unread });
         judge(&trial, None, &terms(&["audit == ok", "errors == 0"]))
     };

@@ -20,7 +20,7 @@ type Ends = (Verdict, &'static str);
 struct Row {
     fault: &'static str,
     objectives: &'static [&'static str],
-    scene: fn() -> TrialBuilder,
+    builder: fn() -> TrialBuilder,
     /// entries that the trial lacks
     lacks: fn(&Entry) -> bool,
     quiet: Ends,
@@ -44,21 +44,21 @@ const DISTURBED: Ends = (Inconclusive, "disturbed");
 const fn certain(
     fault: &'static str,
     objectives: &'static [&'static str],
-    scene: fn() -> TrialBuilder,
+    builder: fn() -> TrialBuilder,
     ends: Ends,
 ) -> Row {
-    Row { fault, objectives, scene, lacks: |_| false, quiet: ends, steal: ends, beside: ends }
+    Row { fault, objectives, builder, lacks: |_| false, quiet: ends, steal: ends, beside: ends }
 }
 
 /// A row whose fault fails on a quiet machine, where nothing else can have caused it.
 const fn explainable(
     fault: &'static str,
     objectives: &'static [&'static str],
-    scene: fn() -> TrialBuilder,
+    builder: fn() -> TrialBuilder,
     quiet: Ends,
     others: [Ends; 2],
 ) -> Row {
-    Row { steal: others[0], beside: others[1], ..certain(fault, objectives, scene, quiet) }
+    Row { steal: others[0], beside: others[1], ..certain(fault, objectives, builder, quiet) }
 }
 
 const fn lacking(row: Row, lacks: fn(&Entry) -> bool) -> Row {
@@ -167,11 +167,11 @@ fn twice() -> TrialBuilder {
 
 fn strange_lines() -> TrialBuilder {
     // Each altered line is also missing under its own name, and the server does not know of it.
-    let mut scene = lossy(0);
-    if let Some(books) = &mut scene.books {
+    let mut builder = lossy(0);
+    if let Some(books) = &mut builder.books {
         books.unknown_messages = 3;
     }
-    scene
+    builder
 }
 
 /// Every tick is late from a second of the hold on.
@@ -187,8 +187,8 @@ fn lie() -> TrialBuilder {
 }
 
 /// The server's threads and ours waited this long for a core.
-fn waiting(mut scene: TrialBuilder, share: f64) -> TrialBuilder {
-    scene.samples.push(Box::new(move |_| {
+fn waiting(mut builder: TrialBuilder, share: f64) -> TrialBuilder {
+    builder.samples.push(Box::new(move |_| {
         vec![
             sample(Reading::Subject(ProcessMetric::WaitingShareMax), share),
             sample(Reading::Worker(ProcessMetric::WaitingShareMax), share),
@@ -196,31 +196,31 @@ fn waiting(mut scene: TrialBuilder, share: f64) -> TrialBuilder {
             sample(Reading::Thread("node".into()), 0.3),
         ]
     }));
-    scene
+    builder
 }
 
-fn quiet(scene: TrialBuilder) -> TrialBuilder {
-    waiting(scene, 0.0)
+fn quiet(builder: TrialBuilder) -> TrialBuilder {
+    waiting(builder, 0.0)
 }
 
-fn stolen(scene: TrialBuilder) -> TrialBuilder {
-    steal(waiting(scene, 0.0), 0.07)
+fn stolen(builder: TrialBuilder) -> TrialBuilder {
+    steal(waiting(builder, 0.0), 0.07)
 }
 
-fn beside(scene: TrialBuilder) -> TrialBuilder {
-    let mut scene = waiting(scene, 0.1);
-    scene.samples.push(Box::new(|_| {
+fn beside(builder: TrialBuilder) -> TrialBuilder {
+    let mut builder = waiting(builder, 0.1);
+    builder.samples.push(Box::new(|_| {
         vec![
             sample(Reading::Machine(MachineMetric::OthersCores), 1.1),
             sample(Reading::Program("cc1".into()), 1.1),
         ]
     }));
-    scene
+    builder
 }
 
-fn judged(row: &Row, machine: &str, scene: &TrialBuilder) -> Judgement {
-    let head = || scene.build().head;
-    let entries: Vec<Entry> = scene.entries().into_iter().filter(|entry| !(row.lacks)(entry)).collect();
+fn judged(row: &Row, machine: &str, builder: &TrialBuilder) -> Judgement {
+    let head = || builder.build().head;
+    let entries: Vec<Entry> = builder.entries().into_iter().filter(|entry| !(row.lacks)(entry)).collect();
     let trial = Trial::from_entries(head(), &entries, 0);
     let terms = terms(row.objectives);
     assert_eq!(disturbance(&trial).any(), machine != "quiet", "{}: {machine}", row.fault);
@@ -229,8 +229,8 @@ fn judged(row: &Row, machine: &str, scene: &TrialBuilder) -> Judgement {
     judge(&trial, calmer.as_ref(), &terms)
 }
 
-fn check_row(row: &Row, machine: &str, scene: &TrialBuilder, ends: Ends) {
-    let judgement = judged(row, machine, scene);
+fn check_row(row: &Row, machine: &str, builder: &TrialBuilder, ends: Ends) {
+    let judgement = judged(row, machine, builder);
     let found = (judgement.verdict, judgement.signal.as_deref().unwrap_or(""));
     assert_eq!(found, ends, "{} on a machine that is {machine}: {:?}", row.fault, judgement.reason);
 }
@@ -238,16 +238,16 @@ fn check_row(row: &Row, machine: &str, scene: &TrialBuilder, ends: Ends) {
 #[test]
 fn every_fault_is_judged_rightly_on_a_quiet_a_stolen_and_a_shared_machine() {
     for row in ROWS {
-        check_row(row, "quiet", &quiet((row.scene)()), row.quiet);
-        check_row(row, "stolen from", &stolen((row.scene)()), row.steal);
-        check_row(row, "shared", &beside((row.scene)()), row.beside);
+        check_row(row, "quiet", &quiet((row.builder)()), row.quiet);
+        check_row(row, "stolen from", &stolen((row.builder)()), row.steal);
+        check_row(row, "shared", &beside((row.builder)()), row.beside);
     }
 }
 
 #[test]
 fn a_host_that_steals_much_lets_no_faulty_server_pass_and_no_healthy_one_fail() {
     for row in ROWS {
-        let judgement = judged(row, "robbed", &steal(waiting((row.scene)(), 0.0), 0.18));
+        let judgement = judged(row, "robbed", &steal(waiting((row.builder)(), 0.0), 0.18));
         let (passes, is_healthy) = (judgement.verdict == Pass, row.fault.starts_with("none"));
         assert_eq!(passes, is_healthy, "{}: {:?}", row.fault, judgement.reason);
     }

@@ -5,8 +5,8 @@ use measure::{Entry, Flow, MetricNames, Role, Trial};
 use super::*;
 
 /// The same trial, but what is done to the connections of each second.
-fn with_connections(scene: &TrialBuilder, edit: impl Fn(u32, &mut measure::Connections)) -> Trial {
-    let entries = scene.entries().into_iter().map(|entry| match entry {
+fn with_connections(builder: &TrialBuilder, edit: impl Fn(u32, &mut measure::Connections)) -> Trial {
+    let entries = builder.entries().into_iter().map(|entry| match entry {
         Entry::Interval(mut second) => {
             second.flows.iter_mut().flatten().for_each(|flow| *flow = Flow::default());
             let index = second.index;
@@ -15,35 +15,35 @@ fn with_connections(scene: &TrialBuilder, edit: impl Fn(u32, &mut measure::Conne
         }
         other => other,
     });
-    Trial::from_entries(scene.build().head, &entries.collect::<Vec<_>>(), 0)
+    Trial::from_entries(builder.build().head, &entries.collect::<Vec<_>>(), 0)
 }
 
 /// No attempt succeeded.
-fn refused(scene: &TrialBuilder) -> Trial {
-    with_connections(scene, |_, connections| {
+fn refused(builder: &TrialBuilder) -> Trial {
+    with_connections(builder, |_, connections| {
         (connections.failed[0], connections.opened) = (connections.asked, 0);
         (connections.open_min, connections.open_end) = (0, 0);
     })
 }
 
 /// All came in during the ramp, and none was left when the hold began.
-fn lost(scene: &TrialBuilder) -> Trial {
-    with_connections(scene, |_, connections| (connections.open_min, connections.open_end) = (0, 0))
+fn lost(builder: &TrialBuilder) -> Trial {
+    with_connections(builder, |_, connections| (connections.open_min, connections.open_end) = (0, 0))
 }
 
 #[test]
 fn a_server_that_never_let_a_client_in_does_not_fail_and_one_that_did_does() {
-    let mut scene = TrialBuilder::asking(20.0);
-    (scene.load_unit, scene.hold_s) = (LoadUnit::Clients, 10);
+    let mut builder = TrialBuilder::asking(20.0);
+    (builder.load_unit, builder.hold_s) = (LoadUnit::Clients, 10);
     let nobody_let_in = TrialBuilder::chat(20).not_admitted(20, 10).build();
     let some_let_in = TrialBuilder::chat(20).not_admitted(19, 10).build();
-    let mut of_script = lost(&scene);
+    let mut of_script = lost(&builder);
     let names = MetricNames::new(&[], &[], &["script_ms"], &[]);
     of_script.head.metric_names = names.with_counter_roles(&[("script_ms", Role::ScriptTime)]);
     for (trial, is_first_contact, verdict, words) in [
-        (refused(&scene), true, Verdict::Inconclusive, "no client was let in"),
-        (refused(&scene), true, Verdict::Inconclusive, "20 refused"),
-        (refused(&scene), false, Verdict::Fail, "attempts failed (refused)"),
+        (refused(&builder), true, Verdict::Inconclusive, "no client was let in"),
+        (refused(&builder), true, Verdict::Inconclusive, "20 refused"),
+        (refused(&builder), false, Verdict::Fail, "attempts failed (refused)"),
         (
             nobody_let_in.clone(),
             true,
@@ -52,8 +52,8 @@ fn a_server_that_never_let_a_client_in_does_not_fail_and_one_that_did_does() {
         ),
         (nobody_let_in, false, Verdict::Fail, "had not let in 20 of 20 clients"),
         (some_let_in, true, Verdict::Fail, "had not let in 19 of 20 clients"),
-        (lost(&scene), true, Verdict::Fail, "only 0 of 20 connections open"),
-        (lost(&scene), false, Verdict::Fail, "only 0 of 20 connections open"),
+        (lost(&builder), true, Verdict::Fail, "only 0 of 20 connections open"),
+        (lost(&builder), false, Verdict::Fail, "only 0 of 20 connections open"),
         (of_script, true, Verdict::Fail, "or its function had returned; let it last as long as the load"),
     ] {
         let judgement = judge(&trial, None, &Criteria { is_first_contact, ..asking_terms() });

@@ -7,11 +7,11 @@ use super::*;
 use crate::testing::{HOLD_FROM_S, lose};
 
 /// The same trial, of which the server's log tells nothing from a second of the hold on.
-fn hung(scene: &TrialBuilder, from_s: u32) -> Trial {
+fn hung(builder: &TrialBuilder, from_s: u32) -> Trial {
     let until_ns = u64::from(HOLD_FROM_S + from_s) * SECOND_NS;
     let told = |entry: &Entry| !matches!(entry, Entry::Ticks(second) if second.to_ns > until_ns);
-    let entries: Vec<Entry> = scene.entries().into_iter().filter(told).collect();
-    Trial::from_entries(scene.build().head, &entries, 0)
+    let entries: Vec<Entry> = builder.entries().into_iter().filter(told).collect();
+    Trial::from_entries(builder.build().head, &entries, 0)
 }
 
 fn check_trial(trial: &Trial, verdict: Verdict, signal: &str, says: &[&str]) {
@@ -23,22 +23,22 @@ fn check_trial(trial: &Trial, verdict: Verdict, signal: &str, says: &[&str]) {
 
 #[test]
 fn a_server_that_hangs_in_the_hold_fails_whenever_it_does() {
-    let mut scene = TrialBuilder::arena(20.0);
-    scene.hold_s = 30;
+    let mut builder = TrialBuilder::arena(20.0);
+    builder.hold_s = 30;
     let says = ["no tick from 12 s of the hold on, 18 s before its end", "21600 ticks were missed"];
-    check_trial(&hung(&scene, 12), Verdict::Fail, "ticks.silence", &says);
-    check_trial(&hung(&scene, 28), Verdict::Fail, "ticks.silence", &["2 s before its end"]);
-    check_trial(&hung(&scene, 1), Verdict::Fail, "ticks.silence", &["34800 ticks were missed"]);
-    check_trial(&hung(&scene, 30), Verdict::Pass, "", &[]);
+    check_trial(&hung(&builder, 12), Verdict::Fail, "ticks.silence", &says);
+    check_trial(&hung(&builder, 28), Verdict::Fail, "ticks.silence", &["2 s before its end"]);
+    check_trial(&hung(&builder, 1), Verdict::Fail, "ticks.silence", &["34800 ticks were missed"]);
+    check_trial(&hung(&builder, 30), Verdict::Pass, "", &[]);
     // The last line of a log that writes once per second may come after the hold.
-    check_trial(&hung(&scene, 29), Verdict::Pass, "", &[]);
+    check_trial(&hung(&builder, 29), Verdict::Pass, "", &[]);
 }
 
 /// The trial of a server of 10 s that stood still from 1.6 s before the end of the hold on. `ticks_again`: 0.6 s after the hold it
 /// told so, in one line over 2.6 s in which 2,622 ticks were missed.
-fn stood_still_at_the_end(scene: &TrialBuilder, ticks_again: bool) -> Trial {
+fn stood_still_at_the_end(builder: &TrialBuilder, ticks_again: bool) -> Trial {
     let end_ns = u64::from(HOLD_FROM_S + 10) * SECOND_NS;
-    let mut entries = scene.entries();
+    let mut entries = builder.entries();
     entries.retain(|entry| !matches!(entry, Entry::Ticks(second) if second.to_ns > end_ns - 2 * SECOND_NS));
     if ticks_again {
         let mut late = entries
@@ -50,14 +50,14 @@ fn stood_still_at_the_end(scene: &TrialBuilder, ticks_again: bool) -> Trial {
         late.counts.due += 2_622;
         entries.push(Entry::Ticks(late));
     }
-    Trial::from_entries(scene.build().head, &entries, 0)
+    Trial::from_entries(builder.build().head, &entries, 0)
 }
 
 #[test]
 fn a_line_across_the_end_of_the_hold_gives_it_its_part_of_the_missed_ticks() {
-    let mut scene = TrialBuilder::arena(20.0);
-    scene.hold_s = 10;
-    let trial = stood_still_at_the_end(&scene, true);
+    let mut builder = TrialBuilder::arena(20.0);
+    builder.hold_s = 10;
+    let trial = stood_still_at_the_end(&builder, true);
     let silence = trial.ticks.as_ref().unwrap().silence.as_ref().unwrap();
     assert_eq!((silence.missed, silence.is_told), (2_017, true), "2,622 × 2 / 2.6");
     check_trial(&trial, Verdict::Fail, "ticks.silence", &["by the server's own later word"]);
@@ -65,10 +65,10 @@ fn a_line_across_the_end_of_the_hold_gives_it_its_part_of_the_missed_ticks() {
 
 #[test]
 fn a_server_that_was_kept_from_its_core_at_the_end_and_ticked_again_is_not_silent() {
-    let mut scene = TrialBuilder::arena(20.0);
-    scene.hold_s = 10;
+    let mut builder = TrialBuilder::arena(20.0);
+    builder.hold_s = 10;
     // Nothing else ran until the last two seconds, in which the server got no core.
-    scene.samples.push(Box::new(|at| {
+    builder.samples.push(Box::new(|at| {
         let away = if at >= 8 { 1.0 } else { 0.0 };
         vec![
             sample(Reading::Machine(MachineMetric::OthersCores), 2.0 * away),
@@ -77,9 +77,9 @@ fn a_server_that_was_kept_from_its_core_at_the_end_and_ticked_again_is_not_silen
             sample(Reading::Worker(ProcessMetric::CpuShareMax), 0.1),
         ]
     }));
-    let dead = stood_still_at_the_end(&scene, false);
+    let dead = stood_still_at_the_end(&builder, false);
     check_trial(&dead, Verdict::Fail, "ticks.silence", &["the server reported nothing from then on"]);
-    let alive = stood_still_at_the_end(&scene, true);
+    let alive = stood_still_at_the_end(&builder, true);
     check_trial(
         &alive,
         Verdict::Inconclusive,
@@ -90,9 +90,9 @@ fn a_server_that_was_kept_from_its_core_at_the_end_and_ticked_again_is_not_silen
 
 #[test]
 fn a_log_that_goes_on_while_the_loop_stands_still_fails() {
-    let mut scene = TrialBuilder::arena(20.0);
-    scene.hold_s = 30;
-    let mut entries = scene.entries();
+    let mut builder = TrialBuilder::arena(20.0);
+    builder.hold_s = 30;
+    let mut entries = builder.entries();
     for entry in &mut entries {
         if let Entry::Ticks(second) = entry
             && second.from_ns >= u64::from(HOLD_FROM_S + 12) * SECOND_NS
@@ -101,14 +101,14 @@ fn a_log_that_goes_on_while_the_loop_stands_still_fails() {
             second.interval = measure::Distribution::new();
         }
     }
-    let trial = Trial::from_entries(scene.build().head, &entries, 0);
+    let trial = Trial::from_entries(builder.build().head, &entries, 0);
     check_trial(&trial, Verdict::Fail, "ticks.silence", &["no tick from 12 s of the hold on"]);
 }
 
 #[test]
 fn a_server_of_ours_that_dies_in_the_last_second_or_before_the_first_entry_fails() {
-    let mut scene = TrialBuilder::arena(20.0);
-    scene.hold_s = 30;
+    let mut builder = TrialBuilder::arena(20.0);
+    builder.hold_s = 30;
     let ours = Criteria { tells_ticks: true, ..arena_terms() };
     let late_end = |trial: &Trial| {
         let mut trial = trial.clone();
@@ -122,7 +122,7 @@ fn a_server_of_ours_that_dies_in_the_last_second_or_before_the_first_entry_fails
     };
     let build = |from_s: u32| {
         let until_ns = u64::from(HOLD_FROM_S + from_s) * SECOND_NS;
-        let mut entries = scene.entries();
+        let mut entries = builder.entries();
         entries.retain(|entry| !matches!(entry, Entry::Ticks(second) if second.to_ns > until_ns));
         for entry in &mut entries {
             if let Entry::Event(event) = entry
@@ -131,7 +131,7 @@ fn a_server_of_ours_that_dies_in_the_last_second_or_before_the_first_entry_fails
                 event.at_ns += 4 * SECOND_NS;
             }
         }
-        Trial::from_entries(scene.build().head, &entries, 0)
+        Trial::from_entries(builder.build().head, &entries, 0)
     };
     for from_s in [0, 29] {
         let judgement = judge(&build(from_s), None, &ours);
@@ -179,14 +179,14 @@ fn a_room_that_lets_too_few_in_fails_and_no_late_generator_is_blamed() {
 
 #[test]
 fn clients_that_see_no_more_ticks_are_a_silence_where_nothing_else_tells_them() {
-    let mut scene = TrialBuilder::arena(20.0).edit(|at, interval| {
+    let mut builder = TrialBuilder::arena(20.0).edit(|at, interval| {
         if at < 40 {
             see_ticks(interval, 60, 1, 25_000_000);
         }
     });
-    scene.late_share = None;
+    builder.late_share = None;
     check(
-        &scene,
+        &builder,
         &arena_terms(),
         Verdict::Fail,
         "ticks.silence",
@@ -222,7 +222,7 @@ fn a_server_that_stops_replying_fails_whatever_its_objectives() {
 #[test]
 fn requests_that_are_open_from_before_the_hold_and_never_answered_fail_it() {
     // Each client asked once in the ramp, was answered, asked again, and waits: in the hold nothing is planned at all.
-    let scene = TrialBuilder::asking(4.0).edit(|_, interval| {
+    let builder = TrialBuilder::asking(4.0).edit(|_, interval| {
         let hold = interval.flow_mut(1, Phase::Hold);
         (hold.offered, hold.sent, hold.answered) = (0, 0, 0);
         let settle = interval.flow_mut(1, Phase::Settle);
@@ -231,15 +231,15 @@ fn requests_that_are_open_from_before_the_hold_and_never_answered_fail_it() {
             interval.distribution_mut(measure, true).clear();
         }
     });
-    let mut entries = scene.entries();
+    let mut entries = builder.entries();
     let first = entries
         .iter_mut()
         .find_map(|entry| if let Entry::Interval(interval) = entry { Some(interval) } else { None });
     let ramp = first.unwrap().flow_mut(1, Phase::Ramp);
     (ramp.offered, ramp.sent, ramp.answered) = (4, 4, 4);
     // The one answer may have gone to a probe before the bots asked.
-    let never_answered = scene.build();
-    for trial in [Trial::from_entries(scene.build().head, &entries, 0), never_answered] {
+    let never_answered = builder.build();
+    for trial in [Trial::from_entries(builder.build().head, &entries, 0), never_answered] {
         let judgement = judge(&trial, None, &terms(&["errors == 0"]));
         assert_eq!(
             (judgement.verdict, judgement.signal.as_deref()),
@@ -251,11 +251,11 @@ fn requests_that_are_open_from_before_the_hold_and_never_answered_fail_it() {
 
 #[test]
 fn messages_that_the_server_never_reads_fail_a_rung_that_keeps_its_ticks() {
-    let scene = TrialBuilder::arena(20.0).edit(|_, interval| {
+    let builder = TrialBuilder::arena(20.0).edit(|_, interval| {
         let shot = interval.flow_mut(0, Phase::Hold);
         (shot.not_sent, shot.sent, shot.told) = (shot.offered, 0, 0);
     });
-    check(&scene, &arena_terms(), Verdict::Fail, "not_sent", &["of 16800 messages never left"]);
+    check(&builder, &arena_terms(), Verdict::Fail, "not_sent", &["of 16800 messages never left"]);
 }
 
 /// A room in which everything works until this second of the hold; then nothing is delivered.
@@ -277,8 +277,8 @@ fn room_that_stops(from: u32, sends: bool) -> TrialBuilder {
 fn a_room_in_which_nothing_is_delivered_any_more_fails_however_disturbed_the_machine_was() {
     let asked = terms(&["deliveries.latency.p99 < 50ms"]);
     let says = ["stopped delivering: no delivery from 50 s of the hold on"];
-    for scene in [room_that_stops(50, true), steal(room_that_stops(50, true), 0.1)] {
-        check(&scene, &asked, Verdict::Fail, "deliveries.silence", &says);
+    for builder in [room_that_stops(50, true), steal(room_that_stops(50, true), 0.1)] {
+        check(&builder, &asked, Verdict::Fail, "deliveries.silence", &says);
     }
     let says = ["stopped delivering: no delivery throughout the hold"];
     check(&room_that_stops(0, true), &asked, Verdict::Fail, "deliveries.silence", &says);
@@ -286,8 +286,8 @@ fn a_room_in_which_nothing_is_delivered_any_more_fails_however_disturbed_the_mac
     let unread = room_that_stops(50, true).receivers(|one| (one.sum.unread, one.sum.lost) = (5, 5));
     check(&unread, &asked, Verdict::GeneratorLimited, "deliveries.unread", &["500 of", "were not read"]);
     // One second may be the way, and where nothing is said nothing comes.
-    for scene in [room_that_stops(59, true), room_that_stops(50, false)] {
-        let (_, judgement) = scene.judged(&asked);
+    for builder in [room_that_stops(59, true), room_that_stops(50, false)] {
+        let (_, judgement) = builder.judged(&asked);
         assert_ne!(judgement.signal.as_deref(), Some("deliveries.silence"), "{:?}", judgement.reason);
     }
 }
@@ -306,22 +306,22 @@ fn a_hold_in_which_nobody_says_a_word_shows_nothing() {
 /// A room whose server stops within the last second of the hold, `silent_s` before the clients gave up waiting for it;
 /// `waiting` of its 20 receivers never had its word that all had come.
 fn room_that_stops_at_the_end(waiting: u32, silent_s: u32) -> (Trial, Trial) {
-    let scene = steal(TrialBuilder::chat(20), 0.1).receivers(move |receiver| {
+    let builder = steal(TrialBuilder::chat(20), 0.1).receivers(move |receiver| {
         if receiver.receiver < waiting {
             lose(receiver, 3, 0, 0);
             receiver.sum.not_caught_up = 1;
         }
     });
-    let mut entries = scene.entries();
+    let mut entries = builder.entries();
     for at in 0..silent_s + 1 {
-        let mut interval = Interval::new(&scene.build().head.metric_names);
-        (interval.index, interval.workers) = (HOLD_FROM_S + scene.hold_s + at, 1);
+        let mut interval = Interval::new(&builder.build().head.metric_names);
+        (interval.index, interval.workers) = (HOLD_FROM_S + builder.hold_s + at, 1);
         if at == 0 {
             interval.distribution_mut(measure::Measure::Delivery, true).record_many(5_000_000, 10);
         }
         entries.push(Entry::Interval(Box::new(interval)));
     }
-    let head = scene.build().head;
+    let head = builder.build().head;
     let trial = Trial::from_entries(head.clone(), &entries, 0);
     let left_out = crate::disturbance::least_disturbed(&trial, 0).left_out;
     let calmer = Trial::from_entries_without(head, &entries, 0, left_out);
@@ -344,26 +344,26 @@ fn a_room_whose_server_stops_in_the_last_second_of_the_hold_fails_however_distur
 /// 10 requests a second, of which those of the last three seconds are answered after the hold, or never; `waiting`: for so much
 /// of these seconds the worker had no core.
 fn late_at_the_end(answers: bool, waiting: f64) -> Trial {
-    let mut scene = TrialBuilder::asking(10.0).edit(|at, interval| {
+    let mut builder = TrialBuilder::asking(10.0).edit(|at, interval| {
         let open_before = u64::from(at.saturating_sub(57)) * 10;
         if at >= 57 {
             let ask = interval.flow_mut(1, Phase::Hold);
             (ask.answered, ask.open_before, ask.open_after) = (0, open_before, open_before + 10);
         }
     });
-    scene.samples.push(Box::new(move |at| {
+    builder.samples.push(Box::new(move |at| {
         let waits =
             sample(Reading::Worker(ProcessMetric::WaitingShareMax), if at >= 58 { waiting } else { 0.0 });
         vec![waits]
     }));
     let mut drain = Interval::new(&crate::testing::names());
-    (drain.index, drain.workers) = (HOLD_FROM_S + scene.hold_s, 1);
+    (drain.index, drain.workers) = (HOLD_FROM_S + builder.hold_s, 1);
     let (answered, open_after) = if answers { (30, 0) } else { (0, 30) };
     let ask = drain.flow_mut(1, Phase::Hold);
     (ask.open_before, ask.answered, ask.open_after) = (30, answered, open_after);
-    let mut entries = scene.entries();
+    let mut entries = builder.entries();
     entries.push(Entry::Interval(Box::new(drain)));
-    Trial::from_entries(scene.build().head, &entries, 0)
+    Trial::from_entries(builder.build().head, &entries, 0)
 }
 
 #[test]

@@ -7,12 +7,12 @@ const MS: u64 = 1_000_000;
 
 /// A hold of 8 s with so many quick responses per second, and these slow ones (ns) in its third second.
 fn held(quick_per_s: u64, slow: Vec<u64>) -> Trial {
-    let scene = TrialBuilder { hold_s: 8, response_ns: MS, ..TrialBuilder::asking(quick_per_s as f64) };
-    let scene = scene.edit(move |at, interval| {
+    let builder = TrialBuilder { hold_s: 8, response_ns: MS, ..TrialBuilder::asking(quick_per_s as f64) };
+    let builder = builder.edit(move |at, interval| {
         let response = interval.distribution_mut(Measure::Response, true);
         slow.iter().filter(|_| at == 2).for_each(|&ns| response.record(ns));
     });
-    scene.build()
+    builder.build()
 }
 
 fn is_missed(objective: &str, trial: &Trial, kept_away: f64) -> bool {
@@ -39,8 +39,8 @@ fn a_server_that_stood_still_for_a_second_misses_a_percentile_whatever_made_a_th
 #[test]
 fn few_responses_that_are_all_late_are_explained_only_by_as_many_waits_as_are_long_enough() {
     let late = |ms: u64| {
-        let scene = TrialBuilder { hold_s: 8, response_ns: ms * MS, ..TrialBuilder::asking(4.0) };
-        scene.build()
+        let builder = TrialBuilder { hold_s: 8, response_ns: ms * MS, ..TrialBuilder::asking(4.0) };
+        builder.build()
     };
     // 0.8 s of waits: many of 15 ms, few of a third of a second.
     assert!(is_missed("response.max < 150ms", &late(600), 0.1));

@@ -17,7 +17,7 @@ const START: &str = r#"{"type":"start"}"#;
 
 /// What a player is told whose opponent is gone before the game begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum ServerReport {
+enum Notice {
     /// that the game begins, and no more
     Start,
     /// that it begins, and at once that it is over
@@ -29,7 +29,7 @@ enum ServerReport {
 
 /// Its connections outlive a rung, as a server does: only the numbers of those who come begin anew.
 struct Forgetful {
-    told: ServerReport,
+    told: Notice,
     /// the player that waits for an opponent, alive or not; `None` inside: of an earlier rung
     waiting: Option<Option<u64>>,
     alive: BTreeMap<u64, Option<u64>>,
@@ -41,7 +41,7 @@ struct Forgetful {
 }
 
 impl Forgetful {
-    fn new(told: ServerReport) -> Self {
+    fn new(told: Notice) -> Self {
         Forgetful {
             told,
             waiting: None,
@@ -85,10 +85,10 @@ impl SimulatedServer for Forgetful {
         };
         let Some(first) = first.filter(|first| self.alive.contains_key(first)) else {
             self.extra += 1;
-            if matches!(self.told, ServerReport::Start | ServerReport::StartAndError) {
+            if matches!(self.told, Notice::Start | Notice::StartAndError) {
                 says.message(at_ns + MS, peer, START);
             }
-            if matches!(self.told, ServerReport::Error | ServerReport::StartAndError) {
+            if matches!(self.told, Notice::Error | Notice::StartAndError) {
                 says.message(at_ns + MS, peer, Forgetful::error());
             }
             return;
@@ -164,9 +164,9 @@ fn counted(pairs: u64, pairing: Pairing, server: &mut Forgetful) -> Counted {
 #[test]
 fn a_lone_player_left_by_others_costs_one_extra_player_and_nothing_else() {
     for pairing in [Pairing::Strict, Pairing::Pipelined] {
-        let calm = counted(20, pairing, &mut Forgetful::new(ServerReport::Start));
+        let calm = counted(20, pairing, &mut Forgetful::new(Notice::Start));
         assert!(calm.errors.is_empty() && calm.counters["pairs_healed"] == 0, "{:?}", calm.errors);
-        for told in [ServerReport::Start, ServerReport::StartAndError, ServerReport::Error] {
+        for told in [Notice::Start, Notice::StartAndError, Notice::Error] {
             let mut server = Forgetful::new(told);
             server.waiting = Some(None);
             let healed = counted(20, pairing, &mut server);
@@ -184,7 +184,7 @@ fn a_lone_player_left_by_others_costs_one_extra_player_and_nothing_else() {
 /// Such a server says nothing to a player whose opponent is gone, so that its partner waits in vain.
 #[test]
 fn a_pair_of_which_neither_is_started_lets_one_extra_player_in() {
-    let mut server = Forgetful::new(ServerReport::Nothing);
+    let mut server = Forgetful::new(Notice::Nothing);
     server.waiting = Some(None);
     let trial = counted(20, Pairing::Strict, &mut server);
     assert!(trial.errors.is_empty(), "{:?}", trial.errors);
@@ -196,7 +196,7 @@ fn a_pair_of_which_neither_is_started_lets_one_extra_player_in() {
 #[test]
 fn where_extra_players_do_not_help_the_pairing_is_out_of_step() {
     for pairing in [Pairing::Strict, Pairing::Pipelined] {
-        let mut server = Forgetful { begins_alone: true, ..Forgetful::new(ServerReport::Start) };
+        let mut server = Forgetful { begins_alone: true, ..Forgetful::new(Notice::Start) };
         let counted = counted(3, pairing, &mut server);
         assert!(counted.hold.errors["pairing out of step"] >= 60, "{:?}", counted.errors);
         assert_eq!(counted.counters["pairs_healed"], 0);
@@ -212,7 +212,7 @@ fn where_extra_players_do_not_help_the_pairing_is_out_of_step() {
 #[test]
 fn a_rung_that_ended_with_refused_connections_does_not_spoil_the_next() {
     for pairing in [Pairing::Strict, Pairing::Pipelined] {
-        let mut server = Forgetful::new(ServerReport::StartAndError);
+        let mut server = Forgetful::new(Notice::StartAndError);
         server.opens_after_ns = |peer| (!(peer + 1).is_multiple_of(7)).then_some(2 * MS);
         for _ in 0..3 {
             rung(10, pairing, 5_000, &mut server);
@@ -233,7 +233,7 @@ proptest! {
         hold_ms in 1u64..9_000, slow in any::<bool>(), is_strict in any::<bool>(), pairs in 1u64..12,
         was_left in any::<bool>(),
     ) {
-        let mut server = Forgetful::new(ServerReport::StartAndError);
+        let mut server = Forgetful::new(Notice::StartAndError);
         server.waiting = was_left.then_some(None);
         server.opens_after_ns =
             if slow { |peer| Some((peer * 7_919 % 40 + 60) * MS) } else { |_| Some(MS) };
