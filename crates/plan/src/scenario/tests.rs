@@ -57,18 +57,48 @@ fn values_keep_the_spelling_of_their_author() {
     assert_eq!((bots.text(), bots.line), ("arena", 4));
 }
 
+/// What is generated from the settings and kept in the repository is what they generate.
+#[track_caller]
+fn check_committed(path: &std::path::Path, current: &str) {
+    if std::env::var_os("UPDATE").is_some() {
+        fs::write(path, current).unwrap();
+    }
+    let committed = fs::read_to_string(path).unwrap_or_default();
+    let path = path.display();
+    assert!(committed == current, "{path} is out of date; regenerate it with: UPDATE=1 cargo test -p plan committed");
+}
+
 #[test]
 fn the_committed_schema_is_the_one_that_refuses() {
-    let path = scenarios().join("scenario.schema.json");
     let current = serde_json::to_string_pretty(&scenario_schema()).unwrap() + "\n";
-    if std::env::var_os("UPDATE").is_some() {
-        fs::write(&path, &current).unwrap();
+    check_committed(&scenarios().join("scenario.schema.json"), &current);
+}
+
+#[test]
+fn the_committed_reference_has_every_setting() {
+    let mut page = "# Settings of a climb\n\nMade from their declarations. A flag on the command line overrides the key \
+        of a scenario file.\n"
+        .to_owned();
+    for heading in crate::headings() {
+        page += &format!("\n## {heading}\n\n| flag | key | what it does | default |\n|---|---|---|---|\n");
+        for setting in crate::settings().filter(|setting| setting.heading == heading) {
+            let flag = match (setting.flag, setting.value_name) {
+                ("", _) => String::new(),
+                (flag, "") => format!("`{flag}`"),
+                (flag, value) => format!("`{flag} {value}`"),
+            };
+            let key = if setting.key.is_empty() { String::new() } else { format!("`{}`", setting.key) };
+            let what = if setting.help.is_empty() { setting.about } else { setting.help };
+            let of = match setting.bots {
+                [] => String::new(),
+                bots => format!(" ({})", bots.join(", ")),
+            };
+            let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;");
+            let what = cell(what.trim_end_matches('.'));
+            page += &format!("| {} | {} | {what}{of} | {} |\n", cell(&flag), cell(&key), cell(setting.default));
+        }
     }
-    let committed = fs::read_to_string(&path).unwrap_or_default();
-    assert!(
-        committed == current,
-        "scenarios/scenario.schema.json is out of date; regenerate it with: UPDATE=1 cargo test -p plan committed_schema"
-    );
+    check_committed(&scenarios().join("../docs/reference/settings.md"), &page);
 }
 
 #[test]

@@ -334,3 +334,26 @@ fn the_command_line_prints_in_one_place_only() {
     refuse(&["stepladder"], &words, &["serve.rs"], because);
     refuse(&["inflight-command"], &words, &["rust.rs"], because);
 }
+
+#[test]
+fn the_book_has_every_page_of_the_documentation() {
+    let docs = root().join("docs");
+    let summary = std::fs::read_to_string(docs.join("SUMMARY.md")).expect("the summary");
+    let mut folders = vec![docs.clone()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") && !path.ends_with("SUMMARY.md") {
+                let page = path.strip_prefix(&docs).expect("a page").display().to_string();
+                assert!(summary.contains(&format!("({page})")), "docs/SUMMARY.md does not name {page}");
+            }
+        }
+    }
+    for line in summary.lines() {
+        let Some((_, link)) = line.split_once("](") else { continue };
+        let page = link.trim_end_matches(')');
+        assert!(docs.join(page).is_file(), "docs/SUMMARY.md names {page}, which does not exist");
+    }
+}
