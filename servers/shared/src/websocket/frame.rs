@@ -84,6 +84,7 @@ pub struct BadHeader;
 /// Reads the header of a client's frame; None when more bytes are needed.
 ///
 /// What the first two bytes already tell is judged at once, so that nothing is awaited that cannot be right.
+#[inline]
 pub fn header(bytes: &[u8]) -> Result<Option<Header>, BadHeader> {
     let [first, second, rest @ ..] = bytes else { return Ok(None) };
     // No extension was agreed on, so the reserved bits must be zero; and a client must mask.
