@@ -14,6 +14,7 @@ mod ids;
 mod pacer;
 mod pairing_lock;
 mod reading;
+#[cfg(any(test, feature = "testing"))]
 pub mod simulation;
 mod state;
 pub mod thread;
