@@ -65,7 +65,10 @@ fn check_committed(path: &std::path::Path, current: &str) {
     }
     let committed = fs::read_to_string(path).unwrap_or_default();
     let path = path.display();
-    assert!(committed == current, "{path} is out of date; regenerate it with: UPDATE=1 cargo test -p plan committed");
+    assert!(
+        committed == current,
+        "{path} is out of date; regenerate it with: UPDATE=1 cargo test -p plan committed"
+    );
 }
 
 #[test]
@@ -79,9 +82,9 @@ fn the_committed_reference_has_every_setting() {
     let mut page = "# Settings of a climb\n\nMade from their declarations. A flag on the command line overrides the key \
         of a scenario file.\n"
         .to_owned();
-    for heading in crate::headings() {
+    for heading in crate::layers::headings() {
         page += &format!("\n## {heading}\n\n| flag | key | what it does | default |\n|---|---|---|---|\n");
-        for setting in crate::settings().filter(|setting| setting.heading == heading) {
+        for setting in crate::layers::settings().filter(|setting| setting.heading == heading) {
             let flag = match (setting.flag, setting.value_name) {
                 ("", _) => String::new(),
                 (flag, "") => format!("`{flag}`"),
@@ -95,7 +98,8 @@ fn the_committed_reference_has_every_setting() {
             };
             let cell = |text: &str| text.replace('|', "\\|").replace('<', "&lt;");
             let what = cell(what.trim_end_matches('.'));
-            page += &format!("| {} | {} | {what}{of} | {} |\n", cell(&flag), cell(&key), cell(setting.default));
+            page +=
+                &format!("| {} | {} | {what}{of} | {} |\n", cell(&flag), cell(&key), cell(setting.default));
         }
     }
     check_committed(&scenarios().join("../docs/reference/settings.md"), &page);

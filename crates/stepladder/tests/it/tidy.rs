@@ -345,7 +345,9 @@ fn the_book_has_every_page_of_the_documentation() {
             let path = entry.expect("an entry").path();
             if path.is_dir() {
                 folders.push(path);
-            } else if path.extension().is_some_and(|extension| extension == "md") && !path.ends_with("SUMMARY.md") {
+            } else if path.extension().is_some_and(|extension| extension == "md")
+                && !path.ends_with("SUMMARY.md")
+            {
                 let page = path.strip_prefix(&docs).expect("a page").display().to_string();
                 assert!(summary.contains(&format!("({page})")), "docs/SUMMARY.md does not name {page}");
             }
