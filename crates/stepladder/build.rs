@@ -1,4 +1,4 @@
-//! Compresses the debug sections of the release binary: they are half of it, and read only for a backtrace or a profile.
+//! Compresses the release binary's debug sections: they are half of it, and needed only for a backtrace or a profile.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

@@ -1,4 +1,4 @@
-//! Builds the page out of /web with npm and leaves it as one file in OUT_DIR, where `bundle.rs` embeds it.
+//! Builds the page from /web with npm and writes it as one file to OUT_DIR, where `bundle.rs` embeds it.
 //!
 //! A checkout without npm, or without a network for `npm ci`, still builds: the embedded page then says what is missing
 //! and how to get it. `STEPLADDER_NO_WEB=1` skips npm on purpose. Nothing runs while nothing under /web has changed.

@@ -1,7 +1,7 @@
-//! `stepladder bisect`: which commit of the user's repository changed a figure, by duels along its history.
+//! `stepladder bisect`: finds the commit of the user's repository that changed a figure, by duels along its history.
 //!
-//! Each comparison is a duel of its own, stored as such; which comes next is `ladder::bisect`'s choice. A revision's server
-//! is built and started in a working tree of its own, on a free port of the loopback.
+//! Each comparison is a separate duel and stored as one; `ladder::bisect` chooses the next. A revision's server is
+//! built and started in its own working tree, on a free loopback port.
 
 mod options;
 mod page;

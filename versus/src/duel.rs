@@ -1,7 +1,7 @@
-//! `stepladder duel A B`: whether one server is faster or slower than another, and how sure that is.
+//! `stepladder duel A B`: whether one server is faster or slower than another, and how certain that is.
 //!
-//! Both servers run side by side, and only one is loaded at a time, in blocks of random order (`ladder::duel`). Trials are
-//! stored like those of a climb, in cells named by their side; verdicts, page and JSON are made of what is stored.
+//! Both servers run side by side, but only one is loaded at a time, in blocks of random order (`ladder::duel`). Trials
+//! are stored like those of a climb, in cells named by their side; verdicts, page and JSON are derived from the store.
 
 mod options;
 pub mod page;

@@ -1,7 +1,8 @@
 //! Two subjects compared: a duel of two servers held in turns, and duels along the history of a repository.
 //!
-//! What is asked next and what is known is reckoned in `ladder::duel` and `ladder::bisect`; here the sides are started, held
-//! (`climb`), stored and shown. A duel of two client libraries has the same options and the same page; who knows the libraries runs it.
+//! `ladder::duel` and `ladder::bisect` compute the next step and the findings; this crate starts the sides, holds them
+//! (`climb`), stores and shows them. A duel of two client libraries has the same options and page, but is run by the
+//! crate that knows the libraries.
 
 pub mod bisect;
 pub mod duel;

@@ -1,4 +1,4 @@
-//! What a duel of two client libraries is asked for on the command line. Who runs it knows the libraries (`inflight/command`).
+//! The command-line request for a duel of two client libraries. `inflight/command`, which knows the libraries, runs it.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The judge of the viewer and of reports: stored climbs and duels by their plans.
+//! The judge for the viewer and for reports: replays stored climbs and duels by their plans.
 
 use std::sync::{Mutex, PoisonError};
 

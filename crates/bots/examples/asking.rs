@@ -1,6 +1,6 @@
-//! One worker that asks an HTTP server, without store and verdicts: what a request costs this side.
+//! One worker that sends requests to an HTTP server, without store and verdicts: the client-side cost of a request.
 //! `cargo run --release -p bots --example asking -- 127.0.0.1:42080 CONNECTIONS SECONDS [RATE_PER_S]`
-//! Without a rate each answer starts the next request. Prints requests, CPU-seconds per 100,000 and latencies.
+//! Without a rate each answer triggers the next request. Prints requests, CPU-seconds per 100,000 and latencies.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

@@ -1,7 +1,8 @@
-//! What booking a delivery costs, without a socket: blocks of lines as a busy chat sends them, into a ledger.
+//! The cost of recording a delivery, without a socket: blocks of lines, as a busy chat sends them, into a ledger.
 //!
 //! `cargo run --release -p bots --example booking -- [clients] [lines per block]`
-//! One worker of two, so it holds half of the receivers. Prints ns of CPU per delivery, the best and median of nine rounds.
+//! One worker of two, so it holds half of the receivers. Prints ns of CPU per delivery, the best and median of nine
+//! rounds.
 
 use std::time::Instant;
 

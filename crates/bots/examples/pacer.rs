@@ -1,4 +1,4 @@
-//! How late the pacer is by itself: `pacer RATE SECONDS [spin_us] [--realtime] [--tokio]`, one line of JSON.
+//! How late the pacer alone is: `pacer RATE SECONDS [spin_us] [--realtime] [--tokio]`, one line of JSON.
 //!
 //! `--tokio` runs the same schedule on tokio's own timers instead, for comparison in the same run.
 

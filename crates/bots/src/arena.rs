@@ -1,12 +1,12 @@
-//! Players of the arena, in pairs: one fires every 110 ms, one every 200 ms, next game when one ends.
+//! Arena players, in pairs: one fires every 110 ms, one every 200 ms; the next game starts when one ends.
 //!
-//! The protocol tells players apart only by the order of their arrival, so a pair must reach the server side by side:
-//! it takes the process-wide pairing lock, back to back for servers that accept in order, step by step for others.
-//! With 110 ms against 200 ms player 1 must win every game: the winner is a correctness check under load. Where its own
-//! shots left late, it may rightly lose, and the game is not judged.
-//! The n-th shot of a player is planned n intervals after the start it was told, whatever the server does meanwhile.
-//! Some servers let a lone player wait for ever, even one that is gone; then all that follow are paired across. So no
-//! pair leaves while only one of it is in, and what others left is noticed and mended (`pairing_sync`).
+//! The protocol tells players apart only by order of arrival, so a pair must reach the server consecutively: it takes
+//! the process-wide pairing lock, and connects back to back to servers that accept in order, step by step to others.
+//! With 110 ms against 200 ms player 1 must win every game, so the winner is a correctness check under load. If its own
+//! shots were late, it may legitimately lose, and the game is not judged.
+//! A player's n-th shot is planned n intervals after the start it was told, whatever the server does meanwhile.
+//! Some servers let a lone player wait for ever, even a disconnected one; then all later players are paired across. So
+//! no pair leaves while only one of it has joined, and leftovers of others are detected and repaired (`pairing_sync`).
 
 pub mod message;
 mod pairing_sync;

@@ -1,4 +1,4 @@
-//! The registry of bots: from a plan's settings to the type that carries them out, chosen in one place.
+//! The registry of bots: maps a plan's settings to the type that implements them, in one place.
 
 use std::io;
 use std::sync::Arc;

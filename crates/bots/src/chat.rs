@@ -1,10 +1,11 @@
-//! People in a room where each line goes to all others: the crowd whose books are kept.
+//! People in a room where each line goes to all others, with an account of every delivery.
 //!
-//! Each bot joins, waits until all have joined (the ramp lasts as long), speaks at its own pace, and books what it hears by the stamps in the
-//! texts. After the hold all fall silent and the crowd finds out, in two rounds, that nothing is on its way any more: first
-//! every speaker has the server's answer behind its own lines, so the server has read them all; then every listener has
-//! an answer behind what the server had for it. What is missing then is lost, and not just late.
-//! A share of the crowd may behave badly (`faults`); it is a part of the load, and its books are kept separately.
+//! Each bot joins, waits until all have joined (the ramp lasts as long), talks at its own pace, and records what it
+//! receives by the stamps in the texts. After the hold all stop talking and establish, in two rounds, that nothing is
+//! still in flight. First every speaker gets a reply from the server behind its own lines, so the server has read them
+//! all; then every listener gets a reply behind everything the server had queued for it. What is missing then is lost,
+//! and not just late.
+//! Some of the bots may misbehave (`faults`); they are part of the load, and are accounted for separately.
 
 pub mod dialect;
 pub mod faults;

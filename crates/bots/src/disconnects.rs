@@ -1,7 +1,7 @@
-//! How an open connection ended: by cause and in words, the same for every kind of bots.
+//! How an open connection ended: by cause and in words, the same for every kind of bot.
 //!
-//! A reset, a goodbye, a broken protocol and a bare end mean different things for a server under load, so each is a
-//! cause of its own, and the first few of each keep what was seen: the close code, the kernel's words, the bytes.
+//! A reset, a clean close, a protocol error and a bare EOF mean different things for a server under load, so each is a
+//! separate cause, and the first few of each keep what was seen: the close code, the kernel's error text, the bytes.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,12 +1,12 @@
-//! Clients of an echo server: what an instrument is calibrated with.
+//! Clients of an echo server, used to calibrate the instrument.
 //!
-//! Open: every bot sends at a pace of its own, even with a random phase or at random (Poisson). Closed: each answer starts
-//! the next message.
-//! A client without a connection goes on planning, since users do not stop wanting because a server is gone; what it
-//! cannot send is recorded as not sent.
-//! An echo server answers in order, so an answer belongs to the oldest open request of its connection. Each payload begins
-//! with a random stamp: a server that answers before it was asked cannot know it.
-//! The same clients speak over WebSocket and over lines of TCP; a `EchoFraming` is what differs.
+//! Open: every bot sends at its own pace, at equal intervals with a random phase or at random (Poisson). Closed: each
+//! answer triggers the next message.
+//! A client without a connection goes on planning, since real users do not stop when a server is down; what it cannot
+//! send is recorded as not sent.
+//! An echo server answers in order, so an answer belongs to the oldest open request of its connection. Each payload
+//! begins with a random stamp, which a server that answers before it was asked cannot know.
+//! The same clients run over WebSocket and over lines of TCP; `EchoFraming` is the difference.
 
 use std::collections::VecDeque;
 use std::marker::PhantomData;

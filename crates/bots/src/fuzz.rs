@@ -1,4 +1,4 @@
-//! Entry points for fuzzing: private parsers of replies. Compiled for `proof/fuzz` only.
+//! Entry points for fuzzing private reply parsers. Compiled for `proof/fuzz` only.
 
 pub use crate::arena::message as arena_message;
 pub use crate::leaderboard::fuzz::leaderboard_reply;

@@ -1,18 +1,18 @@
-//! Operations on the keys of a data grid or cache: a fixed number in flight, each one that ends starting the next, or at a
-//! rate, planned by a clock (`open`).
+//! Operations on the keys of a data grid or cache: either a fixed number in flight, each completion starting the next,
+//! or at a rate, planned by a clock (`open`).
 //!
-//! The operations of a worker are dealt out to its connections, each of which carries its share at once. Keys, values and
-//! kinds of operations are those of the benchmark of client libraries (`inflight::Workload`).
-//! Where operations read, the values are put before the hold: the workers share the keys, and a worker's operations count
+//! A worker's operations are divided among its connections, each of which carries its share concurrently. Keys, values
+//! and kinds of operations are those of the client library benchmark (`inflight::Workload`).
+//! If operations read, the values are put before the hold: the workers share the keys, and a worker's operations count
 //! as joined once its share is put. From the hold on a get must find its value, byte for byte, unless operations also
-//! delete or values expire; then a miss is only counted. Where operations also write, each write gives its key another
-//! value, and a get must not find one that was overwritten before (`versions`). Values that are not set again must be gone once they have
-//! expired.
-//! Where the subject is a cluster there is a connection to each member wherever one is written of here (a *link*), and each
-//! operation takes that of its key's owner (`route`). What a member has not begun is sent again after a moment, what it may
-//! have carried out only if that changes nothing.
-//! An operation whose connection ends before its reply is lost: whether it was carried out is unknown, and it never counts
-//! as answered. Who was refused waits a moment, or a server at its limit would be asked ever faster.
+//! delete or values expire; then a miss is only counted. If operations also write, each write gives its key a different
+//! value, and a get must not find one that was overwritten earlier (`versions`). Values that are not set again must be
+//! gone once they have expired.
+//! If the subject is a cluster, each connection described here is one to every member (a *link*), and each operation
+//! uses the one to its key's owner (`route`). What a member has not begun is sent again after a moment; what it may
+//! have executed, only if repeating it changes nothing.
+//! An operation whose connection ends before its reply is lost: whether it was executed is unknown, and it never counts
+//! as answered. A refused operation waits a moment, or a server at its limit would get requests ever faster.
 
 mod open;
 mod puts;

@@ -1,11 +1,12 @@
-//! Requests over HTTP, by a clock (open) or one after the other (closed).
+//! HTTP requests, planned by a clock (open) or one after the other (closed).
 //!
-//! Open: requests are planned by a stream that knows nothing of answers. One that finds all connections busy waits, and
-//! the first connection to be free sends it: its response counts from its plan, its service time from its send. That it
-//! waited is the server's doing, so its send lag ends when it found all busy.
-//! Closed: each requester has a connection, and its next request follows its last answer after a time to think. Who was
-//! rejected or cut off comes back a little later, or a server at its limit would be asked ever faster.
-//! An answer is right or wrong by its request's checks. The first few errors of each cause are kept verbatim.
+//! Open: requests are planned by a stream independent of answers. A request that finds all connections busy waits, and
+//! the first free connection sends it: its response time counts from its plan, its service time from its send. The wait
+//! is the server's doing, so its send lag ends when it found all busy.
+//! Closed: each requester has a connection, and its next request follows its last answer after a think time. A
+//! requester that was rejected or cut off comes back a little later, or a server at its limit would get requests ever
+//! faster.
+//! Each request's checks decide whether an answer is right. The first few errors of each cause are kept verbatim.
 
 mod answers;
 mod audit;

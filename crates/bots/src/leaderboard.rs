@@ -1,13 +1,13 @@
 //! Clients of a leaderboard: increments, one at a time or in bulk, reads of ranks, and an audit after the hold.
 //!
 //! Over HTTP, or with protobuf messages over WebSocket or gRPC (`dialect`); all else is the same.
-//! Each worker updates members of its own, at most one update of a member at a time, and keeps their scores: so every
-//! acknowledged score is known beforehand, and one that differs is an error at once (`wrong score`). Members get new names
-//! in each trial and begin at 0. An update whose response never came may have been applied or not; from then on a
-//! range is right.
-//! After the load of all workers is over the audit reads back what was updated: scores must be within their ranges,
-//! ranks must order them, and a member must be found at the rank that was reported for it. Expected values come from these
-//! records alone, never from the service.
+//! Each worker updates its own members, at most one update of a member at a time, and tracks their scores. So every
+//! acknowledged score is known in advance, and one that differs is an error at once (`wrong score`). Members get new
+//! names in each trial and start at 0. An update whose response never came may have been applied or not; from then on
+//! any score in a range is right.
+//! When all workers have finished the load, the audit reads back what was updated: scores must be within their ranges,
+//! ranks must be consistent with scores, and a member must be found at the rank that was reported for it. Expected
+//! values come from these records alone, never from the service.
 
 mod audit;
 mod cheats;

@@ -1,6 +1,6 @@
 //! The simulated clients, one file per workload, and the catalog that starts them.
 //!
-//! Each workload is all bots of one worker behind one value (`engine::Bots`); it runs in virtual time as it does on
+//! Each workload is all bots of one worker behind one value (`engine::Bots`). It runs in virtual time as it does on
 //! sockets, because it knows neither threads nor clocks.
 
 mod arena;

@@ -1,4 +1,4 @@
-//! A bot without a socket: what the pacer and the recording cost, and how late they are, by themselves.
+//! A bot without a socket: measures the cost and the lateness of the pacer and the recording alone.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
-//! Protobuf messages of any schema (`plan::schema`) as bytes: how requests are written and where replies are looked into.
+//! Protobuf messages of any schema (`plan::schema`) as bytes: how requests are written and replies are inspected.
 //!
-//! Names are looked up when a run begins and never again: a request becomes a template of bytes, and what is looked for in
-//! a reply a path of field numbers. `calls` are the clients of a service with a schema of its own.
+//! Names are resolved when a run begins and never again: a request becomes a template of bytes, and each lookup in a
+//! reply a path of field numbers. `calls` are the clients of a service with its own schema.
 
 mod calls;
 mod template;

@@ -1,10 +1,10 @@
-//! Bots that a script plays: its calls become messages of the load, and what happens becomes its turns.
+//! Scripted bots: the script's calls become messages of the load, and events become its turns.
 //!
-//! The script says what a client would do; pacing, sending and recording stay here and in the engine. A question
-//! (`bot.ask`) is planned for the instant of the turn that asked it: a timer of `bot.every` that came late does not make the
-//! question later. What was asked without a message, because the script sends it in a later turn, counts as sent at once.
-//! A bot is in once it said so (`bot.ready()`), or with its first connection where the script never says it.
-//! Here what happens to bots; what they ask for is in `commands`, their requests over HTTP in `requests`.
+//! The script says what a client would do; pacing, sending and recording stay here and in the engine. A request
+//! (`bot.ask`) is planned for the instant of the turn that issued it: a late `bot.every` timer does not make the
+//! request later. A request without a message, which the script sends in a later turn, counts as sent at once.
+//! A bot has joined once it calls `bot.ready()`, or with its first connection if the script never does.
+//! This file handles what happens to bots; their calls are in `commands`, their HTTP requests in `requests`.
 //! Not here: the script's own interfaces (`script`), and how its file is found (`plan`).
 
 mod commands;

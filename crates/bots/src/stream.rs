@@ -1,8 +1,9 @@
 //! When requests are planned: one stream per worker, from the plan, the seed and a counter alone.
 //!
 //! The workers' streams together are the stream of the trial: Poisson streams add up to one; even ones interleave.
-//! At first the rate climbs linearly, so that a server is not hit by the full load in one instant: with the full rate
-//! reached after T, what would be planned at u under the full rate is planned at √(2Tu) until then, and at u + T/2 after.
+//! At first the rate rises linearly, so that a server is not hit by the full load in one instant: with the full rate
+//! reached after T, what would be planned at u under the full rate is planned at √(2Tu) until then, and at u + T/2
+//! after.
 //! Units: ns since the stream's origin.
 
 use plan::{Arrivals, WorkerPlan};

@@ -1,8 +1,8 @@
-//! Calibration: the engine against the null server of a protocol, so that our own share of every figure is known.
+//! Calibration: runs the engine against a protocol's null server, so that our own share of every figure is known.
 //!
-//! Two trials: at an easy pace, where every latency is our own and the system's, and in a closed loop, where the rate is
-//! our own ceiling (or the null server's, which is faster than any server that does something).
-//! The same for a climb, which stores them, and for `doctor`, which only shows them.
+//! Two trials: one at an easy pace, where all latency is ours and the system's, and one closed loop, where the rate is
+//! our own ceiling (or the null server's, which is faster than any server that does real work).
+//! A climb stores them; `doctor` only shows them.
 
 use plan::{
     Arrivals, BotSettings, EchoBots, Handshake, HttpBots, HttpModel, HttpRequest, Plan, Ramp, RampRule,

@@ -1,4 +1,4 @@
-//! Which certificates a connection over TLS accepts.
+//! Which certificates a TLS connection accepts.
 
 use std::path::Path;
 

@@ -1,7 +1,7 @@
 //! The climb: from a plan to the three answers.
 //!
-//! One loop: the schedule says which trial comes next from what is stored, the trial is run and stored, and at the end
-//! the answers are a pure function of what is stored. Nothing is judged from memory.
+//! One loop: the schedule derives the next trial from the store, the trial is run and stored, and at the end the
+//! answers are a pure function of the store. Nothing is judged from memory.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, channel};

@@ -1,7 +1,7 @@
-//! The user's consent to what a file asks for: given on the command line, or asked for on a terminal.
+//! The user's consent to what a file asks for, given on the command line or at a terminal prompt.
 //!
-//! A scenario or a store may come from elsewhere, so it starts no command, leads no server to a file and loads no other machine
-//! unless its user permits it (`plan::permissions`).
+//! A scenario or a store may come from elsewhere. Without the user's permission it must not start a command, point a
+//! server at a file or load another machine (`plan::permissions`).
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 

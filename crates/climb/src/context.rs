@@ -1,4 +1,5 @@
-//! What surrounds a trial's workers: the sampler's entries, Ctrl-C, the subject's end, the store, the progress line.
+//! What a trial needs besides its workers: the sampler's entries, Ctrl-C, the subject's exit, the store, the progress
+//! line.
 
 use std::sync::mpsc::{Receiver, channel};
 

@@ -1,8 +1,8 @@
-//! `stepladder doctor`: what this machine can do, each line a finding, and a remedy where it is poor.
+//! `stepladder doctor`: what this machine can do, one finding per line, each with a remedy if the value is poor.
 //!
-//! It changes nothing but this process's own soft limit of descriptors. Looking around takes about a second, weighing
-//! this program itself over each protocol (`own`) about ten.
-//! Units in the figures' names; shares in [0, 1].
+//! The only thing it changes is this process's soft limit on descriptors. The checks take about a second; measuring
+//! this program itself over each protocol (`own`) takes about ten.
+//! Units are in the figures' names; shares are in [0, 1].
 
 mod examine;
 mod finding;

@@ -1,4 +1,4 @@
-//! Stored trials become judged trials and a climb: the same functions while a run goes on and years later.
+//! Turns stored trials into judged trials and a climb, with the same functions during a run and years later.
 
 use std::collections::BTreeMap;
 

@@ -1,8 +1,8 @@
 //! A climb: from a plan to the three answers, with the subject started, loaded and watched.
 //!
-//! `climb` is the one loop, `trial` runs one trial, `phases` says when a phase begins, `judging` makes answers of what is stored.
-//! `outputs` are the forms in which these are written. What other commands need of a climb (a duel, a script that is tried, the
-//! doctor) is open to them. Nothing is judged from memory.
+//! `climb` is the main loop, `trial` runs one trial, `phases` decides when a phase begins, `judging` derives the
+//! answers from the store, and `outputs` writes them in several formats. Other commands (duel, `try`, doctor) use the
+//! public parts. Nothing is judged from memory.
 
 mod calibration;
 pub mod certificates;

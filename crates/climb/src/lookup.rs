@@ -1,8 +1,8 @@
-//! Where a target's name leads: all addresses of it, each of which must be one that may be loaded.
+//! Resolves a target's name to all its addresses, each of which must be one that may be loaded.
 //!
-//! A name is looked up once. Its addresses are tried in their order, and the first that accepts is pinned for the run.
-//! `localhost` is not looked up: it means this machine's loopback over IPv4 and IPv6 whatever a resolver says (RFC 6761,
-//! section 6.3), and a server may listen on only one of them.
+//! A name is looked up once. Its addresses are tried in order, and the first that accepts is pinned for the run.
+//! `localhost` is not looked up: it means this machine's loopback over IPv4 and IPv6, whatever a resolver says (RFC
+//! 6761, section 6.3). A server may listen on only one of them.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 

@@ -1,5 +1,5 @@
-//! The options of `climb`, and those of its settings that other commands take too. Their values stay raw text: `plan` reads them,
-//! so that a flag and the same key in a scenario file are refused in the same words.
+//! The options of `climb`, and those of its settings that other commands share. Their values stay raw text; `plan`
+//! parses them, so that a flag and the same key in a scenario file are refused with the same message.
 
 use std::path::PathBuf;
 

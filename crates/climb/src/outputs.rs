@@ -1,8 +1,9 @@
-//! What is written of a run besides the terminal: JSON, JUnit XML and Markdown at its end and of a stored one, and while it
-//! goes on lines of JSON (`lines`) and its sums for programs that ask (`metrics`) and for collectors (`otlp`).
+//! What is written about a run besides the terminal output. For finished and stored runs: JSON, JUnit XML and Markdown.
+//! While a run goes on: lines of JSON (`lines`) and running totals, for programs that scrape (`metrics`) and for
+//! collectors (`otlp`).
 //!
-//! The first three are made of the same answers, and the words in them come from `ladder`. Texts of servers under test stand in
-//! them as text: escaped, without control characters, and with secrets masked.
+//! The first three are built from the same answers, and their wording comes from `ladder`. Text from servers under test
+//! is written as plain text: escaped, without control characters, secrets masked.
 
 mod duel_answer;
 mod files;

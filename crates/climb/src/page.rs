@@ -1,6 +1,6 @@
-//! The page of a climb: the line of a rung that was just held, and the results page.
+//! The terminal output of a climb: the line of each finished rung, and the results page.
 //!
-//! Words and figures come from `ladder`; here they are only laid out and coloured (`console::layout`).
+//! Text and figures come from `ladder`; this module only lays them out and colours them (`console::layout`).
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};

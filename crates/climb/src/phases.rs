@@ -1,8 +1,8 @@
-//! The phase controller: when a trial passes from ramp to settle to hold to drain.
+//! The phase controller: when a trial moves from ramp to settle to hold to drain.
 //!
-//! Pure: the time and what has happened go in, instants come out. The hold's instants lie a little ahead of now, so
-//! that every worker sees them before it plans anything after them; the hold begins and ends on whole seconds, so that its
-//! seconds are whole intervals.
+//! Pure: takes the time and the events so far, returns instants. The hold's instants lie slightly in the future, so
+//! that every worker sees them before it plans anything past them. The hold begins and ends on whole seconds, so that
+//! its seconds are whole intervals.
 //! Units: ns since the start of the trial.
 
 use ladder::disturbance::HOLD_LONGER_MOST;

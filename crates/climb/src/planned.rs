@@ -1,4 +1,4 @@
-//! From flags to a plan, with its user's consent where it rests on a file.
+//! Turns flags into a plan, with the user's consent if the plan comes from a file.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Before any load: does this machine have the descriptors, ports, addresses and memory that the ladder asks for?
+//! Before any load: does this machine have the descriptors, ports, addresses and memory that the ladder needs?
 
 use std::net::{IpAddr, SocketAddr};
 

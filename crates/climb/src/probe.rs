@@ -1,12 +1,12 @@
-//! One unit of load is let in and leaves again, before anything is measured: a target that is no such server is named at
-//! once, in the words of its own answer, and not after a ramp in which nobody ever came in.
+//! Before anything is measured, one unit of load connects and leaves again. A target that does not speak the protocol
+//! is then reported at once, with its own answer, and not after a ramp in which no client got in.
 //!
-//! As many connections as one unit has (two for the arena), because a server that pairs its players would give a single
-//! one that leaves to the first real one as an opponent.
-//! A server of HTTP is asked one real request (`http`). Where bots keep connections, one of them is played (`first_bot`); what
-//! it meets is explained by the handshake alone, which is also all that is asked of a subject that is started again.
-//! What shows that a server speaks a protocol stands in the protocol's row (`plan::FirstSign`): it shakes hands, it greets,
-//! or it may be silent, so that all that can be asked of it is that it does not hang up at once.
+//! Opens as many connections as one unit has (two for the arena): a server that pairs its players would otherwise match
+//! the probe's single connection, which leaves, with the first real player.
+//! An HTTP server gets one real request (`http`). Where bots keep connections, one bot runs (`first_bot`); the bare
+//! handshake explains its failures, and is also the only check for a restarted subject.
+//! The protocol's row says what proves that a server speaks it (`plan::FirstSign`): a handshake, a greeting, or
+//! nothing, in which case the probe can only check that the server does not close the connection at once.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! The progress line: where the trial stands. One line that changes on a terminal, plain lines elsewhere.
+//! The progress line: where the trial stands. A terminal gets one updating line, anything else plain lines.
 //!
 //! Figures are those of the last committed second; only the clock and the connect counter are fresher.
 

@@ -1,8 +1,9 @@
-//! Secrets of a plan: headers, paths, queries and bodies name them as `${NAME}`, and the environment fills them in when a trial starts.
-//! Passwords and tokens come from a variable or a file that the plan names (`login`).
+//! A plan's secrets: headers, paths, queries and bodies refer to them as `${NAME}`, and they are filled in from the
+//! environment when a trial starts. Passwords and tokens come from a variable or a file that the plan names (`login`).
 //!
-//! The plan that is stored, printed and repeated holds the name only. What is filled in lives in the workers' plans,
-//! which are neither stored nor shown, and an error never repeats it. What a server says back of them is masked (`console::masks`).
+//! The plan that is stored, printed and repeated holds only the name. The values exist only in the workers' plans,
+//! which are neither stored nor shown, and error messages never contain them. If a server echoes one, it is masked
+//! (`console::masks`).
 
 mod login;
 

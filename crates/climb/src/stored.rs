@@ -1,4 +1,5 @@
-//! What is stored of a run besides its trials: its head, verdicts and end; and what a store that cannot be opened comes to.
+//! What is stored of a run besides its trials (header, verdicts, end), and the errors for a store that cannot be
+//! opened.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The subject of a run: started or found, where it listens, and its tick log.
+//! The subject of a run: started or already running, its address, and its tick log.
 
 use std::fs::File;
 use std::net::SocketAddr;

@@ -1,7 +1,7 @@
-//! One trial: one load held once. The one place where all rooms meet; keep it thin.
+//! One trial: one load held once. All components meet here; keep it thin.
 //!
-//! Workers make the load, the phase controller says when a phase begins, the watch reads the subject, and everything that
-//! happens leaves as an `Entry`. Nothing is judged here.
+//! Workers generate the load, the phase controller starts each phase, the watch samples the subject, and everything
+//! that happens leaves as an `Entry`. Nothing is judged here.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

@@ -1,8 +1,8 @@
-//! How a run is looked at: the viewer while it goes on, and the report as one file.
+//! Ways to look at a run: the viewer while it goes on, and the report as one file.
 //!
-//! The viewer answers from the same process, on threads of its own. Where somebody sits before a terminal, the desktop's browser
-//! opens on the run and the page stays up afterwards, until Ctrl-C; where standard output is a file or a pipe nothing is opened and
-//! the viewer ends with the run, so that scripts do. The caller passes the `Judge` that says what a stored plan means.
+//! The viewer runs in the same process, on threads of its own. On a terminal, the desktop's browser opens the run, and
+//! the page stays up until Ctrl-C. If standard output is a file or a pipe, nothing is opened and the viewer ends with
+//! the run, so that scripts terminate. The caller passes the `Judge` that interprets a stored plan.
 
 use std::ffi::OsString;
 use std::io::{self, IsTerminal};

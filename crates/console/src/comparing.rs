@@ -1,4 +1,4 @@
-//! `compare`: what differs between two stored runs besides their figures, as the terminal has it.
+//! `compare` on the terminal: what differs between two stored runs besides their figures.
 
 use ladder::Difference;
 use serde_json::Value;

@@ -1,4 +1,4 @@
-//! How the process ends: its exit code, and what goes with one that reports a failure.
+//! How the process ends: its exit code, and the message that goes with a failure.
 
 use std::process::ExitCode;
 

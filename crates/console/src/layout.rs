@@ -1,7 +1,7 @@
-//! How wide texts and tables may be, and where their lines break.
+//! Widths of text and tables, and where lines break.
 //!
-//! Nothing is wider than the terminal, or than COLUMNS says where there is none; without either, sentences end at 100 columns
-//! and tables are as wide as they are.
+//! Nothing is wider than the terminal, or than COLUMNS if there is none. Without either, text wraps at 100 columns and
+//! tables keep their natural width.
 
 use std::os::fd::AsFd;
 

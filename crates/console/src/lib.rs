@@ -1,6 +1,6 @@
-//! What every command stands on and what knows no command: the one place that prints, exit codes, signals.
+//! Shared by every command and dependent on none: the only place that prints, exit codes, signals.
 //!
-//! Nothing is printed but through `say`, which lets nothing out that a terminal would obey, and no secret that `masks` knows.
+//! All printing goes through `say`, which lets through no terminal control sequences and no secret known to `masks`.
 
 pub mod comparing;
 pub mod exit;

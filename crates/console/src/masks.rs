@@ -1,8 +1,8 @@
-//! Values that came from the environment, and how they are kept out of every text.
+//! Values that came from the environment, and how they are kept out of all text.
 //!
-//! A server may say back what it was sent: as it was, decoded, or as part of a URL, of JSON, of a page or in base64, and a message
-//! may be cut in its midst. So every longer piece of every such form is replaced, whatever stands around it.
-//! Not here: who is asked to mask. That is whoever writes the store, and the printer (`say`).
+//! A server may echo what it was sent: verbatim, decoded, or inside a URL, JSON, a page or base64, and a message may be
+//! truncated in the middle. So every longer piece of each of these forms is replaced, whatever surrounds it.
+//! Not here: the callers, which are the store's writers and the printer (`say`).
 
 use std::borrow::Cow;
 use std::collections::HashSet;

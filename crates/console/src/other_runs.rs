@@ -1,6 +1,6 @@
-//! What a run says of other runs on the same machine, and how it waits for them (`watch::other_runs`).
+//! What a run reports about other runs on the same machine, and how it waits for them (`watch::other_runs`).
 //!
-//! What the others do to its figures it judges by itself: each second in which another run goes on is a disturbed one.
+//! The effect on its own figures is judged separately: each second in which another run is active counts as disturbed.
 
 use clap::Args;
 use watch::other_runs::{self, OtherRun};

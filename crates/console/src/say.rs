@@ -1,10 +1,10 @@
-//! Everything that is printed goes through here: nothing that a terminal obeys gets out but our own colours, and no secret.
+//! All output goes through here: no terminal control sequences except our own colours, and no secrets.
 //!
-//! Texts come from servers under test, from scenarios and from stores that others wrote: an escape sequence in one of them
-//! could hide lines, rewrite what stands above or type into a shell. Control characters, and those that reorder or hide text,
-//! are shown in the form that JSON has for them (`\u001b`), which is also right inside JSON.
-//! In results what others said was masked where it came in, so a short number that is left is one of our figures (`masks`).
-//! Not here: what is written into files, which stays as it is.
+//! Text comes from servers under test, from scenarios and from stores that others wrote. An escape sequence in it could
+//! hide lines, overwrite earlier ones or type into a shell. Control characters, and those that reorder or hide text,
+//! are shown as JSON escapes (`\u001b`), which is also valid inside JSON.
+//! In results, foreign text was masked on input, so a short number that remains is one of our figures (`masks`).
+//! Not here: what is written to files, which is left unchanged.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,4 +1,4 @@
-//! A temporary folder that does not stay behind, however this process ends.
+//! A temporary folder that is removed however this process ends.
 
 use std::io;
 use std::path::Path;

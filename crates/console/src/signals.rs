@@ -1,7 +1,7 @@
-//! Ctrl-C: once ends the trial and saves what there is, twice ends the program at once.
+//! Ctrl-C: once ends the trial and saves the results so far, twice exits at once.
 //!
-//! Signals are blocked before any other thread exists, so that none ever lands on a worker, and taken by a thread that
-//! does nothing else. The second one exits from there; the store is safe at any moment.
+//! Signals are blocked before any other thread starts, so none is ever delivered to a worker; a dedicated thread
+//! receives them. The second one exits from there; the store is consistent at any moment.
 
 use std::io;
 use std::sync::Arc;

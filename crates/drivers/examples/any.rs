@@ -1,10 +1,11 @@
-//! What a message over a WebSocket costs through the driver that is any, beside the bare one.
+//! The cost of a WebSocket message through the `Any` driver, compared to the plain one.
 //!
 //! `valgrind --tool=callgrind target/release/examples/any bare|any [rounds]`, after
 //! `cargo build --release -p drivers --example any`
-//! In each round 100 texts of 32 bytes go out with one write and 100 come back. The server is another process, so that only
-//! the client's instructions are counted. Two counts of rounds give the cost of a message without the start.
-//! Prints ns per message (one sent and one heard).
+//! In each round 100 texts of 32 bytes go out with one write and 100 come back. The server is another process, so that
+//! only the client's instructions are counted. The difference of two round counts gives the cost of a message without
+//! startup.
+//! Prints ns per message (one sent and one received).
 
 use std::future::poll_fn;
 use std::io::{Read, Write};

@@ -1,8 +1,10 @@
-//! What a request and its answer cost over HTTP/1.1 without a socket: requested, written, laid into the buffer, received.
+//! The cost of an HTTP/1.1 request and its answer without a socket: requested, written, copied into the buffer,
+//! received.
 //!
 //! `cargo run --release -p drivers --example exchange -- [bytes of the body]`
-//! Answers as nginx gives them. `recalled`: each head equals the last one but for its date. `read`: each has another
-//! entity tag, so that none is recalled. `in two reads`: the body comes apart from its head, and is counted only.
+//! Answers look like nginx's. `recalled`: each head equals the last one but for its date. `read`: each has another
+//! entity tag, so that none is recalled. `in two reads`: the body arrives separately from its head, and is only
+//! counted.
 //! Prints ns per exchange, the median and the best of nine rounds.
 
 use std::rc::Rc;

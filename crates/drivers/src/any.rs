@@ -1,9 +1,10 @@
-//! A connection that may be any of what a script can open: WebSocket, TCP with frames, UDP, HTTP for `fetch`.
+//! A connection of any kind that a script can open: WebSocket, TCP with frames, UDP, HTTP for `fetch`.
 //!
-//! What is spoken stands in the address (`Protocol`), so one kind of bots can hold connections of all kinds. The built-in
-//! workloads keep their drivers as types: this one asks what it is at every call, which their hot path shall not pay for.
-//! A WebSocket, of which there may be many thousands, lies in place; everything else is boxed.
-//! What belongs to another protocol is refused: a text where HTTP is spoken, a request where it is not.
+//! The address names the protocol (`Protocol`), so one kind of bot can hold connections of all kinds. The built-in
+//! workloads keep their drivers as types: this one dispatches on every call, a cost that does not belong on their hot
+//! path.
+//! A WebSocket, of which there may be many thousands, is stored inline; everything else is boxed.
+//! Calls that belong to another protocol are refused: a text on an HTTP connection, a request on any other.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! TCP connections begun without waiting, from a chosen source address.
+//! Non-blocking TCP connects from a chosen source address.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};

@@ -1,4 +1,4 @@
-//! The trait that every protocol fills in, and the ways in which a connection fails.
+//! The trait that every protocol implements, and the ways in which a connection fails.
 
 use std::future::Future;
 use std::io;

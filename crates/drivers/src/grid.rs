@@ -1,8 +1,8 @@
-//! Keys and values over one connection that takes many operations at once: what a driver of a data grid or cache is asked
-//! and what it hears.
+//! Keys and values over one connection that takes many operations at once: the requests to a driver of a data grid or
+//! cache, and its replies.
 //!
-//! An operation carries a tag, and its reply carries the same one, whatever the protocol matches them by (their order, or
-//! a number). A reply says what kind of reply it is; whether it is the right one is the asker's business.
+//! An operation carries a tag, and its reply carries the same one, whatever the protocol matches them by (their order,
+//! or a number). A reply says of which kind it is; the caller checks whether it is the right one.
 
 use std::net::SocketAddr;
 use std::rc::Rc;

@@ -1,8 +1,8 @@
-//! gRPC over HTTP/2: one message in, one message out, a status behind it.
+//! gRPC over HTTP/2: one message in, one message out, followed by a status.
 //!
-//! Written to the gRPC documentation, "gRPC over HTTP2": a message has five bytes before it, the status stands in the
-//! trailers. Messages are not compressed. A call that streams works as far as one message goes each way.
-//! Codes count as the statuses of HTTP that they correspond to (google.rpc.Code), so that all checks mean the same.
+//! Implements the gRPC documentation, "gRPC over HTTP2": a message is prefixed by five bytes, the status is in the
+//! trailers. Messages are not compressed. A streaming call works as long as one message goes each way.
+//! Codes count as the HTTP statuses that they correspond to (google.rpc.Code), so that all checks mean the same.
 
 pub(crate) mod status;
 

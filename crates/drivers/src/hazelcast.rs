@@ -1,11 +1,12 @@
 //! Hazelcast: operations on one map over one connection to one member.
 //!
-//! The protocol itself is the crate `hazelcast`, whose `Session` takes bytes and gives events; here it gets a socket. The
-//! member carries out what its partitions hold and passes on the rest. It tells which member owns which partition, now and
-//! after each change (`Reply::Owners`), so that who has connections to all of them sends each operation to its owner.
-//! The path of the address is the map's name, with `?cluster=NAME` behind it where the cluster is not called `dev`.
-//! A connection under load is never silent for long enough to need a heartbeat, and operations have no deadline here: so
-//! the session's clock stands still. Not here: which connection an operation takes.
+//! The protocol itself is the crate `hazelcast`, whose `Session` takes bytes and returns events; this driver adds a
+//! socket. The member executes operations on its own partitions and forwards the rest. It reports which member owns
+//! which partition, now and after each change (`Reply::Owners`), so that a caller with connections to all of them can
+//! send each operation to its owner.
+//! The path of the address is the map's name, followed by `?cluster=NAME` if the cluster is not called `dev`.
+//! A connection under load is never silent for long enough to need a heartbeat, and operations have no deadline here:
+//! so the session's clock stands still. Not here: which connection an operation takes.
 
 use std::io::{self, IoSlice, Write as _};
 use std::net::{IpAddr, SocketAddr};

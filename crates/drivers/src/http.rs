@@ -1,8 +1,8 @@
-//! HTTP: what 1.1 and 2 have in common for those who ask.
+//! HTTP: what 1.1 and 2 have in common for their callers.
 //!
-//! A request is prepared once, in the form that its version sends (`Http::prepare`), and sent as often as wanted; the
-//! answer comes with the tag of its request. A body is kept only where something reads it, else it is counted.
-//! Not here: redirects, checks, pools. A connection that an answer closes says so with the answer.
+//! A request is prepared once, in its version's wire format (`Http::prepare`), and sent any number of times; the answer
+//! carries the tag of its request. A body is kept only if something reads it, otherwise it is counted.
+//! Not here: redirects, checks, pools. If an answer closes its connection, the answer says so.
 
 pub(crate) mod fault;
 pub mod fetch;

@@ -1,7 +1,7 @@
-//! Speaking to servers: the `Driver` trait and one file per protocol, its codec a pure file beside it.
+//! Protocols: the `Driver` trait and one file per protocol, its codec a pure file beside it.
 //!
-//! A driver owns one connection, encodes into its own buffer, decodes out of a buffer that all connections of a worker
-//! share, and never waits. It knows nothing of bots, plans, phases or measurements.
+//! A driver owns one connection, encodes into its own buffer, decodes from a buffer shared by all connections of a
+//! worker, and never waits. It knows nothing of bots, plans, phases or measurements.
 
 #[macro_use]
 mod driver;

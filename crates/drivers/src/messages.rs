@@ -1,7 +1,7 @@
 //! Protobuf messages over WebSocket: one binary frame each, requests and replies of any schema.
 //!
-//! Many requests are open at once. A reply is matched by the number that both carry, or comes in the order of the
-//! requests where the protocol has none (`Envelope`). For those who ask it looks like HTTP: a status and a body.
+//! Many requests are open at once. A reply is matched by the number that both carry, or by the order of the requests if
+//! the protocol has none (`Envelope`). To callers it looks like HTTP: a status and a body.
 //! Not here: names and types (the caller compiles a schema to an `Envelope`), streams of replies to one request.
 
 pub(crate) mod envelope;

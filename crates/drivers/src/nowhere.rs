@@ -1,6 +1,6 @@
-//! A driver that leads nowhere: every message is gone at once and nothing is ever heard.
+//! A driver without a peer: every message is sent at once and nothing is ever received.
 //!
-//! It weighs the rig itself: what the pacer and the books cost, and how late they are, without a socket.
+//! It measures the rig itself: what the pacer and the recording cost, and how late they are, without a socket.
 
 use std::convert::Infallible;
 use std::io;

@@ -1,4 +1,4 @@
-//! What a connection speaks whose driver may be any.
+//! The protocol of a connection through the `Any` driver.
 
 use crate::tcp::frames::Frames;
 

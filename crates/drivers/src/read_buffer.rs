@@ -1,6 +1,6 @@
 //! The read buffer: one for all connections of a worker.
 //!
-//! A read lands here, messages are taken off the front as slices, and what is left incomplete goes back to its driver,
+//! A read lands here, messages are taken off the front as slices, and an incomplete remainder goes back to its driver,
 //! which puts it first at its next read. So thousands of idle connections own no read buffer at all.
 
 /// Room for one read; a message may be as large as this.

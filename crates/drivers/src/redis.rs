@@ -1,11 +1,10 @@
-//! Redis and Valkey: commands pipelined over one connection, replies in their order.
+//! Redis and Valkey: commands pipelined over one connection, replies in order.
 //!
-//! Keys and values are encoded ahead of their use, so that an operation is a few copies into the buffer, and a large value
-//! is only referred to: a thousand of them in flight take no memory each. A reply is heard
-//! as soon as it is whole; a large value is read straight to where it stays, so that what already came is not copied
-//! again with each read.
-//! The path of the address is the number of a database; it is selected while the connection opens, behind the password where
-//! there is one, which also shows that the server speaks this protocol. Not here: clusters.
+//! Keys and values are encoded in advance, so that an operation is a few copies into the buffer, and a large value is
+//! only referenced: a thousand of them in flight take no memory each. A reply is reported as soon as it is complete; a
+//! large value is read straight into its final buffer, so that earlier parts are not copied again with each read.
+//! The path of the address is a database number. It is selected while the connection opens, after the password if there
+//! is one, which also proves that the server speaks this protocol. Not here: clusters.
 
 pub mod resp;
 

@@ -1,4 +1,4 @@
-//! What a server says, as words of ours: data that is never trusted.
+//! Server text formatted for our messages: untrusted data.
 
 /// Bytes of the peer as text of one line: control characters escaped, at most 120 characters.
 pub fn shown(bytes: &[u8]) -> String {

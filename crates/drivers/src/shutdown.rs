@@ -1,7 +1,7 @@
-//! How far a connection's goodbye is: said by us, then sent behind what was still unsent.
+//! The progress of a connection's shutdown: requested by us, then sent after all unsent data.
 //!
-//! It ends our sending side and nothing else, so that the server's last bytes can still be read.
-//! Not here: WebSocket, whose goodbye is a frame.
+//! It closes our sending side only, so that the server's last bytes can still be read.
+//! Not here: WebSocket, whose close is a frame.
 
 use std::io;
 use std::task::{Poll, ready};

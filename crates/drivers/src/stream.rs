@@ -1,4 +1,5 @@
-//! The byte stream under all drivers but those of plain TCP: TCP, or TLS over it; and what all drivers do with a stream.
+//! The byte stream under all drivers but those of plain TCP: TCP, or TLS over it; and what all drivers do with a
+//! stream.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;

@@ -1,9 +1,9 @@
-//! Plain TCP: lines, frames with their length in front, or raw bytes.
+//! Plain TCP: lines, length-prefixed frames, or raw bytes.
 //!
-//! What a message looks like on the wire is a `Framing`, pure and beside this file. A read may bring many messages and
-//! a write may carry many; all of a read have one instant of receipt, the worker's. No text is checked for UTF-8 here:
-//! a judge counts what it got, and some protocols carry bytes.
-//! Saying goodbye ends our sending side only, once all is sent, so that the server's last bytes can still be read.
+//! A message's wire format is a `Framing`, pure and beside this file. A read may bring many messages and a write may
+//! carry many; all messages of a read share one receive time, the worker's. Text is not checked for UTF-8 here: a judge
+//! counts what it got, and some protocols carry bytes.
+//! Shutdown closes our sending side only, once everything is sent, so that the server's last bytes can still be read.
 //! Not here: TLS.
 
 pub mod framed;

@@ -1,4 +1,4 @@
-//! What the tests of all protocols need.
+//! Shared helpers for the tests of all protocols.
 
 use tokio::net::{TcpListener, TcpStream};
 

@@ -1,11 +1,11 @@
 //! UDP: one datagram is one message, in both directions, empty ones too.
 //!
-//! The socket is connected, so the kernel hands over only what comes from the server, and tells when its host says that
-//! nothing listens there (ICMP, "port unreachable"). There is no handshake and no goodbye: a connection can be used at
+//! The socket is connected, so the kernel delivers only what comes from the server, and reports when its host says that
+//! nothing listens there (ICMP, "port unreachable"). There is no handshake and no close: a connection is usable at
 //! once, and ends when we say so.
 //! A datagram that the network drops leaves no trace here; the bots know what they miss.
-//! A datagram counts for its payload and the 8 bytes of its header, here and in the bytes of the record: an empty one is
-//! sent, waits for the kernel and comes like any other.
+//! A datagram counts for its payload and the 8 bytes of its header, here and in the recorded bytes: an empty one is
+//! sent, waits for the kernel and arrives like any other.
 //! Source: RFC 768; RFC 1122, section 4.1.3.3.
 
 use std::io;

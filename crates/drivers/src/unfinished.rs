@@ -1,12 +1,13 @@
-//! The memory that all connections of this process together may take for unfinished messages, and for answers that servers ask
-//! for and do not read.
+//! The limit on memory that all connections of this process together may use for unfinished messages, and for replies
+//! that servers request but do not read.
 //!
-//! Each message has a cap of its own, but a server that stalls before the last byte of each could fill one cap per
-//! connection. So what a connection keeps from one read to the next is reserved here, and beyond the limit its message fails.
-//! So it is with pongs and acknowledgements that wait for the kernel; beyond the limit the connection fails.
-//! What came whole with one read is never kept, and a small remainder is free: neither comes here.
-//! A worker's reservations are summed by the worker itself, which takes its part of the limit in large steps: the one atomic
-//! is touched once per `STEP_BYTES`, and no lock exists.
+//! Each message has its own cap, but a server that stalls before the last byte of each could fill one cap per
+//! connection. So what a connection keeps from one read to the next is reserved here, and beyond the limit its message
+//! fails. The same applies to pongs and acknowledgements that wait for the kernel; beyond the limit the connection
+//! fails.
+//! What arrived whole with one read is never kept, and a small remainder is free: neither is reserved.
+//! A worker sums its own reservations, and takes its part of the limit in large steps: the single atomic is touched
+//! once per `STEP_BYTES`, and there is no lock.
 
 use std::cell::Cell;
 use std::marker::PhantomData;

@@ -1,7 +1,7 @@
 //! WebSocket, client side, `ws` and `wss`.
 //!
-//! Here the socket; what a connection knows between its reads is `codec`, pure and beside this file.
-//! Knocking connects *and* sends the upgrade request, so a server that accepts in order sees us in order.
+//! The socket is here; a connection's state between reads is in `codec`, pure and beside this file.
+//! Connecting also sends the upgrade request, so a server that accepts in order sees us in order.
 
 pub mod codec;
 pub mod frame;

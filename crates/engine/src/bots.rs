@@ -1,4 +1,4 @@
-//! The trait that every workload fills in: all bots of one worker behind one value.
+//! The trait that every workload implements: all bots of one worker behind one value.
 
 use std::sync::Arc;
 

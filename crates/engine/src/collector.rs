@@ -1,8 +1,8 @@
 //! The collector: merges the workers' seconds into the trial's seconds.
 //!
-//! Workers send full seconds over a channel and never wait; the emptied ones go back through a return channel of each worker:
-//! memory returns, data never. Every interval that is merged must add up. A second that a worker never told is
-//! handed out at the end with as many workers as told it.
+//! Workers send full seconds over a channel and never block; emptied ones go back through a return channel per worker,
+//! which carries memory but never data. Every merged interval must balance. A second that some worker never reported is
+//! emitted at the end with the workers that did report it.
 
 use std::collections::BTreeMap;
 use std::sync::mpsc::{Receiver, Sender, SyncSender, TryRecvError, sync_channel};

@@ -1,4 +1,4 @@
-//! What bots can do during a call. How it is recorded is in `state`.
+//! What bots can do during a call. The recording is in `state`.
 
 use drivers::{Address, Driver};
 use measure::Phase;

@@ -1,6 +1,6 @@
-//! What bots can do with the delivery ledger: which deliveries a broadcast owes, and which arrived.
+//! The bots' interface to the delivery ledger: which deliveries a broadcast owes, and which arrived.
 //!
-//! Bots have their number within the worker here; the ledger knows their numbers within the trial.
+//! Here bots are numbered within the worker; the ledger numbers them within the trial.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,5 +1,5 @@
-//! The names by which bots know what is theirs. Each carries the generation of its slot, so that it never finds what uses the slot
-//! now.
+//! The ids by which bots refer to their connections and requests. Each carries the generation of its slot, so a stale
+//! id never finds the slot's current user.
 
 /// A connection of this worker; never reused for another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -1,9 +1,9 @@
-//! Making the load: workers that carry out a plan, on time, and account for every message.
+//! Load generation: workers that execute a plan, on time, and account for every message.
 //!
 //! `Worker` is synchronous and takes its clock as an argument, so in tests everything runs in virtual time; a thin
-//! `thread` around it sleeps, polls sockets and nothing else. Bots are the `Bots` trait, connections the `Driver` trait.
+//! `thread` around it only sleeps and polls sockets. Bots implement the `Bots` trait, connections the `Driver` trait.
 //! Invariants: after warm-up a worker does not allocate per message, lock, log or format; it never waits for the
-//! collector; nothing wakes it across threads; before a connection has its turn, what is due is served, two items at most.
+//! collector; no other thread wakes it; before each connection it handles, it serves up to two due items.
 
 mod bots;
 pub mod clock;

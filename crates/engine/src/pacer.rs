@@ -1,8 +1,8 @@
 //! The pacer: what is due next.
 //!
 //! A heap of absolute instants. It never sleeps, reads a clock or opens a socket.
-//! Invariant: an intended time comes from the plan and a counter alone, never from when a reply came; otherwise a slow
-//! server slows the questions, and its slowness leaves the histogram (coordinated omission).
+//! Invariant: an intended time comes from the plan and a counter alone, never from the arrival of a reply. Otherwise a
+//! slow server slows down the requests, and its slowness disappears from the histogram (coordinated omission).
 //! Units: ns since the start of the trial. Source: G. Tene, wrk2 README.
 
 use std::cmp::Reverse;

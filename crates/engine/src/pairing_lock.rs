@@ -1,9 +1,9 @@
 //! The pairing lock: one pair of players connects at a time, over all workers of this process.
 //!
-//! Needed where a server tells its clients apart only by the order of their arrival. It is tried, never waited for: a
-//! worker that finds it taken looks again a little later. Not on the path of any message.
-//! It also remembers whether the server may be out of step with the groups: that is so at first, since it is not known
-//! what an earlier trial left behind, and again whenever a part of a group went in without the rest.
+//! Needed if a server tells its clients apart only by their order of arrival. Workers only ever try it and never block:
+//! one that finds it taken retries a little later. Not on the path of any message.
+//! It also tracks whether the server may be out of step with the groups. That is so at first, since an earlier trial
+//! may have left anything behind, and again whenever part of a group connected without the rest.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

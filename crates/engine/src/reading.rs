@@ -1,4 +1,4 @@
-//! How a connection reads: as fast as it can, slowly, or not at all. For bots that behave badly on purpose.
+//! How a connection reads: at full speed, slowly, or not at all. For bots that misbehave on purpose.
 
 use drivers::Driver;
 

@@ -1,8 +1,8 @@
 //! A simulation: a worker and a simulated server in virtual time, single-threaded and exact.
 //!
-//! Everything from the plan to the record runs without a socket and without waiting, so a server with a known stall,
-//! loss or winner must be recorded as exactly that. For tests and oracles; never part of a run.
-//! A message takes no time on the wire; what takes time is what the simulated server says takes time.
+//! Everything from the plan to the record runs without sockets or waiting, so a server with a known stall, loss or
+//! winner must be recorded as exactly that. For tests and oracles; never part of a run.
+//! A message takes no time on the wire; only the simulated server adds time.
 
 mod anything;
 mod law;

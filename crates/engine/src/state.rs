@@ -1,10 +1,10 @@
-//! The state of a worker: everything it has but its bots.
+//! The state of a worker: everything but its bots.
 //!
 //! Three parts have files of their own: the connection table (`connections`), the pending requests (`requests`) and the
-//! recorder, which fills the interval of the current second (`recorder`). What needs several of them is here: how a
-//! connection begins and ends (`lifecycle`), and how a message is sent (`sending`).
-//! A message is recorded when its fate is known: sent (the kernel took it) or not sent (it was refused, or the
-//! connection ended first). So every interval adds up.
+//! recorder, which fills the interval of the current second (`recorder`). What needs several of them is here: opening
+//! and closing a connection (`lifecycle`), and sending a message (`sending`).
+//! A message is recorded when its outcome is known: sent (the kernel took it) or not sent (it was refused, or the
+//! connection ended first). So every interval balances.
 //! Instants are ns since the start of the trial.
 
 mod connections;

@@ -1,11 +1,11 @@
-//! The thread around a worker: it sleeps, polls sockets and calls the worker, nothing else.
+//! The thread around a worker: sleeps, polls sockets and calls the worker, nothing else.
 //!
 //! A tokio current-thread runtime with IO only: no time driver (its timers are 1 ms late), no blocking pool. With many
-//! connections each worker has a descriptor table of its own; then nothing outside may wake it, since a waker is a
-//! descriptor *number* and would be another socket here. So work comes down as instants that are looked at each
-//! turn, and results go up through a std channel.
-//! A panic in any task of a worker ends that worker and is reported. Left to the runtime, a task that panicked would
-//! just be gone, and the trial would go on with a hole in its numbers.
+//! connections each worker has its own descriptor table. Nothing outside may wake it then, because a waker is a
+//! descriptor *number* and would be a different socket here. So control comes in as instants that are checked each
+//! turn, and results go out through a std channel.
+//! A panic in any of a worker's tasks ends that worker and is reported. The runtime by itself would silently drop the
+//! task, and the trial would go on with a hole in its numbers.
 
 use std::any::Any;
 use std::cell::{Cell, RefCell};

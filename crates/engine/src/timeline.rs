@@ -1,7 +1,7 @@
 //! The phases of a trial, as instants that the control plane sets and the workers read.
 //!
-//! Instants are set a little ahead, so every worker sees them in time; which phase a message belongs to then follows
-//! from its planned instant alone. Reading them is two relaxed loads. Nothing is woken: workers look each turn.
+//! Instants are set slightly in the future, so every worker sees them in time; the phase of a message then follows from
+//! its planned instant alone. Reading them is two relaxed loads. Nothing is woken: workers check each turn.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 

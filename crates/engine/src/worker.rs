@@ -1,8 +1,8 @@
 //! The worker: one thread's bots, synchronous, with the clock as an argument.
 //!
-//! THE hot path. What is due is served before any connection; every message is flushed in the turn that encoded it and
+//! THE hot path. Due items are served before any connection; every message is flushed in the turn that encoded it and
 //! stamped just before; a full second is handed over and an empty one taken. It never sleeps and never polls a socket
-//! of its own accord: `thread` does, and in tests a simulated network in virtual time.
+//! itself: `thread` does, and in tests a simulated network in virtual time.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::task::{Context, Poll};

@@ -1,5 +1,5 @@
-//! How often duels err, how often they find a difference, and what their intervals cover, with planted truth. The short form
-//! of this is in `cargo test -p ladder duel`.
+//! How often duels err, how often they find a difference, and how well their intervals cover, on planted truth. The
+//! short version is `cargo test -p ladder duel`.
 //!
 //! `cargo run --release -p ladder --features testing --example duel [DUELS]`
 

@@ -1,4 +1,4 @@
-//! What a server may do although it fails a rung otherwise: the kinds of `--allow`, one table.
+//! Server behaviour that would otherwise fail a rung but can be allowed: the kinds of `--allow`, in one table.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,7 +1,7 @@
-//! The answers of a run from its trials and judgements: one function for the live run, the replay, JSON and report.
+//! Derives a run's answers from its trials and judgements: one function for the live run, the replay, JSON and report.
 //!
-//! Nothing is measured or judged here; figures are taken over and worded. One wording: whoever shows an answer shows
-//! the text of a `Conclusion`.
+//! Nothing is measured or judged here; figures are copied and worded. Whatever shows an answer shows the text of a
+//! `Conclusion`, so there is only one wording.
 
 mod conclusions;
 mod deliveries;

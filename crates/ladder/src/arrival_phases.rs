@@ -1,13 +1,13 @@
-//! Whether arrivals were locked onto the ticks of the server: a rung that met only a few places of the tick.
+//! Detects arrivals locked to the server's ticks: a rung that sampled only a few phases of the tick.
 //!
-//! A server that answers in ticks makes everybody wait for the next one. Requests at equal gaps may meet the same few
-//! places of the tick for ever, and then the wait that is read is that of those places and not that of the users.
-//! The bots count the planned arrivals of a hold by their place in the tick, in 16 bins. Locked means two things at once:
-//! *certain*: Rayleigh's test of uniformity, p < 0.001, for arrivals that meet 1, 2 … 8 places (harmonics of the tick;
-//! p is multiplied by their number), and *large enough to matter*: a twentieth of the mean wait. Significance alone would
-//! flag too much: 294 even arrivals per second at 30 ticks meet 49 places, which is as good as all, but never fill 16 bins
-//! alike. Up to 12 places per tick are found, in whatever bins they lie but for one case: 8 places on the very borders.
-//! Units: phases in turns of the tick. Pure; what follows from it stands in `judge`.
+//! On a server that answers in ticks, every request waits for the next tick. Requests at equal intervals may hit the
+//! same few phases of the tick for ever, and the measured wait is then that of those phases, not that of real users.
+//! The bots count a hold's planned arrivals by their phase in the tick, in 16 bins. Locked requires both
+//! *significance*: Rayleigh's test of uniformity, p < 0.001, for arrivals at 1, 2 … 8 phases (harmonics of the tick; p
+//! is multiplied by their number), and *relevance*: a twentieth of the mean wait. Significance alone would flag too
+//! much: 294 even arrivals per second at 30 ticks hit 49 phases, which is as good as all, but never fill 16 bins alike.
+//! Up to 12 phases per tick are found in whatever bins they lie, except 8 phases exactly on bin borders.
+//! Units: phases in turns of the tick. Pure; `judge` decides what follows.
 //! Sources: Mardia and Jupp, Directional Statistics (2000), 6.3.1 (the test); Fisher, Statistical Analysis of Circular
 //! Data (1993), 2.3 (grouped data).
 

@@ -1,10 +1,10 @@
-//! Which revision changed a figure: duels along a history, as a pure function of those that were fought.
+//! Which revision changed a figure: duels along a history, as a pure function of the duels so far.
 //!
-//! First the last revision is compared with the first. What is known to differ then is the *effect*, and a revision counts
-//! as changed when its figure has moved by more than half of it: that is a gate, and a duel fights until it is decided. The
-//! rest is a bisection. One comparison that ends undecided is repeated once with twice the time; a revision of which nothing
-//! can be known (it does not build, or twice undecided) is passed over, as `git bisect skip` does. At the end the first
-//! changed revision is compared with the last unchanged one: that is the answer's ratio, and it must show the effect again.
+//! First the last revision is compared with the first. The difference found is the *effect*. A revision counts as
+//! changed when its figure has moved by more than half of it; that is a gate, and a duel runs until it is decided. The
+//! rest is a bisection. An undecided comparison is repeated once with twice the time. A revision that cannot be judged
+//! (it does not build, or twice undecided) is skipped, as in `git bisect skip`. At the end the first changed revision
+//! is compared with the last unchanged one: this gives the answer's ratio, and must show the effect again.
 //! Method: docs/method/bisect.md.
 
 use serde::Serialize;

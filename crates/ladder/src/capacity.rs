@@ -1,8 +1,8 @@
 //! Capacity: the largest load that held below the smallest that did not.
 //!
-//! Of a list of rungs the majority of the holds decides about a load; of a search the classification of RFC 9971.
+//! For a list of rungs, the majority of a load's holds decides; for a search, the classification of RFC 9971.
 //! Only PASS and FAIL count: a rung that says more about the generator or the machine moves neither bound. Without a
-//! failing rung there is only a lower bound, and a knee is none before a breach bounds it from above.
+//! failing rung there is only a lower bound, and no knee is reported until a breach bounds it from above.
 //! Invariant: one more failing rung never raises the capacity.
 //! Units: loads, in the unit of the climb.
 

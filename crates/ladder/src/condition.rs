@@ -1,6 +1,6 @@
-//! A condition as text, taken apart: `NAME OP VALUE`, as objectives and the gates of benchmarks have it.
+//! Parses a condition, `NAME OP VALUE`, as used by objectives and by gates of benchmarks.
 //!
-//! What names there are, and in which unit each is measured, is for those who ask. Pure text and numbers.
+//! The caller knows which names exist and their units. Pure text and numbers.
 
 use thiserror::Error;
 

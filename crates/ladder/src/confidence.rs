@@ -1,13 +1,13 @@
-//! How surely the capacity lies between two loads, from how often each load held.
+//! How certain it is that the capacity lies between two loads, given how often each load held.
 //!
-//! The capacity is the load of which half of the holds would pass. The chance that a hold passes falls with the load along
-//! a logistic curve over the logarithm of the load; besides, some holds fail for reasons that have nothing to do with it.
-//! Neither the curve's width nor that share is known, so every combination of a grid is weighted by its likelihood; a priori
-//! all capacities (by their logarithm), widths and shares of the grid are equally likely.
-//! The confidence is the weight of the capacities between the two loads, and the interval holds 95 % of all weight. Tests
-//! plant capacities and count how often both contain them.
-//! Source: Bayes' theorem on a grid; the logistic pass curve is the psychometric function of Wichmann and Hill, Perception
-//! & Psychophysics 63 (2001), whose lapse rate is the share of failures without a cause.
+//! The capacity is the load at which half of the holds would pass. The probability that a hold passes falls with the
+//! load along a logistic curve over the logarithm of the load; in addition, some holds fail for unrelated reasons. The
+//! curve's width and that share are unknown, so every combination on a grid is weighted by its likelihood. A priori all
+//! capacities (by their logarithm), widths and shares of the grid are equally likely.
+//! The confidence is the weight of the capacities between the two loads, and the interval holds 95 % of all weight.
+//! Tests plant capacities and count how often both contain them.
+//! Source: Bayes' theorem on a grid; the logistic pass curve is the psychometric function of Wichmann and Hill,
+//! Perception & Psychophysics 63 (2001), whose lapse rate is the share of failures without a cause.
 
 /// Widths of the pass curve: at capacity × (1 ± width) 73 % and 27 % of holds pass.
 const WIDTHS: [f64; 6] = [0.001, 0.003, 0.01, 0.02, 0.04, 0.08];

@@ -1,9 +1,9 @@
-//! The answers of a run as they are published: the JSON contract, schema 1.
+//! The answers of a run as published: the JSON contract, schema 1.
 //!
 //! Shape: one `Climb` per run, one `Rung` per trial of the subject, in the order they were held.
-//! Units: times in ns, shares in [0, 1], loads in `load_unit`. A figure that may not be stated (too few samples, not
+//! Units: times in ns, shares in [0, 1], loads in `load_unit`. A figure that must not be reported (too few samples, not
 //! measured) is null and never zero. Additions are free, any other change raises `SCHEMA`.
-//! Invariant: what serialises here validates against tests/run.schema.json, as long as one rung was held.
+//! Invariant: the serialised form validates against tests/run.schema.json, as long as one rung was held.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
 //! What differs between two stored runs besides their figures.
 //!
-//! It is said before any figure is shown, because it is the first suspect for a difference between them.
+//! Shown before any figure, because it is the first suspect for a difference between them.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -1,10 +1,10 @@
-//! Which seconds of a hold were disturbed, by what, and how much of what went wrong in them that can explain.
+//! Which seconds of a hold were disturbed, by what, and how much of what went wrong in them it can explain.
 //!
-//! A rung may pass under adverse conditions and may fail only under fair ones: stolen CPU, throttling and other programs
-//! make latencies longer, ticks later and deliveries fewer, and never better. So objectives that are met are met; those that
-//! are not are asked about again on the seconds in which nothing of that happened, or on those in which least of it did,
-//! beyond what it can explain.
-//! Not here: what follows for the verdict (`judge`). Units: shares in [0, 1], cores.
+//! A rung may pass under adverse conditions but may fail only under fair ones: stolen CPU, throttling and other
+//! programs make latencies longer, ticks later and deliveries fewer, and never better. So objectives that are met are
+//! met. Those that are not are evaluated again on the undisturbed seconds, or on the least disturbed ones after
+//! subtracting what the disturbance can explain.
+//! Not here: the effect on the verdict (`judge`). Units: shares in [0, 1], cores.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,10 +1,10 @@
 //! A duel: whether one server is faster or slower than another under the same load, and by how much.
 //!
-//! Both are held under the same loads in blocks of two trials, one of each side, in random order. `schedule` asks for the
-//! next trial, `interval` compares figures block by block, `looks` keeps the repeated looks from inflating errors, `verdicts`
-//! says what is known of each figure, `gate` holds changes against the bounds of a user. Pure: a replay of the same trials
-//! asks for the same next trial and comes to the same verdicts.
-//! Invariant: a block counts with both of its trials or not at all, and no trial is left out for its figures.
+//! Both are held under the same loads in blocks of two trials, one per side, in random order. `schedule` picks the next
+//! trial, `interval` compares figures block by block, `looks` keeps repeated looks from inflating the error rate,
+//! `verdicts` states what is known of each figure, `gate` checks changes against the user's bounds. Pure: a replay of
+//! the same trials picks the same next trial and reaches the same verdicts.
+//! Invariant: a block counts with both of its trials or not at all, and no trial is excluded because of its figures.
 //! Method and sources: docs/method/duel.md.
 
 mod contract;

@@ -1,7 +1,7 @@
-//! The figures of a rung that an objective may name: name, unit, meaning, and how each is read off a trial.
+//! The figures of a rung that an objective may name: name, unit, meaning, and how to read each from a trial.
 //!
-//! One table feeds the parser, `--help` and the docs, so none of them can know a name that the others do not.
-//! Invariant: a figure that was not measured, or not often enough, reads as such and never as zero.
+//! One table feeds the parser, `--help` and the docs, so they cannot disagree about the names.
+//! Invariant: a figure that was not measured, or not often enough, is reported as such and never as zero.
 //! Units: times in ns, shares in [0, 1], counts as numbers; see `UnitKind`.
 
 use std::sync::{Mutex, PoisonError};

@@ -1,8 +1,9 @@
 //! A gate: a condition on a whole run that decides the exit code, `capacity >= 1000` or `response.p99 at 1000 < 50ms`.
 //!
-//! A climb that finds the limit of a server has not failed; a gate says what would be a failure. It judges no rung.
-//! It is written, stored and shown as the same text; a gate that could never fail or never hold is refused before the run.
-//! Invariant: a gate that cannot be told is neither met nor missed.
+//! A climb that finds a server's limit has not failed; a gate defines what counts as failure. It judges no rung.
+//! It is written, stored and shown as the same text. A gate that could never fail or never hold is refused before the
+//! run.
+//! Invariant: a gate that cannot be evaluated is neither met nor missed.
 
 use std::fmt;
 use std::str::FromStr;

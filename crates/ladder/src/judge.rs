@@ -1,13 +1,14 @@
-//! The verdict of one trial: a pure function of what was stored about it, and of the terms it was run under.
+//! The verdict of one trial: a pure function of its stored data and of the terms it was run under.
 //!
-//! A rung may pass under adverse conditions and may fail only under fair ones. So each objective is asked over all seconds;
-//! where it is not met, over the undisturbed seconds alone; where those are too few, beyond what the disturbances can
-//! explain, first of all in the seconds that were disturbed least (`views`). Evidence that no disturbance explains decides first.
-//! Rules are asked in order and the first that speaks decides, because each takes the ground from those behind it:
-//! books that do not add up prove nothing, a dead or silent server has failed, and latencies of a generator that was late
-//! say more about this machine than about the server. The order is that of `IN_ORDER`.
+//! A rung may pass under adverse conditions but may fail only under fair ones. So each objective is evaluated over all
+//! seconds; if not met, over the undisturbed seconds alone; if those are too few, beyond what the disturbances can
+//! explain, starting with the least disturbed seconds (`views`). Evidence that no disturbance explains takes
+//! precedence.
+//! Rules run in order and the first one that returns a verdict decides, because each invalidates the basis of the later
+//! ones: accounts that do not balance prove nothing, a dead or silent server has failed, and latencies from a late
+//! generator say more about this machine than about the server. The order is that of `IN_ORDER`.
 //! Invariant: the same trial and terms give the same judgement, live and replayed.
-//! Not here: the thresholds and their reasons, which stand with the rules.
+//! Not here: the thresholds and their reasons, which are documented at the rules.
 
 mod cheats;
 mod consistency;

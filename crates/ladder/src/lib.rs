@@ -1,9 +1,9 @@
-//! From measured trials to answers: objectives, verdicts, the next trial, and what to tell people.
+//! From measured trials to answers: objectives, verdicts, the next trial, and the report to the user.
 //!
 //! Everything here is a pure function of stored numbers: no clock, no IO, no threads. Replaying a stored run gives the
 //! same choices and the same verdicts.
-//! The order of a run: `schedule` asks for a trial, `steady` finds its warm-up, `judge` holds it against its `objective`s,
-//! `capacity` and `answers` sum up, `results_page` words it for the terminal.
+//! Data flow of a run: `schedule` picks a trial, `steady` finds its warm-up, `judge` checks it against its
+//! `objective`s, `capacity` and `answers` summarise, `results_page` formats the result for the terminal.
 
 mod allowed;
 pub mod answers;

@@ -1,8 +1,9 @@
-//! Models of throughput against concurrency, as annotations: what they say never decides a verdict.
+//! Models of throughput against concurrency, as annotations: they never decide a verdict.
 //!
-//! A model is asked about closed loops, where the load is how many requests or operations are open at once, and speaks only
-//! where its evidence carries it: `usl` gives intervals and refuses what the loads do not tell, `knee` is a knee only where
-//! a load failed above it. Both are pure functions of the published rungs; their random draws come from the loads themselves.
+//! Models apply to closed loops, where the load is the number of requests or operations in flight, and report only what
+//! the evidence supports: `usl` gives intervals and refuses what the loads do not determine, `knee` reports a knee only
+//! if a load failed above it. Both are pure functions of the published rungs; their random draws are seeded from the
+//! loads.
 //! Method and sources: docs/method/models.md.
 
 mod knee;

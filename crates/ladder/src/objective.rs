@@ -1,9 +1,9 @@
 //! An objective: `NAME OP VALUE [unit]` over the figures of a rung, such as `ticks.late_share < 25%`.
 //!
-//! It is written, stored and shown as the same text; parsing refuses what could not be evaluated, with the nearest
-//! known name and an example, so a plan that was accepted holds only objectives that mean something.
+//! It is written, stored and shown as the same text. Parsing refuses what could not be evaluated, and suggests the
+//! nearest known name and an example, so an accepted plan holds only meaningful objectives.
 //! Bad messages (refused, lost, never sent, never answered) enter percentiles of the response as infinite: an objective
-//! cannot be met by answering only the easy ones. Late answers stand in the percentile with their time.
+//! cannot be met by answering only the easy ones. Late answers enter the percentile with their actual time.
 
 use std::fmt;
 use std::str::FromStr;

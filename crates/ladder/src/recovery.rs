@@ -1,10 +1,10 @@
 //! How long a server takes after an overload until its objectives are met again.
 //!
-//! The load goes down at one instant and no client leaves, so nothing lies between the overload and what is judged here. Each
-//! second is judged by the answers that came in it to what was planned after the overload. The recovery time is the number of
-//! seconds before the first `SECONDS_IN_A_ROW` in a row that are all met; what comes later is not looked at. A second that is met counts whatever disturbed it;
-//! one that is not met by no more than disturbances explain may be the server's or not, and where that changes the answer, the
-//! answer is unknown.
+//! The load drops at one instant and no client leaves, so nothing lies between the overload and what is judged here.
+//! Each second is judged by the answers received in it to requests planned after the overload. The recovery time is the
+//! number of seconds before the first `SECONDS_IN_A_ROW` consecutive seconds that are all met; later ones are ignored.
+//! A second that is met counts whatever disturbed it. A missed second that disturbances explain may or may not be the
+//! server's fault; if that changes the answer, the answer is unknown.
 //! Units: s since the end of the overload; the resolution is one second.
 
 use measure::AfterHold;

@@ -1,8 +1,8 @@
-//! The results page: a row per rung, the books of its deliveries, why those that did not pass did not, and the three
+//! The results page: a row per rung, its delivery accounts, why the rungs that did not pass did not, and the three
 //! answers. Text without colours.
 //!
-//! A sweep has a table per cell, and behind the answers what it shows in words.
-//! Made from a `Climb` alone, so a live run, a replayed one and a JSON file read the same.
+//! A sweep has a table per cell, and after the answers its findings in words.
+//! Built from a `Climb` alone, so a live run, a replayed one and a JSON file give the same page.
 
 mod sweep;
 

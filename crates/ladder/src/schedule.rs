@@ -1,8 +1,8 @@
-//! The schedule: the next trial of a run, as a pure function of those that were held.
+//! The schedule: the next trial of a run, as a pure function of the trials held so far.
 //!
-//! A run that was cut off goes on where its stored trials end, and replaying them asks for the same trials again.
-//! Invariant: no trial is asked for twice, and none after something that would make it meaningless.
-//! Not here: how a trial is run, and what its numbers mean (`judge`). Duels have a schedule of their own (`duel`).
+//! An interrupted run resumes where its stored trials end, and replaying them requests the same trials again.
+//! Invariant: no trial is requested twice, and none after a result that would make it meaningless.
+//! Not here: how a trial is run, and what its numbers mean (`judge`). Duels have their own schedule (`duel`).
 
 use std::collections::BTreeMap;
 

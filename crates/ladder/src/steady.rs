@@ -1,9 +1,9 @@
-//! Whether a hold had settled: the warm-up to cut off its begin, and whether the rest kept its level.
+//! Whether a hold had settled: the warm-up to cut off at its start, and whether the rest kept its level.
 //!
-//! Warm-up is found by MSER-5: of all cuts, the one that makes the mean of the rest most certain. The rest is searched
-//! for a change of level. A backlog or a response that ends higher than it began is *drifting*: such a server has not
-//! shown that it holds this load, whatever its percentiles say of the time before. Any other change is *unsteady*.
-//! Invariant: one odd second is neither warm-up nor drift; a running median of three removes it before all else.
+//! Warm-up is found by MSER-5: the cut that minimises the uncertainty of the mean of the rest. The rest is searched for
+//! a change of level. A backlog or a response that ends higher than it began is *drifting*: such a server has not shown
+//! that it sustains this load, whatever its earlier percentiles say. Any other change is *unsteady*.
+//! Invariant: a single outlying second is neither warm-up nor drift; a running median of three removes it first.
 //! Units: series have one value per second of the hold; `_ns` where a value is a time.
 //! Sources: White, "An effective truncation heuristic", Simulation 69 (1997); White, Cobb and Spratt, WSC 2000 (batches
 //! of five); Hoad, Robinson and Davies, J. Oper. Res. Soc. 61 (2010): a minimum in the second half means that nothing

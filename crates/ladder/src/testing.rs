@@ -1,5 +1,5 @@
-//! Trials built for tests: a rung with a known course, from entries as the store would give them. Other crates' tests
-//! have them by the feature `testing`.
+//! Trials built for tests: a rung with known events, from entries as the store would return them. Other crates' tests
+//! use it through the feature `testing`.
 
 #![allow(missing_docs)]
 

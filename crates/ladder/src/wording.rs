@@ -1,4 +1,4 @@
-//! How figures are written for people: three digits that matter, the unit that fits, `—` for what may not be stated.
+//! How figures are formatted for people: three significant digits, a fitting unit, `—` for what may not be stated.
 
 use std::collections::BTreeMap;
 

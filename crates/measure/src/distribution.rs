@@ -1,7 +1,7 @@
-//! A distribution of durations: an HDR histogram with three digits, and the rule which percentiles may be stated.
+//! A distribution of durations: an HDR histogram with three digits, and the rule for which percentiles may be stated.
 //!
 //! Percentiles are never averaged; histograms are added. A percentile with fewer than 100 samples beyond it is not
-//! stated at all, because it would be the figure of a handful of messages.
+//! stated at all, because it would rest on a handful of messages.
 //! Units: ns. Range 1 ns to one hour; longer values are recorded as one hour and never dropped.
 
 use hdrhistogram::Histogram;

@@ -1,6 +1,6 @@
 //! An entry: one fact of a trial on its way to the store.
 //!
-//! Collector and watch make entries, the store's writer commits them, `Trial` is folded from what was committed.
+//! Collector and watch create entries, the store's writer commits them, and `Trial` is folded from the committed ones.
 //! Units: `_ns` since the start of the trial unless a field says otherwise.
 
 use serde::{Deserialize, Serialize};

@@ -1,8 +1,8 @@
-//! Flow: where every message of a second went, and the two laws that must hold.
+//! Flow: the outcome of every message of a second, and the two laws that must hold.
 //!
-//! Each message is entered once as offered and leaves by exactly one door. `offered = sent + not_sent`, and
-//! `open_before + sent = told + answered + failed + lost + open_after`. A rate computed from a page whose doors do
-//! not add up would be fiction, so both laws are checked whenever a page changes hands.
+//! Each message is counted once as offered and has exactly one outcome. `offered = sent + not_sent`, and `open_before +
+//! sent = told + answered + failed + lost + open_after`. A rate computed from counts that do not balance would be
+//! meaningless, so both laws are checked whenever an interval changes hands.
 
 use serde::{Deserialize, Serialize};
 use strum::{IntoStaticStr, VariantArray};

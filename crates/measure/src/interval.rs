@@ -1,8 +1,9 @@
 //! An interval: one second of measurements, of one worker or merged. A monoid.
 //!
-//! Workers fill it, the collector adds the workers' seconds, the store keeps it, a trial is the sum of its intervals.
-//! It is reused where it can be; recording into it allocates only for a duration longer than all before.
-//! A message counts in the interval where it *happened*; its phase is the one in which it was *planned*.
+//! Workers fill it, the collector adds the workers' seconds, the store keeps it, and a trial is the sum of its
+//! intervals.
+//! It is reused where possible; recording into it allocates only for a duration longer than all before.
+//! A message counts in the interval in which it *happened*; its phase is the one in which it was *planned*.
 //! Units: `_ns`; counts are numbers of messages, connections or ticks.
 
 use std::sync::Arc;

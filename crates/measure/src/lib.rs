@@ -1,4 +1,4 @@
-//! What is measured, as sums: intervals, distributions, tick classes, tick logs, trials, and the bytes of each.
+//! Measurements, as sums: intervals, distributions, tick classes, tick logs, trials, and their byte encodings.
 //!
 //! Everything here is a monoid or a fold over one: workers' seconds merge into the run's seconds, seconds into a trial,
 //! and merging in any order gives the same sum. So live figures and replayed figures cannot differ.

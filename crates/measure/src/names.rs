@@ -1,7 +1,7 @@
-//! The names behind the indices of an interval, and what each is for.
+//! The names behind the indices of an interval, and the role of each.
 //!
-//! A kind of bots declares its names once. A name is for people; where a reader must know what an operation, a counter or
-//! an error means, it asks for the role or the kind, never for the name: a request in somebody's scenario may have any.
+//! A kind of bot declares its names once. A name is for people. Code that must know what an operation, a counter or an
+//! error means checks its role or kind, never the name: a request in a user's scenario may have any name.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

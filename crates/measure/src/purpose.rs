@@ -1,4 +1,4 @@
-//! What a trial is for.
+//! The purpose of a trial.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! A sample: a reading of a process, of a thread or of the machine, and everything that is read, each declared once.
+//! A sample: a reading of a process, a thread or the machine, with every kind of reading declared once.
 //!
 //! The sampler writes these names, the store keeps their texts, and every reader matches the variant.
-//! A text that this version does not know (a newer version wrote it) becomes `Reading::Other`: it is kept and exported as
-//! it is, and every reader passes over it.
+//! A text unknown to this version (a newer version wrote it) becomes `Reading::Other`: it is kept and exported
+//! unchanged, and readers skip it.
 //! Units: a name ends in its unit; a name without one is a count.
 
 use strum::EnumMessage;

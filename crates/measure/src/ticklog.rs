@@ -3,9 +3,9 @@
 //! Bytes in, facts out. Two dialects may share a file: the original's (`tickInterval` with a histogram in whole ms, and
 //! the counters `tickOnTime`, `tickIntervalOverrun`, `tickIntervalUnderrun`, `games-played`) and our reference server's
 //! one line per second (`"title":"stepladder"`). The lines of one second are gathered before they become a
-//! `LoggedSecond`, so a second told in both dialects is counted once.
-//! Invariant: nothing is dropped in silence. A line that cannot be read is counted and named, a title we do not know is
-//! counted, and a file that holds two runs says so, since its sums describe neither of them.
+//! `LoggedSecond`, so a second written in both dialects is counted once.
+//! Invariant: nothing is dropped silently. An unreadable line is counted and named, an unknown title is counted, and a
+//! file that holds two runs is reported as such, since its sums describe neither of them.
 //! Units: `_ms` is the realtime clock of the server, whole ms since the epoch. Not here: files (`watch::tick_log`).
 
 mod line;

@@ -1,8 +1,8 @@
 //! Tick classes: which intervals between two ticks of a server's loop are on time.
 //!
 //! The published classes at 60 Hz are 15, 16, 17 ms on time, 18 and more over, 14 and less under, on whole-ms clock
-//! readings subtracted. They scale with the rate: floor(period in ms) ± 1. Missed ticks are counted for themselves,
-//! and no tick is ever removed, so `due = on_time + over + under + missed`.
+//! readings subtracted. They scale with the rate: floor(period in ms) ± 1. Missed ticks are counted separately, and no
+//! tick is ever removed, so `due = on_time + over + under + missed`.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;

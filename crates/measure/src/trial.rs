@@ -1,8 +1,8 @@
 //! A trial: one load held once, as the sum of its entries.
 //!
-//! `Sum` is the only sum there is: what the closing page shows live and what `show` replays later come from the same
-//! fold over what was committed, so they cannot differ. A trial keeps its seconds as a series besides the sums, because
-//! steadiness and disturbance are read off the series.
+//! `Sum` is the only sum: what the results page shows live and what `show` replays later come from the same fold over
+//! what was committed, so they cannot differ. A trial keeps its seconds as a series besides the sums, because
+//! steadiness and disturbance are computed from the series.
 //! Units: `_ns` since the start of the trial; shares in [0, 1].
 
 mod host;

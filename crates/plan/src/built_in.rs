@@ -1,4 +1,4 @@
-//! The servers that Stepladder brings along: what a plan must know of each, in one table.
+//! The built-in servers: what a plan must know about each, in one table.
 
 use std::ops::RangeInclusive;
 

@@ -1,8 +1,8 @@
-//! What clients show a server so that it lets them in.
+//! The credentials that clients present to a server.
 //!
-//! A plan holds only where the secret is: the name of an environment variable or of a file. The value is read before the first
-//! connection and lives in the workers' plans, which are neither stored nor shown.
-//! Not here: which settings say so (`layers::credentials`), and reading the value (`stepladder`).
+//! A plan holds only where the secret is: the name of an environment variable or of a file. The value is read before
+//! the first connection and exists only in the workers' plans, which are neither stored nor shown.
+//! Not here: the settings for it (`layers::credentials`), and reading the value (`stepladder`).
 
 use std::fmt;
 use std::path::PathBuf;

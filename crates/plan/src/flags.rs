@@ -1,5 +1,5 @@
-//! What the command line says, as raw texts: a flag and the same key in a file are read by the same code and
-//! refused in the same words.
+//! The command line as raw text: a flag and the same key in a file are parsed by the same code and refused with the
+//! same message.
 
 use std::collections::BTreeMap;
 

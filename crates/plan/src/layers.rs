@@ -1,9 +1,9 @@
 //! Layers: flags over a scenario file over defaults become one `Plan`, or all mistakes at once.
 //!
-//! Flags come as raw text, so that a value on the command line and the same value in a file are read by the
-//! same code and refused in the same words. Each file below declares its settings and reads them; `settings`
-//! lists them all. Pure: the caller reads the file, resolves names and draws the seed's entropy.
-//! Not here: what a value looks like (`units`, `target`), what a declaration is (`settings`).
+//! Flags arrive as raw text, so that a value on the command line and the same value in a file are parsed by the same
+//! code and refused with the same message. Each file below declares its settings and reads them; `settings` lists them
+//! all. Pure: the caller reads the file, resolves names and draws the seed's entropy.
+//! Not here: value syntax (`units`, `target`), what a declaration is (`settings`).
 
 use std::io;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! What to do, completely decided: layers (flags over a scenario file over defaults) become one `Plan`.
+//! What to do, fully decided: layers (flags over a scenario file over defaults) become one `Plan`.
 //!
 //! Everything that can be refused is refused here, before any load, with a message that names the place, the nearest
 //! known word and an example. The plan has no behaviour: the engine, the watch and the ladder read it.

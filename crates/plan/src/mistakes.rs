@@ -1,7 +1,8 @@
-//! What is wrong with a plan, where, and what to write instead. All mistakes at once: fixing one run at a time is a chore.
+//! What is wrong with a plan, where, and what to write instead. Reports all mistakes at once, so that they can be fixed
+//! in one go.
 //!
 //! One line per mistake: place, what is wrong, the nearest known word, an example.
-//! Not here: the world's failures (an unreachable server), which are data of a run.
+//! Not here: external failures (an unreachable server), which are data of a run.
 
 use std::fmt;
 

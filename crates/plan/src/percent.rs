@@ -1,7 +1,7 @@
-//! A path and query as a browser sends them: what may not stand in a request line is percent-encoded.
+//! A path and query as a browser sends them: characters not allowed in a request line are percent-encoded.
 //!
-//! The plan keeps what its user wrote, and everything shown says it so; it is encoded where it goes to the server. What
-//! is encoded already (%XX) stays as it is, and so do dot segments, which the server is asked for as they are written.
+//! The plan keeps what the user wrote, and everything displayed shows that; it is encoded when sent to the server. What
+//! is already encoded (%XX) is unchanged, and so are dot segments, which are sent as written.
 //! Source: WHATWG URL Standard, the path and the query percent-encode sets of special URLs.
 
 use std::borrow::Cow;

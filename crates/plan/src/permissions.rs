@@ -1,8 +1,8 @@
 //! What a plan from a file needs the user's permission for.
 //!
-//! A scenario or a stored run may come from elsewhere. It may say what is measured and how; it may not start commands, write
-//! files or load other hosts unless the user permits it. What needs permission is
-//! listed here. What stands on the command line needs none: the user wrote it.
+//! A scenario or a stored run may come from elsewhere. It may say what is measured and how, but must not start
+//! commands, write files or load other hosts unless the user permits it. This file lists what needs permission. The
+//! command line needs none: the user wrote it.
 //! Not here: asking (`stepladder`), and which addresses are never loaded (`target`).
 
 use std::fmt;

@@ -1,8 +1,9 @@
-//! How long the bots of a rung take to arrive, and the sentence that says so before a climb.
+//! How long the bots of a rung take to arrive, and the message about it before a climb.
 //!
-//! Pure arithmetic over the plan. A rule stands for the whole ladder; a rung's pace follows from it and the rung's units.
-//! Units: `_ns`; units of load are games, clients, requesters or, where the load is a rate, connections.
-//! Not here: what is typed (`units::ramp`), when a unit really arrives (`engine`).
+//! Pure arithmetic over the plan. A rule applies to the whole ladder; a rung's pace follows from it and the rung's
+//! units.
+//! Units: `_ns`; units of load are games, clients, requesters or, if the load is a rate, connections.
+//! Not here: the syntax (`units::ramp`), when a unit really arrives (`engine`).
 
 use ladder::wording::show_ns;
 

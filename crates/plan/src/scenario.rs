@@ -1,11 +1,10 @@
-//! The scenario file: its keys, its published schema, and what is refused with which line.
+//! The scenario file: its keys, its published schema, and what is refused, with line numbers.
 //!
-//! The keys are those of the declared settings: the same declarations are published as a JSON Schema and find
-//! every unknown key and every misplaced list in one pass, so the file, the editor's help and the refusals
-//! cannot disagree. All values stay text with a line here; `layers` gives them meaning together with the
-//! flags.
-//! Not here: reading the file. Nothing in a scenario is secret, since plans are stored and printed; headers
-//! name secrets by their environment variable.
+//! The keys are those of the declared settings. The same declarations are published as a JSON Schema and find every
+//! unknown key and every misplaced list in one pass, so the file, the editor's help and the error messages cannot
+//! disagree. All values stay text with a line number here; `layers` interprets them together with the flags.
+//! Not here: reading the file. Nothing in a scenario is secret, since plans are stored and printed; headers name
+//! secrets by their environment variable.
 
 use crate::layers;
 use crate::mistakes::{ConfigError, Mistake, Place};

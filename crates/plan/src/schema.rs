@@ -1,10 +1,10 @@
 //! Protobuf schemas from .proto files: which messages, calls and fields there are, and whether a message fits.
 //!
-//! A file is compiled with those that it imports when a plan is made (`protox`, so no `protoc` is needed). The plan keeps
-//! their texts, so that a stored run says what it was run with, and each worker compiles them again.
-//! Messages are written and checked as JSON in protobuf's own mapping, with the names of the .proto file; numbers of 64
-//! bits are numbers and fields that are 0 or empty are there.
-//! Not here: how messages lie on the wire (`bots::protobuf`).
+//! A file is compiled with its imports when a plan is made (`protox`, so no `protoc` is needed). The plan keeps their
+//! texts, so that a stored run records its schema, and each worker compiles them again.
+//! Messages are written and checked as JSON in protobuf's own mapping, with the names of the .proto file; 64-bit
+//! numbers are JSON numbers, and fields that are 0 or empty are present.
+//! Not here: the wire format (`bots::protobuf`).
 
 use std::collections::BTreeSet;
 use std::io;

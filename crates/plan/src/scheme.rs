@@ -1,8 +1,8 @@
-//! The protocols that a target may be spoken to in, one row each.
+//! The protocols of a target, one row each.
 //!
-//! Whatever depends on a protocol alone (its port, its driver, the null server that calibrates it, how a server shows that
-//! it speaks it) stands in its row; only this table knows which protocols there are. Not here: which bots speak it (they say
-//! so themselves, in `workloads`), and what a URL looks like (`target`).
+//! Whatever depends on a protocol alone (its port, its driver, the null server that calibrates it, how a server shows
+//! that it speaks it) is in its row; only this table knows which protocols there are. Not here: which bots use it (they
+//! say so themselves, in `workloads`), and the syntax of a URL (`target`).
 
 use std::net::SocketAddr;
 

@@ -1,10 +1,8 @@
-//! A setting, declared once: its flag with help, its scenario key with type and example, the bots that take
-//! it.
+//! A setting, declared once: its flag with help, its scenario key with type and example, the bots that take it.
 //!
-//! The declaration stands beside the code that reads the setting, within `settings!`, which makes the list `SETTINGS`
-//! of the file. Everything else follows from `layers::settings()`: the options of `climb`, their help, the shell
-//! completions, the keys of a scenario, its published schema, and the refusal of settings that other bots
-//! take.
+//! The declaration is beside the code that reads the setting, within `settings!`, which builds the file's list
+//! `SETTINGS`. Everything else follows from `layers::settings()`: the options of `climb`, their help, the shell
+//! completions, the keys of a scenario, its published schema, and the refusal of settings for other bots.
 
 use crate::vocabulary::listed_or;
 

@@ -1,8 +1,8 @@
-//! Where the subject listens, and whether it may be loaded.
+//! The subject's address, and whether it may be loaded.
 //!
 //! Parsing is pure; names are resolved by the caller, once, and each resolved address goes through `may_load`.
-//! A load generator is a weapon in the wrong hands: loopback and private ranges are free, anything else must have been
-//! named by its user, and a cloud's metadata service is never a target, however its address is dressed up.
+//! A load generator can be abused: loopback and private ranges are free, anything else must have been named by the
+//! user, and a cloud's metadata service is never a target, in whatever form its address is written.
 //! A user name or password in a URL is refused and never repeated, because plans are stored and printed.
 
 use std::fmt;

@@ -1,6 +1,6 @@
 //! Values as people write them: `60s`, `2Mticks`, `5000/s`, `500,1000,2000`, `5%`.
 //!
-//! Pure text in, numbers out. What is shown is written in the same words, so it can be typed in again.
+//! Pure: text in, numbers out. Values are displayed in the same syntax, so they can be typed in again.
 //! Units: durations are ns. Not here: which flag or key a value came from (`layers`), so no message names one.
 
 use std::fmt;

@@ -1,4 +1,4 @@
-//! The words a plan may use, which of them are built, and the nearest of them to a misspelt one.
+//! The words a plan may use, which of them are implemented, and the nearest of them to a misspelt one.
 
 /// Built-in servers that `climb NAME` starts by itself.
 pub const SUBJECTS: &[&str] = &crate::built_in::NAMES;

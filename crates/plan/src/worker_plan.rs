@@ -1,8 +1,8 @@
-//! The part of a plan that one worker thread carries out, and what a load asks of this machine.
+//! The part of a plan that one worker thread executes, and what a load requires of this machine.
 //!
-//! Built once per trial, before any load. Units of load (games, clients) are dealt out like cards, so that every
-//! worker takes part from the first moment of the ramp and none holds more than one unit above another.
-//! Each worker has a descriptor table of its own, which is why descriptors count per worker here.
+//! Built once per trial, before any load. Units of load (games, clients) are dealt out round-robin, so that every
+//! worker takes part from the start of the ramp and none holds more than one unit more than another.
+//! Each worker has its own descriptor table, which is why descriptors are counted per worker here.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,7 +1,7 @@
 //! The workloads: what the simulated clients do, one file each, behind one trait.
 //!
-//! `BotSettings` is the registry. Whatever a plan must know of a workload (how its load is counted, what a load needs, how its
-//! clients arrive) is asked through `Workload`; only the registry knows which there are.
+//! `BotSettings` is the registry. Everything a plan must know about a workload (how its load is counted, what a load
+//! needs, how its clients arrive) goes through `Workload`; only the registry knows which there are.
 
 pub(crate) mod arena;
 pub(crate) mod chat;

@@ -1,4 +1,4 @@
-//! `stepladder try`: one bot or a few play for a moment, and each thing that they do is a line.
+//! `stepladder try`: runs one or a few bots briefly and prints a line for everything they do.
 
 use std::sync::Arc;
 use std::sync::mpsc::channel;

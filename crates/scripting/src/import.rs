@@ -1,4 +1,4 @@
-//! `stepladder import`: a browser's recording becomes a bot.
+//! `stepladder import`: turns a browser's recording into a bot.
 
 use std::path::{Path, PathBuf};
 

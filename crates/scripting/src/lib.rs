@@ -1,5 +1,5 @@
-//! `stepladder new`: a bot to begin with. `stepladder try`: one bot, with everything that it says and hears. `stepladder record` and
-//! `stepladder import`: the bot that says what a real client said.
+//! `stepladder new`: a starter bot. `stepladder try`: one bot, with everything that it sends and receives. `stepladder
+//! record` and `stepladder import`: a bot that replays what a real client sent.
 
 mod attempt;
 mod import;

@@ -1,4 +1,4 @@
-//! `stepladder record`: a reverse proxy for one real client, which writes down what both sides say.
+//! `stepladder record`: a reverse proxy for one real client that records both directions.
 
 mod http;
 mod proxy;

@@ -1,4 +1,4 @@
-//! A bot as a file, and beside it what an editor needs to understand it. Nothing that is there is written over.
+//! Writes a bot to a file, with the support files that an editor needs. Never overwrites an existing file.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write as _};

@@ -1,7 +1,7 @@
 //! `stepladder bench`: client libraries with a number of operations in flight, or a library in this process.
 //!
-//! `bench --target URL` judges client libraries of several languages on one server by the same rules; `bench SUBJECT`
-//! what a library does in this process, without network and without a ladder. A subject has options of its own.
+//! `bench --target URL` measures client libraries of several languages against one server by the same rules. `bench
+//! SUBJECT` measures a library in this process, without network or ladder. Each subject has its own options.
 
 mod gate;
 mod leaderboard;

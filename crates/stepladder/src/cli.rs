@@ -1,4 +1,4 @@
-//! The command line as clap reads it. Options of a command stand beside it where it is a crate of its own (`climb::options`).
+//! The command line as clap parses it. A command with its own crate defines its options there (`climb::options`).
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

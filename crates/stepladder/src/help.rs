@@ -1,5 +1,5 @@
-//! Which options `climb -h` and `climb --help` show: the usual ones; those of every subject, by topic; and behind the name of
-//! a subject (`climb chat --help`) its own too.
+//! Which options `climb -h` and `climb --help` show: `-h` the usual ones, `--help` those of every subject by topic, and
+//! after a subject's name (`climb chat --help`) that subject's options too.
 
 use std::ffi::OsString;
 

@@ -1,7 +1,8 @@
-//! The command line: where all rooms meet.
+//! The command line: where all components meet.
 //!
-//! It reads the command line and calls the command, each of which is a crate (`climb`, `versus`, `inflight_command`, `scripting`,
-//! `selftest`); here is what lists, shows and exports stored runs. Nothing is measured or judged here but the leaderboard's library.
+//! Parses the command line and calls the command, each of which is a crate (`climb`, `versus`, `inflight_command`,
+//! `scripting`, `selftest`). This crate lists, shows and exports stored runs. It measures and judges nothing but the
+//! leaderboard library.
 
 pub mod bench;
 pub mod cli;

@@ -1,4 +1,4 @@
-//! `stepladder`: reads the command line, calls the command, turns what went wrong into a message and an exit code.
+//! `stepladder`: parses the command line, calls the command, and turns errors into a message and an exit code.
 
 use std::process::ExitCode;
 

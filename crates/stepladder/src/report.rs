@@ -1,4 +1,4 @@
-//! `stepladder report`: a stored run as one file for people who have neither the store nor the program.
+//! `stepladder report`: a stored run as one file, for people who have neither the store nor the program.
 
 use climb::viewing::Report;
 use console::exit::{Exit, Failure, wrong_usage};

@@ -1,4 +1,4 @@
-//! `stepladder serve`: a reference server by itself. What can be said to one stands at its own options.
+//! `stepladder serve`: runs a reference server standalone. Its settings are documented at its own options.
 
 use std::io::Write;
 use std::net::SocketAddr;

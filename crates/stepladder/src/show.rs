@@ -1,6 +1,6 @@
-//! What is printed of stored runs: their list, what differs between two of them, old against new.
+//! Prints stored runs: their list, the differences between two of them, old against new.
 //!
-//! Words and figures come from `ladder`; here they are only laid out (`console::layout`).
+//! Text and figures come from `ladder`; this module only lays them out (`console::layout`).
 
 use std::fmt::Write;
 

@@ -1,8 +1,8 @@
-//! `stepladder ticks FILE…`: tick logs in the terminal, one or several beside each other, and as JSON.
+//! `stepladder ticks FILE…`: tick logs in the terminal, one or several side by side, and as JSON.
 //!
-//! Late share first and large, then the figures, then the distribution of intervals on one scale for all files, so
-//! that a glance compares them. What is wrong with a log (lines that cannot be read, two runs in one file, counters
-//! and histogram that contradict each other) is said below its figures and never repaired in silence.
+//! The late share comes first and large, then the figures, then the distribution of intervals on one scale for all
+//! files, so that they compare at a glance. Faults in a log (unreadable lines, two runs in one file, counters and
+//! histogram that contradict each other) are reported below its figures and never silently repaired.
 //! Not here: what a line means (`measure::ticklog`).
 
 mod contract;

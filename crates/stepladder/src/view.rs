@@ -1,4 +1,4 @@
-//! `stepladder view`: the viewer by itself.
+//! `stepladder view`: runs the viewer standalone.
 
 use std::sync::Arc;
 

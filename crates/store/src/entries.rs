@@ -1,7 +1,7 @@
-//! Entries as rows: how one is kept and how those of a trial come back, equal to the bit.
+//! Entries as rows: how they are stored and how those of a trial are read back, bit for bit.
 //!
 //! `position` numbers the entries of a trial in the order they came, without gaps, and an interval says how many rows
-//! belong to it. So a row that is missing is noticed as well as one that is damaged.
+//! belong to it. So a missing row is detected as well as a damaged one.
 
 mod books;
 mod read;

@@ -1,6 +1,6 @@
-//! What can go wrong with a store, in words that say what to do.
+//! What can go wrong with a store, in messages that say what to do.
 //!
-//! Nothing here ever overwrites or repairs a file: a store that cannot be trusted is named and left as it is.
+//! Nothing here ever overwrites or repairs a file: a store that cannot be trusted is reported and left unchanged.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

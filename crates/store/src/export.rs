@@ -1,12 +1,13 @@
-//! Exports: a run for other programs, as JSON lines, as CSV files, as percentile tables and interval logs of HdrHistogram.
+//! Exports: a run for other programs, as JSON lines, as CSV files, as percentile tables and interval logs of
+//! HdrHistogram.
 //!
-//! `seconds` are the lines for programs that follow a run, of figures and not of rows, and `RunSums` its sums at one moment, as `open_metrics` or `otlp`; what
-//! follows holds for the others.
-//! A run is read through and checked before the first line is written, so an export is whole or it is an error. A run
-//! that is being recorded is exported as it stands at one moment.
-//! Columns are those of `tables.rs`, which says what each means, without `crc`. Units are in their names; `_ns` counts
-//! from the start of the trial. A histogram column `v2` or `…_v2` is HdrHistogram's V2 encoding in base64, which every
-//! HDR library reads, and beside it stand its figures in ns.
+//! `seconds` are the lines for programs that follow a run, with figures instead of rows, and `RunSums` its totals at
+//! one moment, as `open_metrics` or `otlp`; the rest of this text is about the others.
+//! A run is read and checked completely before the first line is written, so an export is complete or an error. A run
+//! that is being recorded is exported as of one moment.
+//! Columns are those of `tables.rs`, which documents each, without `crc`. Units are in their names; `_ns` counts from
+//! the start of the trial. A histogram column `v2` or `…_v2` is HdrHistogram's V2 encoding in base64, which every HDR
+//! library reads, with its figures in ns beside it.
 
 mod csv_files;
 mod files;

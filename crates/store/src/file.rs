@@ -1,7 +1,7 @@
-//! The file: whether it is ours, how it is made, how connections to it are set up.
+//! The file: whether it is ours, how it is created, how connections to it are set up.
 //!
-//! Everything is asked through SQLite, never by opening the file besides it: POSIX drops all of a process's locks on a
-//! file as soon as the process closes *any* descriptor of it, and a reader would so unlock our own writer.
+//! All access goes through SQLite, never by opening the file separately: POSIX drops all of a process's locks on a file
+//! as soon as the process closes *any* descriptor of it, so a reader would unlock our own writer.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,9 +1,10 @@
-//! Following a trial that grows, and reading a long one piece by piece.
+//! Following a growing trial, and reading a long one piece by piece.
 //!
-//! `Store::trial_entries` holds everything of a trial at once, which for an hour of many bots is gigabytes, and `Store::trial`
-//! gives nothing but the sum. Here a reader keeps its `Place` and asks for what lies behind it; what it gets is checked as
-//! there, row by row and for gaps.
-//! A place is never ahead of what was committed, so a follower sees each entry once and in the order it was handed over.
+//! `Store::trial_entries` holds a whole trial in memory, which for an hour of many bots is gigabytes, and
+//! `Store::trial` returns only the sum. Here a reader keeps its `Place` and asks for what follows it; the result is
+//! checked as there, row by row and for gaps.
+//! A place is never ahead of what was committed, so a follower sees each entry once and in the order it was handed
+//! over.
 
 use measure::{Entry, Event, TrialHead};
 

@@ -1,6 +1,7 @@
-//! Forms: how a column holds a value, in SQL, as it is written and as it is read.
+//! Forms: how a column stores a value, in SQL, for writing and for reading.
 //!
-//! SQLite would change some values behind the checksum's back (NaN becomes NULL, −0 becomes 0), so the forms do it first.
+//! SQLite would silently change some values despite the checksum (NaN becomes NULL, −0 becomes 0), so the forms do it
+//! first.
 
 use std::collections::BTreeMap;
 use std::marker::PhantomData;

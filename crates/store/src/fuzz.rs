@@ -1,5 +1,5 @@
-//! One row as any bytes, for the fuzz target `store_rows`: what a store of others says, behind SQLite and behind the
-//! checksum: anyone who forges a store can compute that.
+//! One row as arbitrary bytes, for the fuzz target `store_rows`: what a foreign store can contain, past SQLite and past
+//! the checksum, which anyone who forges a store can compute.
 
 use rusqlite::types::Value;
 

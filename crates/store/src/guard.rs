@@ -1,8 +1,9 @@
-//! Triggers that keep what was stored: no row is edited but a label's value, none is deleted but with its whole run.
+//! Triggers that protect stored data: no row is edited except a label's value, none is deleted except with its whole
+//! run.
 //!
 //! They live in the file, so they also stop a person at an SQLite shell. `DELETE FROM run WHERE run = 'master-3'`
-//! takes everything of that run with it, whether the shell enforces foreign keys or not: the run's own row goes first,
-//! and a row whose run is gone may follow.
+//! deletes everything of that run, whether the shell enforces foreign keys or not: the run's own row goes first, and a
+//! row whose run is gone may follow.
 
 use crate::tables::TABLES;
 

@@ -1,9 +1,9 @@
 //! The store: one SQLite file per project that keeps every run as it was measured.
 //!
-//! A run is recorded by one writer thread, one transaction per second of the trial, and read by anybody at the same
-//! time. What was stored is never edited, only superseded; labels and the deletion of whole runs are all that people
-//! may change, and triggers in the file see to it. Every row carries a checksum, so damage is an error and never a
-//! wrong number. A process that is killed leaves whole seconds, and its run says how far it came.
+//! A run is recorded by one writer thread, one transaction per second of the trial, and can be read concurrently. What
+//! was stored is never edited, only superseded. Users may change only labels and delete whole runs; triggers in the
+//! file enforce this. Every row carries a checksum, so damage is an error and never a wrong number. A killed process
+//! leaves whole seconds, and its run says how far it came.
 //! `tables.rs` documents every table and column. Not here: verdicts and sums (`ladder`, `measure`), clocks.
 
 mod entries;

@@ -1,11 +1,11 @@
 //! Whether a run is being recorded at this moment: a locked file beside the store, one per run being recorded.
 //!
-//! The kernel drops the lock when the process ends, however it ends, so a killed run cannot pass for a living one; a
-//! process id could (it is reused, and means nothing in another container). The lock is not taken on the store itself,
+//! The kernel drops the lock when the process ends, however it ends, so a killed run never looks live. A process id
+//! could mislead (it is reused, and means nothing in another container). The lock is not taken on the store itself,
 //! because closing that descriptor would drop SQLite's own locks.
 //!
-//! Only the process that made such a file takes it away. One that a killed run left behind stays: it is empty, not locked, and
-//! whoever merely reads a store removes nothing.
+//! Only the process that created such a file removes it. One left by a killed run stays: it is empty and not locked,
+//! and readers of a store remove nothing.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;

@@ -1,8 +1,8 @@
-//! Rows that carry their own checksum: how every row but a label is written and read.
+//! Rows with their own checksum: how every row but a label is written and read.
 //!
-//! SQLite notices a broken page but not a flipped bit inside a number. So each row ends with the CRC-32 of its table's
-//! name and its columns, and a row whose CRC does not fit is an error, never a figure. CRC-32 finds every damage of up
-//! to 32 neighbouring bits and all but one in four billion of the others.
+//! SQLite detects a broken page but not a flipped bit inside a number. So each row ends with the CRC-32 of its table's
+//! name and its columns, and a row whose CRC does not match is an error, never a figure. CRC-32 detects every error of
+//! up to 32 neighbouring bits and all but one in four billion of the others.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;

@@ -1,4 +1,4 @@
-//! A run as the store keeps it: its head, its labels, how it ended, and what is said of one that was cut off.
+//! A run as the store keeps it: its header, its labels, how it ended, and what is reported for one that was cut off.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,12 +1,12 @@
-//! Whether the tables and triggers of a file are those that Stepladder makes, all of them and nothing besides.
+//! Whether the tables and triggers of a file are exactly those that Stepladder creates.
 //!
-//! SQLite runs what a file defines as part of our own statements: a view in place of a table, a generated column, a CHECK, a
-//! further trigger or an index of an expression could cost any time, memory or disk. So before anything else is read,
-//! `sqlite_master` is compared with what `tables` and `guard` make.
+//! SQLite runs what a file defines as part of our own statements: a view in place of a table, a generated column, a
+//! CHECK, an extra trigger or an index on an expression could cost any amount of time, memory or disk. So before
+//! anything else is read, `sqlite_master` is compared with what `tables` and `guard` create.
 //!
-//! Looking must hardly run any of it either. SQLite parses all definitions when it first reads the schema and runs none of them,
-//! with one exception: it reads `sqlite_stat1` at once, also where the columns of that table are generated. No setting prevents it,
-//! so [`Limits`] bound what it can cost.
+//! This check must itself run almost none of it. SQLite parses all definitions when it first reads the schema and runs
+//! none of them, with one exception: it reads `sqlite_stat1` at once, even if that table's columns are generated. No
+//! setting prevents it, so [`Limits`] bound what it can cost.
 
 use std::collections::BTreeSet;
 use std::sync::LazyLock;

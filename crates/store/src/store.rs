@@ -1,4 +1,4 @@
-//! A store: what is in the file, and the two things that people may change in it, labels and whole runs.
+//! A store: what is in the file, and the two things that users may change in it, labels and whole runs.
 
 use std::cell::OnceCell;
 use std::collections::BTreeMap;

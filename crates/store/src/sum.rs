@@ -1,4 +1,4 @@
-//! One trial: its sum, each entry taken as it is read, or everything of it at once.
+//! One trial's sum, with each entry folded as it is read, or from everything at once.
 
 use std::collections::BTreeSet;
 

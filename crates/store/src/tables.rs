@@ -1,7 +1,8 @@
-//! The tables of a store in its latest version: every column once, with what it means, its form, and where its value comes from.
+//! The tables of a store in its latest version: every column once, with its meaning, its form, and the source of its
+//! value.
 //!
-//! SQL, writing, reading and the exports follow from these lines. A row goes in as a tuple of what it is made of and comes
-//! back into one; both sides name the same places.
+//! SQL, writing, reading and the exports follow from these lines. A row is written from a tuple and read back into one;
+//! both sides name the same fields.
 //! Rows are never edited, only added; a later verdict supersedes an earlier one. `guard.rs` adds the triggers.
 //! `_ns` counts from the start of the trial, `_unix_ms` from 1970. Counts are messages, connections or ticks.
 //! No index besides the keys: a damaged one would hide rows without SQLite noticing.

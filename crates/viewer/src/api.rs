@@ -1,4 +1,4 @@
-//! What the page is sent; web/src/data.ts is generated from these types (`typescript`).
+//! The data sent to the page; web/src/data.ts is generated from these types (`typescript`).
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,8 @@
 //! Pages of stored runs: the list, a run, a trial.
 //!
-//! An ended run carries its answers (`run_end.climb`), and these are shown: they are what its user was told. A run without
-//! them (it goes on, or was killed) is judged by the caller's `Judge`. Nothing is summed here that `measure` has not summed.
+//! A finished run carries its answers (`run_end.climb`), and these are shown: they are what the user saw. A run without
+//! them (still running, or killed) is judged by the caller's `Judge`. Nothing is summed here that `measure` has not
+//! summed.
 
 use measure::Purpose;
 use std::collections::BTreeMap;

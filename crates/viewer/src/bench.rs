@@ -1,6 +1,7 @@
-//! Comparisons of client libraries: their stored lines become a page.
+//! Comparisons of client libraries: turns their stored lines into a page.
 //!
-//! Nothing is summed here: figures, curves and sentences are those of `inflight_analysis`, from which `bench --json` comes too.
+//! Nothing is summed here: figures, curves and sentences are those of `inflight_analysis`, the source of `bench --json`
+//! too.
 
 use inflight_analysis::{Cell, LineError, Process, Replay, Report};
 use serde_json::{Map, Value};

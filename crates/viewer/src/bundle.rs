@@ -1,6 +1,7 @@
-//! The page: one HTML with everything inside, embedded by build.rs; what a browser may run of it; data put into it.
+//! The page: a single HTML file embedded by build.rs, its content security policy, and the data put into it.
 //!
-//! The policy names each inlined script and style by its hash, so that nothing else runs, whatever text a subject sends.
+//! The policy names each inlined script and style by its hash, so that nothing else runs, whatever text a subject
+//! sends.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -1,4 +1,4 @@
-//! Two stored comparisons of client libraries beside each other: the same for the page, the terminal and `--json`.
+//! Two stored comparisons of client libraries side by side: the same for the page, the terminal and `--json`.
 
 use inflight_analysis::{RunComparison, Told};
 use ladder::Origin;

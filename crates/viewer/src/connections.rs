@@ -1,9 +1,9 @@
-//! The connections of the viewer: few of them for those who have not brought the token, and none of these for long.
+//! The viewer's connections: those without the token are few and short-lived.
 //!
-//! Anything on this machine may connect, a page of any site among it. A connection is a stranger's until a request on it
-//! brings the token, then it is kept. Strangers share so few seats that they cannot use up the descriptors of the climb
-//! in whose process we are; where a new one finds none, the oldest is closed, so the owner, whose browser sends its
-//! request at once, always gets in. A head that does not come to its end is given up.
+//! Anything on this machine may connect, including a page of any site. A connection is anonymous until a request on it
+//! carries the token, and is kept from then on. Anonymous connections share a pool so small that they cannot exhaust
+//! the descriptors of the climb in whose process we run. If it is full, the oldest is closed for a new one, so the
+//! owner, whose browser sends its request at once, always gets in. A request head that does not complete is timed out.
 //! Not here: who has the token (`gate`).
 
 use std::collections::BTreeMap;

@@ -1,7 +1,8 @@
-//! Fewer points than a screen could show apart: each bucket of seconds keeps, per column, its lowest and its highest value.
+//! Reduces a series to what a screen can resolve: each bucket of seconds keeps, per column, its lowest and its highest
+//! value.
 //!
-//! Nothing is invented: every value that is kept was measured, and a peak of one second in a day stays. Only the instant
-//! may move, by less than a bucket. A bucket without any value is a gap. Sums over decimated columns mean nothing.
+//! Nothing is invented: every value kept was measured, and a peak of one second in a day stays. Only the instant may
+//! move, by less than a bucket. A bucket without any value is a gap. Sums over decimated columns are meaningless.
 
 use crate::api::Series;
 

@@ -1,4 +1,4 @@
-//! What can go wrong with the viewer, in words that say what to do.
+//! What can go wrong with the viewer, in messages that say what to do.
 
 use std::io;
 use std::net::SocketAddr;

@@ -1,7 +1,8 @@
 //! The seconds of a trial as columns, and its distributions over the hold, entry by entry.
 //!
-//! Entries are taken as they were committed and thrown away, so an hour of many bots needs the memory of its columns.
-//! Hold and distributions are those of `measure::Sum`, by which a rung is judged; only the columns are made here.
+//! Entries are consumed as they were committed and discarded, so an hour of many bots needs only the memory of its
+//! columns. Hold and distributions are those of `measure::Sum`, by which a rung is judged; only the columns are built
+//! here.
 //! A percentile of a second with fewer than 100 samples beyond it is a gap.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,9 @@
-//! Who is let in: whoever knows the token, on this machine, from our own page.
+//! Access control: the token is required, from this machine, from our own page.
 //!
 //! A page of any other site can make a browser send requests to 127.0.0.1. So each request must name us as its host (or
-//! a name that was rebound to 127.0.0.1 would do), come from our own page where a browser says from where it comes, and
-//! carry the token as the first segment of its path. A cookie would not do: it goes to every port of a host, so any
-//! server on this machine would be sent it. The rules are a pure function of a request's head.
+//! a name rebound to 127.0.0.1 would do), come from our own page if the browser reports the origin, and carry the token
+//! as the first segment of its path. A cookie would not do: it goes to every port of a host, so any server on this
+//! machine would receive it. The rules are a pure function of a request's head.
 //! Source: measurement.md, security; OWASP on DNS rebinding and Fetch Metadata; RFC 6265, section 8.5, on ports.
 
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};

@@ -1,10 +1,10 @@
-//! The viewer: stored runs as a page, live while they grow, and as one file that needs nobody.
+//! The viewer: stored runs as a page, live while they grow, and as one self-contained file.
 //!
-//! It reads the store and nothing else, so what it shows is what was committed; it writes labels and deletes whole runs.
-//! A growing run is followed by asking SQLite whether anything was committed: nothing here is called by a worker, and
-//! nothing wakes one. The server has a thread of its own that yields to everything else, answers on loopback only,
-//! lets in only who knows its token (`gate`), and holds few connections of anybody else (`connections`).
-//! What a plan means is not known here: whoever starts the viewer passes a `Judge`. Only its note and its loads are read.
+//! It reads only the store, so what it shows is what was committed; it writes labels and deletes whole runs. It follows
+//! a growing run by asking SQLite whether anything was committed: no worker calls into it, and it wakes none. The
+//! server has its own low-priority thread, answers on loopback only, requires its token (`gate`), and allows few
+//! connections without it (`connections`).
+//! It does not interpret plans: the caller passes a `Judge`. Only a plan's note and loads are read.
 //! Units: `_ns` since the start of a trial, null where a figure may not be stated.
 
 mod api;

@@ -1,9 +1,9 @@
-//! Following a run: what was committed since, as messages for the page.
+//! Following a run: what was committed since the last step, as messages for the page.
 //!
-//! `Follower::step` asks SQLite for its version and looks closer only when somebody committed. It is synchronous and
-//! knows nothing of HTTP. The id of a message is the trial and the second; a follower that begins behind an id sends the
-//! last few seconds before it again, because CPU and ticks of a second come after its messages, and what comes twice
-//! leaves the page as it was.
+//! `Follower::step` asks SQLite for its version and reads further only when something was committed. It is synchronous
+//! and knows nothing of HTTP. The id of a message is the trial and the second. A follower that resumes after an id
+//! resends the last few seconds before it, because CPU and ticks of a second arrive after its messages; duplicates
+//! leave the page unchanged.
 
 use std::sync::Arc;
 use std::time::Instant;

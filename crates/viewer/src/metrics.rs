@@ -1,7 +1,8 @@
-//! One text for programs that ask for it again and again, on a port of loopback: `GET /metrics`.
+//! One text for programs that scrape it, on a loopback port: `GET /metrics`.
 //!
-//! Whoever is on this machine may read it, as monitoring expects; a page of another site may not: it would have to name us as its host
-//! (`gate`). Connections are those of strangers, so few and short, on a thread for which nothing that measures waits (`connections`).
+//! Any program on this machine may read it, as monitoring expects; a page of another site may not: it would have to
+//! name us as its host (`gate`). Connections are anonymous ones, so few and short-lived, on a thread that no
+//! measurement waits for (`connections`).
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

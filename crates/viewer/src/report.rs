@@ -1,4 +1,4 @@
-//! A report: the page with one run inside, as one file that opens from a disk and asks nobody for anything.
+//! A report: the page with one run inside, as one file that opens from disk and makes no requests.
 
 use std::io::Write;
 

@@ -1,8 +1,9 @@
-//! The addresses of the viewer and what each answers.
+//! The viewer's routes.
 //!
-//! They lie behind the token, which `guarded` takes off the path before they are looked up, so no route is reached without
-//! it. Whatever asks SQLite runs beside the server's thread, so that a page of an hour holds up nobody's live seconds.
-//! Errors are `{"error": words}`; without the token there is nothing but a page that says what to do.
+//! They are behind the token, which `guarded` removes from the path before the lookup, so no route is reachable without
+//! it. Everything that queries SQLite runs off the server's thread, so that a page of an hour does not delay live
+//! seconds.
+//! Errors are `{"error": words}`; without the token there is only a page that says what to do.
 
 use std::convert::Infallible;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The server: a thread of its own that yields to everything else, on loopback, until it is dropped.
+//! The server: its own low-priority thread, on loopback, until it is dropped.
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};

@@ -1,7 +1,7 @@
-//! Tick logs: files of the command line, followed while they grow, and files that are dropped on the page.
+//! Tick logs: files from the command line, followed while they grow, and files that are dropped on the page.
 //!
-//! Only the files that were named at the start are ever opened; what is dropped is parsed from memory and forgotten.
-//! A followed file is read on from where it was; one that was replaced or cut is read anew.
+//! Only files named at the start are ever opened; dropped ones are parsed from memory and discarded.
+//! A followed file is read on from its last position; one that was replaced or truncated is read from the start.
 
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};

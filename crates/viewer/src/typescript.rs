@@ -1,4 +1,4 @@
-//! The types of the page: web/src/data.ts is generated from the Rust types that the page is sent.
+//! The page's types: generates web/src/data.ts from the Rust types that the page receives.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
-//! A control group: CPU, memory and processes of everything in it, as of a container.
+//! A control group: CPU, memory and processes of everything in it, such as a container.
 //!
-//! Version 2 has one tree with all figures, version 1 a tree for each controller; a machine may have both. What is read
-//! are sums of the kernel's own, so a process that ended between two readings is counted.
-//! Memory is `memory.current` (version 1: `memory.usage_in_bytes`) without the file cache that the kernel would give up
-//! first (`inactive_file`), as `docker stats` shows it. `memory.peak` is not read: it is of the group's whole life, and of no
-//! hold. Descriptors are not known.
+//! Version 2 has one tree with all figures, version 1 a tree for each controller; a machine may have both. The figures
+//! are the kernel's own sums, so a process that ended between two readings is counted.
+//! Memory is `memory.current` (version 1: `memory.usage_in_bytes`) without the file cache that the kernel would reclaim
+//! first (`inactive_file`), as `docker stats` shows it. `memory.peak` is not read: it covers the group's whole life,
+//! not one hold. Descriptors are not known.
 //! Source: docs.kernel.org, admin-guide/cgroup-v2 and admin-guide/cgroup-v1.
 
 use std::fs;

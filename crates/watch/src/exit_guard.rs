@@ -1,7 +1,8 @@
-//! What is to be done when this process ends without having done it: killed, or by a second Ctrl-C.
+//! Cleanup for a process that ends without having done it: killed, or by a second Ctrl-C.
 //!
-//! A death signal reaches a child only, and where that is a shell, what it started would go on. A process of its own waits
-//! for a pipe that closes with us, whatever ends us, and then acts. If that process is killed too, nothing is done.
+//! A parent-death signal reaches only the child, and if that is a shell, its own children would go on. A separate
+//! process waits for a pipe that closes when we end, for whatever reason, and then acts. If that process is killed too,
+//! nothing is done.
 
 use std::ffi::OsStr;
 use std::io;

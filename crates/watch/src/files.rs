@@ -1,7 +1,7 @@
-//! Files that a user, a scenario or a server names: opened without waiting, and read with a limit.
+//! Files named by a user, a scenario or a server: opened without blocking, and read with a limit.
 //!
-//! A scenario may come from elsewhere, and so may a folder with files in it: a name that ends in `.yaml` may be a link to a device
-//! that has no end, or a FIFO that nobody writes to. So what a file names is a regular file, and nothing is read beyond a limit.
+//! A scenario may come from elsewhere, and so may a folder of files: a name that ends in `.yaml` may be a link to an
+//! endless device, or a FIFO without a writer. So a file must be regular, and nothing is read beyond a limit.
 //! Not here: stores.
 
 use std::fs::{File, FileType};

@@ -1,7 +1,7 @@
-//! What this process was given by its parent, before it changed anything for itself.
+//! What this process inherited from its parent, before it changed anything.
 //!
-//! Stepladder raises its descriptor limit, pins its workers and asks for exact timers. A subject that inherited those
-//! would be measured under conditions that it does not run in otherwise, so it gets the original ones back.
+//! Stepladder raises its descriptor limit, pins its workers and requests exact timers. A subject that inherited those
+//! would be measured under unusual conditions, so it gets the original ones back.
 
 use std::sync::OnceLock;
 

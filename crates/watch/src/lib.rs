@@ -1,11 +1,11 @@
-//! What is watched from outside: the subject's processes, its tick log, this process, the machine, the link.
+//! What is observed from outside: the subject's processes, its tick log, this process, the machine, the link.
 //!
-//! It opens files that others name, such as that log, so that nothing waits for them (`files`).
-//! It starts and stops the subject too, because only the parent of a process learns how it ended.
-//! Everything is plain threads and files under /proc and /sys: a second's sampling costs well below 1 % of a core
-//! even when the subject holds 40,000 sockets, so that it does not disturb what it measures.
+//! Files named by others, such as that log, are opened without blocking (`files`).
+//! It also starts and stops the subject, because only the parent of a process learns how it ended.
+//! Everything is plain threads and files under /proc and /sys: sampling costs well below 1 % of a core even when the
+//! subject holds 40,000 sockets, so that it does not disturb what it measures.
 //! Invariant: a process that was not started here is never signalled.
-//! Units: `_ns` since the start of the trial, from a clock that the caller gives.
+//! Units: `_ns` since the start of the trial, from a clock that the caller provides.
 
 mod control_group;
 pub mod cores;

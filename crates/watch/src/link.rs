@@ -1,7 +1,7 @@
-//! The link to a target: which interface, of what kind, how fast, how full.
+//! The link to a target: which interface, its kind, speed and utilisation.
 //!
-//! A wireless or slow link spoils a run without anybody seeing it in the latencies' names. What the interface does not
-//! tell (virtual ones have no speed) is `None`. Units: bits and bytes per second as the names say.
+//! A wireless or slow link spoils a run without any sign of it in the latencies. What the interface does not report
+//! (virtual ones have no speed) is `None`. Units: bits and bytes per second as the names say.
 
 use std::net::{IpAddr, SocketAddr, UdpSocket};
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! The machine: what disturbs a measurement on it, each second, and what it is, once.
+//! The machine: what disturbs a measurement on it, each second, and its description, once.
 //!
-//! Steal time, throttle events and pressure are read as differences between two readings, so that each speaks of its
-//! own second. What a machine does not tell (a guest has no throttle counters) is `None` and never 0: 0 would claim
-//! that it was looked at. Units: shares in [0, 1].
+//! Steal time, throttle events and pressure are differences between two readings, so that each covers its own second.
+//! What a machine does not report (a guest has no throttle counters) is `None` and never 0: 0 would claim that it was
+//! measured. Units: shares in [0, 1].
 
 mod environment;
 

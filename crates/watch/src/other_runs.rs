@@ -1,8 +1,8 @@
 //! Other runs of this program on this machine: each takes CPU from the others, so each must know of them.
 //!
-//! All runs lock a place each in one file of the machine, whoever their user is, and write there who they are. The kernel gives
-//! a place back when its process ends, however that ends, so a killed run leaves nothing behind. The environment variable
-//! `STEPLADDER_LOCK` names another file; empty, nothing is looked at.
+//! Every run, of whatever user, locks a slot in one machine-wide file and writes its identity there. The kernel
+//! releases the slot when the process ends, however it ends, so a killed run leaves nothing behind. The environment
+//! variable `STEPLADDER_LOCK` names another file; if empty, the check is skipped.
 //! Invariant: what others wrote there is read as numbers and never as text.
 
 use std::fs::{File, OpenOptions};

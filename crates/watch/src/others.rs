@@ -1,11 +1,11 @@
 //! Other programs: how much CPU is used by programs that are neither this one nor the subject, and which they are.
 //!
-//! Every process of the machine is read once per second, and what each used since the reading before is summed. Time
-//! of a child that was waited for moves into its parent; what was counted while the child lived is taken off there, so
-//! nothing counts twice, and a child that lived between two readings is counted as its parent (make, cargo, sh).
+//! Every process of the machine is read once per second, and its usage since the previous reading is summed. The time
+//! of a reaped child moves into its parent; what was counted while the child lived is subtracted there, so nothing
+//! counts twice, and a child that lived between two readings is counted as its parent (make, cargo, sh).
 //! Kernel threads are left out: they work on behalf of programs, ours included.
-//! Where not every process can be seen (in a container, or with hidepid) the difference of /proc/stat is taken, which
-//! is coarser: see `OtherPrograms`. Units: cores = CPU time per time.
+//! If not every process is visible (in a container, or with hidepid) the difference of /proc/stat is used, which is
+//! coarser: see `OtherPrograms`. Units: cores = CPU time per time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};

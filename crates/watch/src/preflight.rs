@@ -1,7 +1,7 @@
 //! Before any load: descriptors, ports, and whether the target can be reached.
 //!
-//! Only facts and one change of our own (the soft limit goes up to the hard one); what a plan needs of them is not
-//! known here. Everything refusable is refused with a remedy before the first connection of a run.
+//! Only facts, and one change of our own (the soft limit is raised to the hard one); what a plan needs is not known
+//! here. Everything refusable is refused with a remedy before the first connection of a run.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::time::{Duration, Instant};

@@ -1,11 +1,11 @@
 //! A process tree: CPU, memory and descriptors of a process and everything it started.
 //!
-//! CPU must not fall when a child ends. Normally the time of a reaped child moves into its parent; when its parent does not wait
-//! for it (SIGCHLD ignored, parent gone) the kernel forgets it, so what was last seen of it is kept here instead.
-//! Descriptors are counted once per table, since a thread may have a table of its own: /proc/PID/fd shows only the
-//! leader's. Threads with a common table are told by kcmp(2). The count is the size that stat(2) gives for the `fd`
-//! folder (Linux 6.2 on): 20 µs at 19,000 descriptors, where listing it took 12–58 ms.
-//! Resident memory is summed per process, so pages that processes share count in each of them.
+//! CPU must not drop when a child ends. Normally the time of a reaped child moves into its parent. If the parent does
+//! not wait for it (SIGCHLD ignored, parent gone) the kernel discards it, so its last known value is kept here instead.
+//! Descriptors are counted once per table, since a thread may have its own: /proc/PID/fd shows only the leader's.
+//! Threads that share a table are identified by kcmp(2). The count is the size that stat(2) gives for the `fd` folder
+//! (Linux 6.2 on): 20 µs at 19,000 descriptors, where listing it took 12–58 ms.
+//! Resident memory is summed per process, so shared pages count in each of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

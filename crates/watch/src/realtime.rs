@@ -1,8 +1,8 @@
-//! The machine's realtime clock against its monotonic one: whether it was set.
+//! The machine's realtime clock against its monotonic one: detects whether it was set.
 //!
-//! A tick log is stamped with realtime and a trial is timed with a monotonic clock, so a realtime clock that is set
-//! (by NTP, by hand, by a virtual machine that was halted) moves the log's seconds. Slewing, at most 0.5 ms per second,
-//! is not a step. Units: ns.
+//! A tick log is stamped with realtime and a trial is timed with a monotonic clock, so setting the realtime clock (by
+//! NTP, by hand, by a paused virtual machine) moves the log's seconds. Slewing, at most 0.5 ms per second, is not a
+//! step. Units: ns.
 
 /// Compares the two clocks again and again.
 #[derive(Clone, Copy, Debug)]

@@ -1,9 +1,9 @@
-//! The sampler: one plain thread that once per second reads the subject, this process, the machine and the tick log.
+//! The sampler: one plain thread that reads the subject, this process, the machine and the tick log once per second.
 //!
-//! It reads at whole seconds of the trial, after an absolute schedule, so that a reading speaks of the second that the
-//! bots' interval speaks of. It reads once at its start and once more when it is stopped, since CPU over a hold is the
-//! difference between two readings. Everything goes as `Entry` into one channel; it never waits for a receiver.
-//! Units: `at_ns` on the trial's clock, which the caller gives as a closure.
+//! It reads at whole seconds of the trial, on an absolute schedule, so that a reading covers the same second as the
+//! bots' interval. It also reads once at its start and once when it is stopped, since CPU over a hold is the difference
+//! between two readings. Everything is sent as `Entry` into one channel; it never waits for a receiver.
+//! Units: `at_ns` on the trial's clock, which the caller provides as a closure.
 
 mod disturbance;
 mod placement;

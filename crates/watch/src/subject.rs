@@ -1,11 +1,11 @@
-//! The subject's process: started in conditions of its own, waited for until it listens, watched for its end, stopped.
+//! The subject's process: started with its own conditions, awaited until it listens, monitored for its exit, stopped.
 //!
 //! It gets a process group (else Ctrl-C would end the server before the bots), the limits, affinity and timer slack
-//! that we were given, and no blocked or ignored signals. It is told to end when the *thread* that started it ends, so start it
-//! from one that lives as long as the run, never from a worker. What it started in turn is ended by our exit guard, and what left
-//! its group is found by a mark (`escaped`).
-//! Its output is read by two threads into a bounded memory, so that it never waits for us; the last lines go into the
-//! messages. Its end is looked at without reaping it: until `stop` its number cannot become another process's.
+//! that we were given, and no blocked or ignored signals. It is signalled to end when the *thread* that started it
+//! ends, so start it from one that lives as long as the run, never from a worker. Our exit guard ends its children, and
+//! processes that left its group are found by a mark (`escaped`).
+//! Two threads read its output into bounded memory, so that it never blocks on us; the last lines go into the messages.
+//! Its exit is observed without reaping it: until `stop` its pid cannot be reused.
 
 mod escaped;
 mod exit;

@@ -1,7 +1,7 @@
-//! Threads: how long each was on a core and how long it waited for one, from `schedstat`.
+//! Threads: how long each ran on a core and how long it waited for one, from `schedstat`.
 //!
 //! A thread that waits for a core is late whatever its program does, so this tells a crowded machine from a slow
-//! server. The kernel books waiting when it ends: a wait over two seconds counts in the second, up to a share of 1.
+//! server. The kernel accounts a wait when it ends: a wait over two seconds counts in the second, up to a share of 1.
 //! Units: shares of the time since the reading before, in [0, 1]; times in ns.
 
 use std::collections::BTreeMap;

@@ -1,8 +1,8 @@
 //! Follows a tick log that is still growing.
 //!
-//! It is polled once per second with plain reads; a watch on the file system would tell the moment but no more. The
-//! file need not exist yet. A log that was cut short or replaced is read from its begin, and that is told.
-//! The server under test may own the file, so opening and reading it never wait and always end.
+//! It is polled once per second with plain reads; a file system watch would only add the exact moment. The file need
+//! not exist yet. A log that was truncated or replaced is read from its start, and that is reported.
+//! The server under test may own the file, so opening and reading it never block and always end.
 //! Invariant: nothing is reported twice: each byte goes through `measure::ticklog` once.
 
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! What the subject's CPU and memory are read from: a process with those that it started, or a control group.
+//! The source of the subject's CPU and memory: a process with its children, or a control group.
 
 use crate::control_group::ControlGroup;
 use crate::cores::AllowedCores;

@@ -1,4 +1,4 @@
-//! The command line of `bisect`, and what it comes to before anything is built.
+//! The command line of `bisect`, and its validation before anything is built.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What is shown of a bisection: a line for each comparison, the results page, and JSON.
+//! The output of a bisection: a line for each comparison, the results page, and JSON.
 
 use std::fmt::Write as _;
 use std::path::Path;

@@ -1,7 +1,7 @@
-//! The revisions of a user's repository: their order, and working trees of two of them at a time.
+//! The revisions of a user's repository: their order, and working trees for two of them at a time.
 //!
-//! The user's own working tree is never touched. Trees are taken from git (`git worktree`), and given back when they are
-//! dropped; one tree goes from revision to revision, so that what a build has left there serves the next one.
+//! The user's own working tree is never touched. Trees are created by `git worktree` and removed on drop. One tree
+//! moves from revision to revision, so that build artifacts are reused.
 
 use std::fs::{self, File};
 use std::io::{self, Read as _, Seek as _};

@@ -1,4 +1,4 @@
-//! The command line of a duel: two subjects, each as the arguments of `climb` in one string, and what holds for both.
+//! The command line of a duel: two subjects, each as the arguments of `climb` in one string, and options for both.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! What is shown of a duel: the results page, and the JSON contract, which is that of a climb with `duel` beside it.
+//! The output of a duel: the results page, and the JSON contract, which is that of a climb plus `duel`.
 
 use anstyle::{AnsiColor, Style};
 use climb::outputs::DuelAnswer;

@@ -1,5 +1,5 @@
-//! A stored duel: its two plans, its trials as the duel sees them, and what they say. The same while it goes on and
-//! years later.
+//! A stored duel: its two plans, its trials as the duel sees them, and what they show. The same during a run and years
+//! later.
 
 use anyhow::Context as _;
 use climb::judging::{calibrate, facts, judged_trial, link_of, terms};

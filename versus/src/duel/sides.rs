@@ -1,4 +1,4 @@
-//! A side of a duel: what its string and what is said for both come to.
+//! One side of a duel, built from its own string and the options for both.
 
 use anyhow::{Context as _, bail};
 use clap::{Args as _, FromArgMatches as _};

@@ -1,7 +1,7 @@
-//! What the arena's server says, read from its JSON text. Pure.
+//! The arena server's messages, parsed from JSON text. Pure.
 //!
-//! Our own server's exact bytes are recognised at a glance; any other server of the protocol is read as JSON, such as
-//! the original, whose `stop` counts every bullet twice.
+//! A fast path recognises our own server's exact bytes; any other server of the protocol is parsed as JSON, such as the
+//! original, whose `stop` counts every bullet twice.
 
 use serde_json::Value;
 

@@ -1,14 +1,14 @@
 //! Keeping in step with a server that pairs strictly by arrival.
 //!
-//! Such a server may let a lone player wait for ever, even one whose connection is gone, and pairs the next one with it.
-//! Half a pair left behind, by us or by an earlier client, then shifts every pair that follows.
-//! *Never leave half a pair*: when the hold ends, what is half in is completed first.
-//! *Notice*: where the server may be out of step (`PairingLock::take_doubt`), the first player of a pair comes in alone. A
-//! game that begins for it now begins with a stranger. The same is known when one of a pair has started and the other
-//! has not long after both are in, or when a game ends with an error before the partner's has begun.
-//! *Mend*: one extra player makes the number of arrivals even again. Where the misled player was alone, it was that
-//! extra player itself, and it comes in anew; otherwise it is replaced, and the partner, who waits, gets the new one.
-//! After a few tries in vain it is an error: `pairing out of step`.
+//! Such a server may let a lone player wait for ever, even one whose connection is closed, and pairs the next one with
+//! it. Half a pair left behind, by us or by an earlier client, then shifts every pair that follows.
+//! *Never leave half a pair*: when the hold ends, half-connected pairs are completed first.
+//! *Detect*: if the server may be out of step (`PairingLock::take_doubt`), the first player of a pair connects alone.
+//! If a game starts for it now, its opponent is a stranger. The same holds if one of a pair has started and the other
+//! still has not long after both are in, or if a game ends with an error before the partner's has started.
+//! *Repair*: one extra player makes the number of arrivals even again. If the mismatched player was alone, it was that
+//! extra player itself, and it reconnects; otherwise it is replaced, and its waiting partner gets the new one.
+//! After a few failed attempts it is an error: `pairing out of step`.
 
 use drivers::Driver;
 use drivers::websocket::{Message as Send, Received};

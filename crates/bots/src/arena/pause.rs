@@ -1,9 +1,11 @@
-//! Ticks that a server left out without counting them: its snapshots' numbers go on after a pause as if there had been none.
+//! Ticks that a server skipped without counting them: after a pause its snapshot numbers continue as if there had been
+//! none.
 //!
-//! The client's own clock says how many ticks a time has. A stalled network, a client that reads late and a server that runs
-//! the ticks of a pause afterwards delay snapshots too, but all that waited then comes at once, so that soon nothing is
-//! missing any more. What is still missing after that was never run.
-//! A server that ticks a little too slowly is not meant: only an interval that is longer by a period or more begins a pause.
+//! The client's own clock says how many ticks an interval has. A stalled network, a client that reads late and a server
+//! that catches up on ticks after a pause also delay snapshots, but then everything delayed arrives at once, and soon
+//! nothing is missing. What is still missing after that was never run.
+//! A server that merely ticks a little too slowly is excluded: only an interval that is too long by a period or more
+//! starts a pause.
 //! Pure. Units: ns.
 
 /// Delayed snapshots have arrived once a pause ended this long ago, and `CATCH_UP_TICKS` ago.

@@ -1,6 +1,6 @@
-//! How a chat is spoken to: what to say to become a member, to speak, and to learn that everything has come.
+//! A chat's protocol: how to join, to send a line, and to learn that everything has arrived.
 //!
-//! A dialect is pure: bytes in, words out. Deliveries are booked in blocks, because there are millions of them; every
+//! A dialect is pure: bytes in, words out. Deliveries are recorded in blocks, because there are millions of them; every
 //! other line is rare and becomes a `Word`.
 
 use memchr::memchr;

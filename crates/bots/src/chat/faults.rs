@@ -1,4 +1,4 @@
-//! What some clients do to a server: read slowly or not at all, hang up by half, come back all at once, send rubbish.
+//! Client misbehaviour: reading slowly or not at all, half-closing, reconnecting all at once, sending garbage.
 
 use drivers::Driver;
 use engine::{BotContext, ConnectionId};

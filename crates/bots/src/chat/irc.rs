@@ -1,6 +1,7 @@
 //! IRC (RFC 2812): register, join a channel, PRIVMSG, answer PING.
 //!
-//! A bot registers as soon as it is connected, behind the password of the server where there is one, joins on the welcome (001) and is a member at the end of the names (366).
+//! A bot registers as soon as it is connected, after sending the server's password if there is one, joins on the
+//! welcome (001) and is a member at the end of the names (366).
 //! The barrier is a PING of ours, which a server answers behind what it has queued for the connection.
 
 use std::io::Write as _;

@@ -1,4 +1,4 @@
-//! Bare lines: our own chat server. Its notices begin with `* `.
+//! Plain lines: our own chat server. Its notices begin with `* `.
 
 use super::dialect::{Dialect, Who, Word};
 use measure::ledger::ServerReport;

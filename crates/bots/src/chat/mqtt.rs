@@ -1,6 +1,6 @@
 //! MQTT 3.1.1 at QoS 0: CONNECT, SUBSCRIBE, PUBLISH, PINGREQ.
 //!
-//! A subscriber gets its own publications too; this version knows no "no local". PINGRESP comes behind what is queued.
+//! A subscriber gets its own publications too; this version has no "no local". PINGRESP comes behind what is queued.
 //! Source: MQTT 3.1.1, sections 3.1, 3.3, 3.8, 3.12.
 
 use drivers::tcp::packets::{packet_body, split_packet, write_packet_header};

@@ -1,6 +1,6 @@
 //! The NATS client protocol: SUB, PUB, MSG, PING.
 //!
-//! Our payloads hold no line's end, so each is one line behind its MSG line, which says how long it is.
+//! Our payloads contain no line ending, so each is one line after its MSG line, which gives the length.
 //! `echo: false` asks the server not to send a message back to its publisher. PONG comes behind what is queued.
 
 use std::io::Write as _;

@@ -1,10 +1,11 @@
-//! What a chat bot says: a stamp of 14 characters and filler, as long as the plan wants it.
+//! A chat bot's text: a stamp of 14 characters and filler, as long as the plan asks for.
 //!
-//! The stamp carries the sender (20 bits), which of its messages this is (24 bits), when it was planned (34 bits of
-//! 10 µs: two days), and a check over all of it and the length of the text (6 bits): a text that was cut, mixed or
-//! made up is not booked to a sender, and neither is one whose filler is not the one that was said. It is written in 64 consecutive printable characters, `0` to `o`, so that
-//! eight of them are read with a handful of operations: at twelve million deliveries a second this is the hot loop.
-//! Lowest digit first. No text holds a line's end.
+//! The stamp carries the sender (20 bits), its message number (24 bits), the planned time (34 bits of 10 µs: two days),
+//! and a check over all of it and the text length (6 bits). A text that was truncated, mixed or made up is not credited
+//! to a sender, and neither is one whose filler differs from what was sent. It is written in 64 consecutive printable
+//! characters, `0` to `o`, so that eight of them are decoded with a handful of operations: at twelve million deliveries
+//! a second this is the hot loop.
+//! Lowest digit first. No text contains a line ending.
 
 /// Characters of a stamp.
 pub const STAMP_BYTES: usize = 14;

@@ -1,7 +1,7 @@
-//! The open model: operations are planned by a stream that knows nothing of replies, and go to the connections in turn.
+//! The open model: operations are planned by a stream independent of replies, and go to the connections in turn.
 //!
-//! A connection takes many operations at once; one that finds all of them full, or none open, waits and is timed from its
-//! plan. That it waited is the server's doing, so its send lag ends when it found them so.
+//! A connection takes many operations at once. An operation that finds all of them full, or none open, waits and is
+//! timed from its plan. The wait is the server's doing, so its send lag ends when it found them so.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,4 @@
-//! The values that are put before the hold, so that reads find them.
+//! The values put before the hold, so that reads find them.
 
 /// Values that are put before the hold.
 pub(super) struct Puts {

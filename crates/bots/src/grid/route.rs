@@ -1,7 +1,7 @@
-//! Which connection an operation takes: that of its key's owner, or any of its link where the owner is not known or not
-//! connected (a member passes on what is not its own).
+//! Which connection an operation takes: the one to its key's owner, or any of its link if the owner is not known or not
+//! connected (a member forwards what is not its own).
 //!
-//! The connections of all links stand behind one another, each link's in the order of the members.
+//! The connections of all links are stored consecutively, each link's in the order of the members.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! Operations in flight, found by the tags that their replies carry.
+//! Operations in flight, looked up by the tags in their replies.
 
 use drivers::grid::Kind;
 use engine::RequestId;

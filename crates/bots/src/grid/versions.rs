@@ -1,12 +1,12 @@
-//! Which values a key may have, as far as this worker can know: its own writes, in their order.
+//! Which values a key may have, as far as this worker can know: its own writes, in order.
 //!
-//! Each write of a worker gives a key another of the worker's values (`Versions::variant`), so that a value tells who wrote
-//! it and about when. A read is stale when what it found was overwritten for certain before it was sent: a later write of
-//! the same worker was answered before the read began, and began after the write that was found was answered. Whatever may
-//! have been carried out at the same time proves nothing, nor does what other workers wrote; where a worker has more writes
-//! of a key in flight than it has values, none can be told apart.
+//! Each write gives a key another of the worker's values (`Versions::variant`), so that a value shows who wrote it and
+//! roughly when. A read is stale if the value found had certainly been overwritten before the read was sent: a later
+//! write of the same worker was answered before the read began, and that write began after the found one was answered.
+//! Operations that may have run concurrently prove nothing, nor do other workers' writes; if a worker has more writes
+//! of a key in flight than it has values, they cannot be told apart.
 //! A deletion is a write without a value: what it removed must not be found again.
-//! A write whose reply never came may be carried out at any time, so its value is never stale.
+//! A write whose reply never came may be executed at any time, so its value is never stale.
 
 use inflight::VARIANTS;
 

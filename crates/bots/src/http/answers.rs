@@ -1,4 +1,4 @@
-//! What comes of a request: its answer, where that redirects to, that it takes too long, and what follows.
+//! The outcome of a request: its answer, a redirect, a timeout, and what follows.
 
 use drivers::http::{Answer, Http, Outgoing};
 use engine::{BotContext, ConnectionId, SendLag};

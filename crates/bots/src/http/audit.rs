@@ -1,7 +1,7 @@
-//! After the load: what became of it is read back, over connections that are free or opened for it.
+//! After the load: reads back its results, over connections that are free or opened for it.
 //!
-//! Where the subject was told to end, this waits until it runs again. Requests of the audit are planned in the drain, so
-//! they are in no figure of the hold; what they find is counted apart.
+//! If the subject was shut down, this waits until it runs again. Audit requests are planned in the drain, so they are
+//! in no figure of the hold; their results are counted separately.
 
 use drivers::http::Http;
 use engine::{BotContext, SendLag};

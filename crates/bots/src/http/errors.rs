@@ -1,4 +1,4 @@
-//! What can go wrong after a connection stands, and the names of it.
+//! What can go wrong once a connection is open, and the names of the causes.
 
 use drivers::http::{Answer, Fault};
 use drivers::{Broken, Closed, grpc};

@@ -1,4 +1,4 @@
-//! The open model: requests are planned by a stream, go to a free connection, and wait where all are busy.
+//! The open model: requests are planned by a stream, go to a free connection, and wait if all are busy.
 
 use drivers::http::Http;
 use engine::{BotContext, SendLag};

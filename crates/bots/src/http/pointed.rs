@@ -1,8 +1,8 @@
-//! What stands at pointers (RFC 6901) of a JSON text, without the rest of it.
+//! Extracts the values at pointers (RFC 6901) from a JSON text, without building the rest.
 //!
-//! As a tree, a body of 4 MiB can take 70 times its length. So the text is gone through once, down to what a pointer leads
-//! to, and only that is kept, as far as it is not large itself; the rest is checked for its syntax alone.
-//! Where a name stands twice in an object, the last one counts, as in a tree.
+//! As a tree, a body of 4 MiB can take 70 times its length. So the text is scanned once, and only the values that
+//! pointers refer to are kept, unless they are large themselves; the rest is only checked for syntax.
+//! If a name occurs twice in an object, the last one counts, as in a tree.
 
 use std::borrow::Cow;
 use std::fmt;

@@ -1,7 +1,7 @@
-//! After an overload: only a part of the load goes on, so that the server can be seen to recover.
+//! After an overload: only part of the load continues, so that the server's recovery can be observed.
 //!
-//! Open: a fixed share of each worker's requests is left out at regular places, so that the rest stays evenly spread.
-//! Closed: the first requesters go on, the others send nothing more. A planned instant stays what it was.
+//! Open: a fixed share of each worker's requests is skipped at regular positions, so that the rest stays evenly spread.
+//! Closed: the first requesters continue, the others stop sending. Planned instants do not change.
 
 use drivers::http::Http;
 use engine::BotContext;

@@ -1,10 +1,12 @@
-//! Connections that the server closes between two requests, as HTTP allows (RFC 9112, section 9.3; RFC 9113, section 6.8).
+//! Connections that the server closes between two requests, as HTTP allows (RFC 9112, section 9.3; RFC 9113, section
+//! 6.8).
 //!
-//! A client whose connection was closed so has *lapsed*: it counts as free, and its next request opens a connection. How long
-//! that takes is part of the response, which counts from the plan as always.
-//! A request can meet the close: it was sent, and soon the connection ended before a byte of its answer. On a connection that
-//! had answered before, or had idled, a request with an idempotent method is sent once more; any other is an error, since
-//! nobody knows whether it was carried out. What a goodbye (GOAWAY) puts off was not looked at, and is always sent again.
+//! A client whose connection was closed this way has *lapsed*: it counts as free, and its next request opens a
+//! connection. The time for that is part of the response, which counts from the plan as always.
+//! A request can race with the close: it was sent, and soon the connection ended before a byte of its answer. On a
+//! connection that had answered before, or had idled, a request with an idempotent method is sent once more; any other
+//! is an error, since nobody knows whether it was executed. Requests beyond a GOAWAY's last stream were not processed,
+//! and are always resent.
 
 use drivers::Closed;
 use drivers::http::Http;

@@ -1,4 +1,4 @@
-//! Requesters and their connections: when one is opened, left as planned, lost and opened again.
+//! Requesters and their connections: when one is opened, closed as planned, lost and reopened.
 //!
 //! In the closed model each requester has one; in the open model each connection of the stream counts as one.
 

@@ -1,8 +1,8 @@
-//! What becomes of requests when the subject gets SIGTERM under load.
+//! What happens to requests when the subject gets SIGTERM under load.
 //!
-//! A request that had left before is under way and must be answered; one that is sent later may be refused. What was
-//! encoded before a worker's last turn had left when that turn began, and the worker did not know of the signal then, so the
-//! signal had not been sent. What left since may have left after it, and counts as later.
+//! A request that was sent before the signal is in flight and must be answered; one sent later may be refused. What was
+//! encoded before a worker's last turn had been sent when that turn began. The worker did not know of the signal then,
+//! so the signal had not been sent. What was sent since then may have been sent after it, and counts as later.
 
 use drivers::http::Http;
 use engine::BotContext;

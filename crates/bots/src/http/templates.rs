@@ -1,6 +1,6 @@
-//! What is asked and what a right answer is: the plan's requests, prepared once where nothing in them changes.
+//! The plan's requests and the checks of their answers, prepared once if nothing in them changes.
 //!
-//! A request with variables is rendered and prepared anew each time, which allocates; one without is not touched again.
+//! A request with variables is rendered and prepared each time, which allocates; one without is prepared once.
 
 use std::borrow::Cow;
 use std::fmt;

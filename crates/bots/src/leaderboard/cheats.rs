@@ -1,7 +1,8 @@
-//! The requests of cheaters: which is sent next, and what became of them.
+//! The cheaters' requests: which is sent next, and their outcomes.
 //!
-//! They are no messages of the load: no flow, latency or error of the honest clients has any of them. An accepted one is
-//! counted, and its points may be on the board from then on, so that honest responses are not called wrong for it.
+//! They are not part of the load: no flow, latency or error of the honest clients includes them. An accepted one is
+//! counted, and its points may be on the board from then on, so that honest responses are not called wrong because of
+//! it.
 
 use super::dialect::Dialect;
 use super::members::Members;

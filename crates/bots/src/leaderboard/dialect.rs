@@ -1,4 +1,4 @@
-//! What a leaderboard is asked for and tells, over HTTP as JSON or as messages of its protobuf schema.
+//! Requests and responses of a leaderboard, over HTTP as JSON or as messages of its protobuf schema.
 
 mod json;
 mod messages;

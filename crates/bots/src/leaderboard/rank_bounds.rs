@@ -1,9 +1,9 @@
-//! How many of a worker's members surely lie ahead of a score, so that a rank that is too good is known at once.
+//! How many of a worker's members are certainly ahead of a score, so that a rank that is too good is detected at once.
 //!
-//! Scores only grow, so one that was seen earlier is a lower bound for ever: a pass over the members looks at a few of them with
-//! each acknowledged update and counts their scores in classes. What a whole pass has counted holds for each request that is
-//! sent after it ended. Comparing a rank takes the same time however many members there are; the price is that a member
-//! whose score grew since, or lies in the same class, is not counted.
+//! Scores only grow, so an earlier score is a lower bound for ever. A pass over the members inspects a few of them with
+//! each acknowledged update and counts their scores in classes. The result of a complete pass holds for each request
+//! sent after it ended. Checking a rank takes constant time for any number of members; the price is that a member whose
+//! score grew since, or is in the same class, is not counted.
 
 /// Classes per doubling of the score.
 const CLASSES: usize = 8;

@@ -1,14 +1,15 @@
 //! Ranks from earlier answers. They show at once that a rank is too bad for its score, whoever else is on the board.
 //!
-//! Scores only grow and nobody leaves. Let A be told rank a with s points, and let B be asked for after that answer came, and
-//! be told rank b with fewer points. At the moment of A's rank at most those with s points or more stood at a or better, A
-//! among them, so a ≤ their number. At the later moment of B's rank these all still have s points or more, which is more
-//! than B has, so they all stand before B: their number ≤ b − 1. Hence a < b. Where it is not so, one of the
-//! two ranks is wrong, whatever other clients did meanwhile: other workers, other programs, members of earlier trials.
-//! Both must be a score and a rank of one moment; `Members` leaves out members that were updated while they were asked for.
+//! Scores only grow and nobody leaves. Suppose A was reported at rank a with s points, and B, requested after that
+//! answer arrived, is reported at rank b with fewer points. At the moment of A's rank, the members with s points or
+//! more included everyone at a or better, A among them, so a ≤ their number. At the later moment of B's rank they all
+//! still have s points or more, which is more than B has, so they are all ahead of B: their number ≤ b − 1. Hence a <
+//! b. Otherwise one of the two ranks is wrong, whatever other clients did meanwhile: other workers, other programs,
+//! members of earlier trials.
+//! Both must be a score and a rank of one moment; `Members` excludes members that were updated while being requested.
 //!
-//! Of all ranks that were told only the worst of each class of scores is kept, and what was known is numbered now and then:
-//! a request remembers the number, and is held against what was told before it was sent. Pure.
+//! Only the worst reported rank of each class of scores is kept, and the state is numbered now and then: a request
+//! stores the number, and is checked against what was reported before it was sent. Pure.
 
 use super::rank_bounds::{CLASSES_ALL, class};
 

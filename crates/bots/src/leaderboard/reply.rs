@@ -1,4 +1,4 @@
-//! What a leaderboard responds with, as far as its clients look at it.
+//! A leaderboard's responses, as far as its clients read them.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;

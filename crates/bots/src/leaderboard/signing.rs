@@ -1,10 +1,11 @@
 //! Signed changes, as honest clients make them, and the requests of cheaters, which a service must refuse.
 //!
-//! A signature is HMAC-SHA-256 (RFC 2104) over method, target, key id, nonce, expiry and idempotency key, each with a line
-//! feed behind it, and the body; `servers/leaderboard-service/src/signing.rs` says the same and shares no code. Of messages
-//! over WebSocket and gRPC the method is `PROTOBUF`, the target the operation's name, and the body the operation's message.
-//! A cheat is a change that would be right but for what it lacks: it carries no signature, a false one, one that has
-//! expired, or it repeats a change that was acknowledged, nonce and all.
+//! A signature is HMAC-SHA-256 (RFC 2104) over method, target, key id, nonce, expiry and idempotency key, each followed
+//! by a line feed, and the body; `servers/leaderboard-service/src/signing.rs` implements the same but shares no code.
+//! For messages over WebSocket and gRPC the method is `PROTOBUF`, the target the operation's name, and the body the
+//! operation's message.
+//! A cheat is a change with a single flaw: its signature is missing, false or expired, or it repeats an acknowledged
+//! change, including the nonce.
 
 use hmac::{Hmac, Mac};
 use plan::SigningKey;

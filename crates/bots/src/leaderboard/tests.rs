@@ -1,4 +1,4 @@
-//! The clients' records against a small board that answers truly, or not.
+//! The clients' records against a small board that answers correctly, or not.
 
 use std::collections::BTreeMap;
 

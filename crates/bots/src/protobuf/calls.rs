@@ -1,8 +1,8 @@
-//! Clients of a service with a schema of its own: calls of gRPC, or messages in the frames of a WebSocket.
+//! Clients of a service with its own schema: gRPC calls, or messages in WebSocket frames.
 //!
-//! A request is encoded once where nothing in it changes, else rendered from a template; where a variable stands in a
-//! field that templates do not know (an enum, a map), its JSON is filled in and encoded anew.
-//! A reply must be a message of its type. It is turned into JSON where its check or a capture looks into it.
+//! A request is encoded once if nothing in it changes, otherwise rendered from a template. If a variable is in a field
+//! that templates do not support (an enum, a map), its JSON is filled in and encoded each time.
+//! A reply must be a message of its type. It is converted to JSON if its check or a capture reads it.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A request as bytes with gaps: what never changes is encoded once, what variables stand for each time.
+//! A request as bytes with gaps: constant parts are encoded once, variables each time.
 
 use drivers::messages::Encoding;
 use drivers::messages::wire::{put_key, put_sized, put_varint, zigzag};

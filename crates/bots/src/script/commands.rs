@@ -1,4 +1,4 @@
-//! What a script asks for, carried out: connections, messages, questions, steps, ticks and counts.
+//! Executes a script's calls: connections, messages, requests, steps, ticks and counts.
 
 use std::mem;
 

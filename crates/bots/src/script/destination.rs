@@ -1,6 +1,6 @@
-//! Where a connection of a script may go: to the host of the target, by any port and protocol.
+//! Where a script's connection may go: the target's host, on any port and protocol.
 //!
-//! Names were looked up once, before the run, and who is loaded was agreed to then; so another host is refused.
+//! Names were resolved once, before the run, and the user agreed to these hosts then; so any other host is refused.
 
 use drivers::any::Protocol;
 use drivers::{Address, Driver};

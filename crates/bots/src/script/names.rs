@@ -1,4 +1,4 @@
-//! What scripts count, by the places that the rest of this module knows.
+//! The script's counters, by the indices that the rest of this module uses.
 
 use std::sync::Arc;
 

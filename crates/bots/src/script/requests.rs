@@ -1,11 +1,13 @@
-//! The requests of a script over HTTP, and the connections that carry them.
+//! A script's HTTP requests, and the connections that carry them.
 //!
-//! As in a browser a bot has at most six connections of HTTP/1.1 to a server, each carries one request at a time, and a request
-//! that finds all of them busy waits; it is timed from its planned instant. Over HTTP/2 one connection carries as many as the
-//! server allows. Which of the two a server behind TLS speaks shows when a connection stands: until then there is one.
-//! A server may close a connection between two requests: one that meets that is sent once more if that is safe (decision 037).
-//! A response counts as answered when it is whole, and a stream of events when it begins, since it may never end.
-//! Redirects and cookies are the script's.
+//! As in a browser, a bot has at most six HTTP/1.1 connections to a server, and each carries one request at a time. A
+//! request that finds all of them busy waits; it is timed from its planned instant. Over HTTP/2 one connection carries
+//! as many as the server allows. Which version a TLS server speaks is known once a connection is open: until then there
+//! is only one.
+//! A server may close a connection between two requests: a request that meets this is sent once more if that is safe
+//! (decision 037).
+//! A response counts as answered when it is complete, and an event stream when it begins, since it may never end.
+//! Redirects and cookies are left to the script.
 
 mod lines;
 

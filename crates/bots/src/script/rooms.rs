@@ -1,7 +1,7 @@
-//! Rooms: who is a member, what was said and who heard it go into the ledger of deliveries.
+//! Rooms: memberships, messages and who received them go into the delivery ledger.
 //!
-//! A bot without a connection is a member of no room. After the hold a worker waits until everything that was owed has come, or
-//! has had its time.
+//! A bot without a connection is a member of no room. After the hold a worker waits until everything owed has arrived,
+//! or has timed out.
 
 use engine::BotContext;
 use measure::ledger::Heard;

@@ -1,11 +1,11 @@
-//! Sessions: lives of bots that end with their function and are followed by others.
+//! Sessions: runs of a bot function that are followed by others when they end.
 //!
-//! With `repeat` the same bot begins again: its next session is planned for the instant at which the last one ended, so a load
-//! is a number of bots, and a slow server gets fewer sessions (closed loop). With sessions per second a new bot begins at each
-//! instant of a stream that knows nothing of the server (open loop): how many are there at once is what follows. There is room
-//! for so many; one that finds none is recorded as not sent.
-//! A session is an operation, from its planned beginning to the end of its function. After the hold none begins; those that are
-//! under way go on as planned until they end, or their time is up (`WorkerPlan::drain_ns`).
+//! With `repeat` the same bot starts again: its next session is planned for the instant at which the last one ended, so
+//! a load is a number of bots, and a slow server gets fewer sessions (closed loop). With sessions per second a new bot
+//! starts at each instant of a stream independent of the server (open loop): the number of concurrent bots follows from
+//! that. Their number is capped; a session that finds no room is recorded as not sent.
+//! A session is an operation, from its planned start to the end of its function. After the hold none starts; those in
+//! progress continue as planned until they end, or their time is up (`WorkerPlan::drain_ns`).
 
 use engine::{BotContext, RequestId};
 use measure::Phase;

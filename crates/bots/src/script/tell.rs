@@ -1,4 +1,4 @@
-//! What `stepladder try` hears: each thing that a bot does, at its instant.
+//! The event feed of `stepladder try`: each thing that a bot does, with its instant.
 
 use std::sync::OnceLock;
 

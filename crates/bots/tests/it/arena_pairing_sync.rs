@@ -1,4 +1,5 @@
-//! A server that pairs strictly by arrival and forgets no player: the bots leave no half pair and mend what others left.
+//! A server that pairs strictly by arrival and forgets no player: the bots leave no half pair and repair what others
+//! left.
 
 use std::collections::BTreeMap;
 

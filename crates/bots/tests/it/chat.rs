@@ -1,4 +1,4 @@
-//! The chatters against a simulated room in virtual time: planted faults must stand in the books, and nothing else.
+//! The chatters against a simulated room in virtual time: planted faults must appear in the accounts, and nothing else.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! Every way in which a connection ends is a cause of its own, with words, for every kind of bots.
+//! Every way in which a connection ends is a separate cause, with words, for every kind of bot.
 
 use bots::chat::{Chat, Irc};
 use bots::{Arena, Echo};

@@ -1,4 +1,4 @@
-//! The bots against simulated servers in virtual time: known truth must come out of the books as itself.
+//! The bots against simulated servers in virtual time: planted truth must appear in the accounts unchanged.
 
 #![allow(clippy::unwrap_used)] // Helpers of tests are tests too.
 

@@ -1,4 +1,4 @@
-//! Requests of scripts over HTTP, and their sockets of TCP and UDP, in virtual time.
+//! HTTP requests of scripts, and their TCP and UDP sockets, in virtual time.
 
 use engine::simulation::{Anything, End, Says, SimulatedServer};
 use measure::{Quantile, Trial};

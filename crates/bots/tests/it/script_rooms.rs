@@ -1,4 +1,4 @@
-//! The books of scripts' rooms against a relay whose faults are planted.
+//! The accounts of scripts' rooms against a relay with planted faults.
 
 use bots::Scripts;
 use engine::simulation::{Anything, Says, SimulatedServer, Times, Wire, play};

@@ -1,4 +1,4 @@
-//! Sessions of scripts in virtual time: bots that begin again, and bots that begin at planned instants.
+//! Sessions of scripts in virtual time: bots that start again, and bots that start at planned instants.
 
 use bots::Scripts;
 use engine::simulation::{Anything, Says, SimulatedServer, Times, Wire, play_settling};

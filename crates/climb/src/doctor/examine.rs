@@ -1,4 +1,4 @@
-//! What is looked at, and from where on it is poor.
+//! What is examined, and the thresholds beyond which it is poor.
 
 use std::path::Path;
 use std::time::Duration;

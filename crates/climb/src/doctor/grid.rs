@@ -1,7 +1,7 @@
-//! What the benchmarks and tests of data grids need: servers to load, and runtimes of the client libraries.
+//! What the benchmarks and tests of data grids need: servers to load, and runtimes for the client libraries.
 //!
-//! Looks, and runs each program once to ask for its version; fetches and builds nothing. A runtime that is missing costs
-//! only its language, so it is worth knowing and no more.
+//! Only checks: runs each program once to ask for its version, and fetches or builds nothing. A missing runtime
+//! disables only its own language, so it is reported but is no fault.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

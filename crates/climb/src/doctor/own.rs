@@ -1,8 +1,8 @@
-//! What this program can do here: its own latency and ceiling over each protocol, how exactly its sends leave, and the
-//! link to a target.
+//! What this program can do here: its own latency and ceiling over each protocol, how precisely its sends leave, and
+//! the link to a target.
 //!
-//! The same trials as before a climb, against the same null servers, kept in memory. Together they take about ten
-//! seconds. A server that cannot be started is a finding too.
+//! Runs the same trials as before a climb, against the same null servers, in memory. Together they take about ten
+//! seconds. A server that cannot be started is also a finding.
 
 use std::net::SocketAddr;
 

@@ -1,4 +1,4 @@
-//! How exactly this machine tells and keeps time: the clock, timers, and stalls of a busy core.
+//! How precisely this machine reads and keeps time: the clock, timers, and stalls of a busy core.
 
 use std::hint::black_box;
 use std::thread;

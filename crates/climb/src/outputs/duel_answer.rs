@@ -1,4 +1,4 @@
-//! What a duel says, in the form in which it is written.
+//! A duel's answer in the form in which it is written.
 
 use console::exit::Exit;
 use ladder::RunFacts;

@@ -1,4 +1,4 @@
-//! Files that results are written to: whole or not at all, and known to be writable before anything is measured.
+//! Result files: written atomically, and checked to be writable before anything is measured.
 
 use std::fs::{File, Permissions};
 use std::io::{BufWriter, Write};

@@ -1,4 +1,4 @@
-//! What is written while a run goes on: lines of JSON, and its sums for programs that ask and for collectors.
+//! What is written while a run goes on: lines of JSON, and running totals for scrapers and collectors.
 
 use std::path::{Path, PathBuf};
 

@@ -1,10 +1,11 @@
 //! A climb or a duel as JUnit XML, for the test reports of CI systems.
 //!
-//! Shape: `testsuites` with one `testsuite`; of a climb a `testcase` per hold of a load and per gate; without gates one for the verdict of
-//! the whole run; `system-out` holds the command, the machine and the results page; of a duel, see `of_duel`. Times are seconds.
-//! Invariant: there is a failure or an error exactly if the exit code is not 0. What could not be told is an `error` and never
-//! passes; a rung that did not hold, where gates or the search decide, is `skipped` with its reason.
-//! Source of the form: the schema that Jenkins and Surefire accept (junit-10.xsd), in its order of elements.
+//! Shape: `testsuites` with one `testsuite`. A climb has a `testcase` per hold of a load and per gate; without gates,
+//! one for the verdict of the whole run. `system-out` holds the command, the machine and the results page. For duels
+//! see `of_duel`. Times are in seconds.
+//! Invariant: there is a failure or an error exactly if the exit code is not 0. What could not be determined is an
+//! `error` and never passes; a rung that did not hold is `skipped`, with its reason, where gates or the search decide.
+//! Format: the schema that Jenkins and Surefire accept (junit-10.xsd), with its order of elements.
 
 mod file;
 mod of_duel;

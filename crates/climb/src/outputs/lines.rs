@@ -1,8 +1,8 @@
-//! `--ndjson`: the lines of a run, written by a thread of its own while the run is recorded.
+//! `--ndjson`: the lines of a run, written by a separate thread while the run is recorded.
 //!
-//! The thread reads them from the store, so each was committed first, and nothing that measures waits for it or hands it
-//! anything. A reader who is slow gets them later; one who has gone gets no more; at the end of the run neither holds it up
-//! for longer than `LAST_WORDS`, and what was not written is said. Trouble with this output changes no verdict and no exit code.
+//! The thread reads them from the store, so each was committed first, and no measuring thread waits for it or hands it
+//! data. A slow reader gets them later; a closed reader gets no more. At the end of the run neither delays it by more
+//! than `LAST_WORDS`, and unwritten lines are reported. Errors in this output change no verdict and no exit code.
 
 use std::fs::File;
 use std::io::{self, Write as _};

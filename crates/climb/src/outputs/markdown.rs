@@ -1,7 +1,8 @@
-//! A climb or a duel as Markdown: verdict, gates, the three answers, the table of rungs. GitHub's dialect, for summaries and comments.
+//! A climb or a duel as Markdown: verdict, gates, the three answers, the table of rungs. GitHub's dialect, for
+//! summaries and comments.
 //!
-//! The words are those of the results page. None of them can become markup: whatever a server or a scenario wrote is escaped, and
-//! neither mentions a person, nor refers to an issue, nor becomes a link.
+//! The text is that of the results page. None of it can become markup: text from a server or a scenario is escaped, so
+//! it cannot mention a user, reference an issue or become a link.
 
 use std::fmt::Write;
 

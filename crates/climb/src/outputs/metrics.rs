@@ -1,7 +1,7 @@
-//! `--metrics`: the sums of a run as OpenMetrics text, for programs that ask for them while it goes on.
+//! `--metrics`: a run's running totals as OpenMetrics text, for programs that scrape them during the run.
 //!
-//! Each request reads what was committed since the previous one. Workers never wait for it, and without requests it costs nothing.
-//! Trouble here changes no verdict and no exit code.
+//! Each request reads what was committed since the previous one. Workers never wait for it, and it costs nothing
+//! without requests. Errors here change no verdict and no exit code.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener};

@@ -1,7 +1,7 @@
-//! `--otlp`: the sums of a run, sent to a collector of the OpenTelemetry Protocol every few seconds and once at its end.
+//! `--otlp`: a run's running totals, sent to an OpenTelemetry Protocol collector every few seconds and once at the end.
 //!
-//! A thread that yields to everything else reads them from the store. Sums are sent anew each time, so that an export that fails
-//! loses nothing. Trouble here changes no verdict and no exit code; it is said at the end.
+//! A thread of lower priority (nice) reads them from the store. The totals are cumulative, so a failed export loses
+//! nothing. Errors here change no verdict and no exit code; they are reported at the end.
 
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};

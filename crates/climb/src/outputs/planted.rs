@@ -1,4 +1,4 @@
-//! Climbs with known results, for the tests of their outputs.
+//! Climbs with known results, for testing the outputs.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! What is written of a run at its end and of a stored one: JSON, JUnit XML and Markdown, made of the same answers.
+//! What is written for finished and stored runs: JSON, JUnit XML and Markdown, built from the same answers.
 
 use std::fs::File;
 use std::io::{self, Write};

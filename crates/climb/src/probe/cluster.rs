@@ -1,4 +1,4 @@
-//! Which members a cluster has, asked of one of them before any load: a smart client has a connection to each.
+//! Asks one cluster member for all the others before any load: a smart client connects to each.
 
 use std::net::{SocketAddr, TcpStream, ToSocketAddrs};
 use std::time::Duration;

@@ -1,9 +1,10 @@
-//! One unit of the load (a client; in the arena a pair of players) comes in as it will in the climb, before there is any load.
+//! Before there is any load, one unit of it (a client; in the arena a pair of players) connects exactly as it will in
+//! the climb.
 //!
-//! It is played by the bots of the workload over their driver: what a server asks of a client, such as a login, shows as soon
-//! as one of them has come in. Where the server ends its connection, or does not let it in, no load says anything about
-//! capacity: the climb ends here, with the server's own words. What a server does wrongly while the client stays is not asked
-//! about: the load finds it, and the judge decides.
+//! The workload's own bots run over their driver, so anything that a server demands of a client, such as a login, shows
+//! with the first one. If the server closes its connection or refuses it, no load would say anything about capacity:
+//! the climb ends here and quotes the server. Mistakes that a server makes while the client stays connected are not
+//! checked here; the load finds them and the judge decides.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;

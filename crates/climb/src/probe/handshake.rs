@@ -1,5 +1,4 @@
-//! The handshake alone: connections are opened one after the other and closed, and what the server did instead is told in its
-//! own words.
+//! The handshake alone: opens and closes connections one after the other, and quotes what the server did instead.
 
 use std::future::poll_fn;
 use std::pin::pin;

@@ -1,8 +1,8 @@
-//! One real request before any load, for servers of HTTP.
+//! One real request before any load, for HTTP servers.
 //!
-//! What only its author can mend is refused: nobody who speaks HTTP (or TLS, or none) at that port, and a status that
-//! says that the request itself is wrong. Whatever else is not right is the server's doing, and the rungs tell how often;
-//! it is said once, and the climb goes on.
+//! Refuses only what the user must fix: no HTTP (or TLS, or plain text) server at that port, or a status that says the
+//! request itself is wrong. Any other fault is the server's, and the rungs measure how often it occurs; it is reported
+//! once and the climb goes on.
 
 use std::future::poll_fn;
 use std::time::Duration;

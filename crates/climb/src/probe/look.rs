@@ -1,7 +1,7 @@
-//! One look at an address of which its user did not say the protocol: what answers there.
+//! Probes an address given without a protocol, to see what answers there.
 //!
-//! At this machine and private addresses only, and bounded: a few connections, a few hundred bytes, a few seconds. The climb is
-//! refused all the same, since a guess could load the wrong thing; but the refusal names what to write.
+//! Only on this machine and private addresses, and bounded: a few connections, a few hundred bytes, a few seconds. The
+//! climb is refused either way, since a guess could load the wrong thing, but the error message says what to write.
 
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpStream};

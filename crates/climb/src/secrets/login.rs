@@ -1,6 +1,6 @@
-//! The password or token of a target: read from the variable or file that the plan names, and handed to whoever needs it.
+//! A target's password or token, read from the variable or file that the plan names.
 //!
-//! A file is read once in a process, before the first connection, so that it may be a pipe (`--password-file <(…)`).
+//! A file is read once per process, before the first connection, so it may be a pipe (`--password-file <(…)`).
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};

@@ -1,8 +1,8 @@
-//! What may follow a hold: the time after an overload, in which a part of the load goes on until it is known when the server
-//! recovered; and a subject that is told to end under load: the signal, its end or its staying, and its return for the audit.
+//! What may follow a hold. After an overload, part of the load continues until the server's recovery time is known. A
+//! subject that is shut down under load gets the signal, exits or does not, and is restarted for the audit.
 //!
-//! A hold of such a subject ends at a whole second, and the signal follows within some milliseconds; the workers are told of it
-//! before it is sent. The load goes on for a second.
+//! The hold of such a subject ends on a whole second and the signal follows within a few milliseconds; workers are told
+//! before it is sent. The load continues for a second.
 
 use engine::Clock as _;
 use measure::trial::kind;

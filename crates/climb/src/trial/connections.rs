@@ -1,4 +1,4 @@
-//! Where the connections of a worker lead, and what they need.
+//! Where a worker's connections go, and what they need.
 
 use drivers::{Address, TlsSettings, Upgrade};
 use plan::{Handshake, Target, WorkerPlan};

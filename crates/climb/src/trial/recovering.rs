@@ -1,4 +1,4 @@
-//! The time after an overload: a part of the load goes on until it is known when the server recovered.
+//! The time after an overload: part of the load continues until the server's recovery time is known.
 
 use ladder::Objective;
 use ladder::recovery::{self, Second};

@@ -1,4 +1,4 @@
-//! What a trial is asked to be, what goes on besides its workers, and where it stands.
+//! A trial's specification, what runs beside its workers, and its progress.
 
 use anyhow::bail;
 use engine::MonotonicClock;

@@ -1,4 +1,4 @@
-//! How far the end of a subject that is told to end under load has come.
+//! Tracks the exit of a subject that is shut down under load.
 
 use plan::SubjectStop;
 

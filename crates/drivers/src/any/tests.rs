@@ -1,4 +1,4 @@
-//! Each protocol over the loopback, through the one driver, against servers of a few lines.
+//! Each protocol over loopback, through the one driver, against servers of a few lines.
 
 use std::future::poll_fn;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What an answer of HTTP/2 says of gRPC: its type, its code with the text, and how long its message is.
+//! The gRPC parts of an HTTP/2 answer: its type, its code with the text, and the length of its message.
 
 /// The code for what has no other.
 pub(crate) const UNKNOWN: u8 = 2;

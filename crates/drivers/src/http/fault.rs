@@ -1,4 +1,4 @@
-//! How an answer of HTTP breaks the protocol.
+//! How an HTTP answer violates the protocol.
 
 use strum::VariantArray;
 

@@ -1,11 +1,11 @@
 //! Requests whose responses are passed on as they arrive: the head with all its lines, the body in parts, and the end.
 //!
-//! For scripts, whose `fetch` reads a body that may never end. Nothing is gathered: what a read brought is passed on before
-//! the next read, so that an endless body takes no memory here. The other drivers of HTTP pass on whole responses and keep
-//! of a head what the built-in workloads look at.
-//! No `Accept-Encoding` is sent unless the request has one, so a server that follows RFC 9110 (section 12.5.3) sends bodies
-//! without a coding; those that come with one are passed on as they are.
-//! Not here: redirects, cookies, sending a request again (`Protocol::reopens`, `Fetch::is_idempotent`).
+//! For scripts, whose `fetch` may read an endless body. Nothing is accumulated: the data of one read is passed on
+//! before the next read, so that an endless body takes no memory here. The other HTTP drivers pass on whole responses,
+//! and keep only those parts of a head that the built-in workloads use.
+//! No `Accept-Encoding` is sent unless the request has one, so a server that follows RFC 9110 (section 12.5.3) sends
+//! bodies without a coding; encoded ones are passed on unchanged.
+//! Not here: redirects, cookies, resending a request (`Protocol::reopens`, `Fetch::is_idempotent`).
 
 use crate::address::Address;
 use crate::http::fault::Fault;

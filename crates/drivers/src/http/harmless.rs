@@ -1,5 +1,5 @@
-//! Values made harmless: whatever stands in a path or a header, it begins no line of its own. Values may come from a
-//! server's answer, where a scenario puts them into the next request.
+//! Sanitises values so that nothing in a path or a header can start a new line. Values may come from a server's answer,
+//! if a scenario puts them into the next request.
 
 use std::io::Write;
 

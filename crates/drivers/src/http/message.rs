@@ -1,4 +1,4 @@
-//! Requests and responses, as all versions of HTTP have them.
+//! Requests and responses common to all versions of HTTP.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! HTTP/1.1: one request at a time on a connection.
 //!
-//! The hot path of everything that asks. A request is encoded once and shared by all connections, an answer is decoded
-//! in place out of the buffer: between them nothing is allocated, copied or carried, as long as an answer comes with one
-//! read. One that comes in pieces is counted through, or gathered in a buffer of the connection where something looks
-//! at its body; a quiet connection owns no buffer at all.
+//! The hot path of every request workload. A request is encoded once and shared by all connections, an answer is
+//! decoded in place in the buffer: nothing is allocated or copied in between, as long as an answer arrives with one
+//! read. The body of one that arrives in pieces is only counted, or gathered in a buffer of the connection if something
+//! reads it; an idle connection owns no buffer at all.
 //! Strict where leniency would hide a server's fault: see `head` and `chunks`, pure and beside this file.
 //! Not here: pipelining, redirects, content codings, upgrades.
 

@@ -1,4 +1,4 @@
-//! Both versions on real sockets, against servers of hyper's and against servers that break the rules.
+//! Both versions on real sockets, against hyper servers and against servers that break the rules.
 
 mod rude;
 pub(crate) mod server;

@@ -1,8 +1,9 @@
-//! HTTP/2: many requests at once on a connection, in clear by prior knowledge or behind TLS by ALPN.
+//! HTTP/2: many concurrent requests on a connection, in clear text by prior knowledge or over TLS by ALPN.
 //!
-//! Answers come in any order and carry the tags of their requests. Not the hot path: the `h2` crate does the protocol,
-//! and allocates for each request. A stream that the server resets ends the connection for its bots, with what the
-//! protocol says of it as last words. A goodbye without an error is told, and so is each request that it puts off.
+//! Answers come in any order and carry the tags of their requests. Not the hot path: the `h2` crate implements the
+//! protocol, and allocates for each request. A stream that the server resets ends the connection for its bots, with the
+//! protocol's error as the reason. A GOAWAY without an error is reported, and so is each request that it leaves
+//! unprocessed.
 //! Not here: pushes (refused in our settings), priorities, trailers (read and dropped).
 
 pub mod fetch;

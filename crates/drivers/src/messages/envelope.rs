@@ -1,4 +1,5 @@
-//! Where a protocol's messages carry what a client needs of each: the number of its request, and whether it is an error.
+//! Where a protocol's messages carry what a client needs from each: the number of its request, and whether it is an
+//! error.
 //!
 //! Compiled from names once, so that a message is searched by field numbers and never decoded as a whole.
 

@@ -1,4 +1,4 @@
-//! Against a server that answers as a script says, over a real socket.
+//! Against a server that answers from a script, over a real socket.
 
 use std::future::poll_fn;
 

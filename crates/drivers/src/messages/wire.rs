@@ -1,6 +1,6 @@
-//! Protocol Buffers on the wire, as far as clients need them: the fields of a message one by one, and fields written.
+//! The Protocol Buffers wire format, as far as clients need it: reading a message field by field, and writing fields.
 //!
-//! No schema and no allocation. Written to protobuf.dev, "Encoding"; checked against prost-reflect by property tests.
+//! No schema and no allocation. Implements protobuf.dev, "Encoding"; checked against prost-reflect by property tests.
 
 /// Groups within each other, as the official parsers allow.
 const GROUP_DEPTH_MAX: usize = 100;

@@ -1,7 +1,7 @@
 //! Redis's protocol, RESP 2: commands out, replies in. Pure.
 //!
-//! Of the replies those that single commands on strings have: no arrays, which none of our commands is answered with.
-//! Lengths are checked before anything is reckoned with them.
+//! Only the replies of single commands on strings: no arrays, which none of our commands returns.
+//! Lengths are checked before they enter any calculation.
 //! Source: redis.io, "Redis serialization protocol specification", RESP2.
 
 /// No string may be longer; the longest value of a plan is half of it.

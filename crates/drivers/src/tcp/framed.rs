@@ -1,7 +1,7 @@
-//! A TCP connection, plain or behind TLS, whose frames the address names.
+//! A TCP connection, plain or over TLS, whose framing the address names.
 //!
-//! Beside `Tcp`, whose frames are a type, since the built-in workloads pay for no choice at run time. What is larger than a read
-//! may carry is gathered as it comes, as far as the address takes replies.
+//! Separate from `Tcp`, whose framing is a type, so that the built-in workloads pay for no dispatch at run time.
+//! Messages larger than one read are gathered as they arrive, up to the address's limit on replies.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,6 +1,7 @@
-//! Frames chosen at run time, for connections whose server is known only to a script. Pure.
+//! Framing chosen at run time, for connections whose server is known only to a script. Pure.
 //!
-//! A line is one message here, without its end: a script wants each by itself, where `Lines` hears blocks for speed.
+//! A line is one message here, without its line ending: a script wants each separately, while `Lines` delivers blocks
+//! for speed.
 
 use super::framing::{Front, MESSAGE_BYTES_MAX};
 

@@ -1,4 +1,4 @@
-//! Where a message ends on a stream of bytes. Pure: bytes in, lengths out.
+//! Where a message ends in a byte stream. Pure: bytes in, lengths out.
 
 /// No message may be larger, a line's end included.
 pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;

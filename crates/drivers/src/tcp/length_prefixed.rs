@@ -1,4 +1,4 @@
-//! Frames with their length in front, big-endian. Pure.
+//! Length-prefixed frames, big-endian. Pure.
 
 use super::framing::{Framing, Front, MESSAGE_BYTES_MAX};
 

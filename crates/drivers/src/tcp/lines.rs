@@ -1,8 +1,8 @@
-//! Lines that end with `\n`, heard in blocks. Pure.
+//! Lines that end with `\n`, delivered in blocks. Pure.
 //!
-//! A block is one or more whole lines: everything whole that a read brought, up to the cap. At millions of lines a
-//! second a call through worker, books and bots for each would cost more than the line itself, so the receiver of a block
-//! splits it (`lines`).
+//! A block is one or more whole lines: everything complete that a read brought, up to the cap. At millions of lines a
+//! second a call per line through worker, ledger and bots would cost more than the line itself, so the receiver of a
+//! block splits it (`lines`).
 
 use super::framing::{Framing, Front, MESSAGE_BYTES_MAX};
 

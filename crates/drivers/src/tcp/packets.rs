@@ -1,7 +1,7 @@
-//! MQTT control packets, heard in blocks. Pure.
+//! MQTT control packets, delivered in blocks. Pure.
 //!
-//! A packet is a byte of type and flags, the length of what remains in one to four bytes of seven bits each, and that
-//! much. Like lines they are heard in blocks of whole packets, and the receiver splits it (`split_packet`).
+//! A packet is a byte of type and flags, the remaining length in one to four bytes of seven bits each, and that many
+//! bytes. Like lines they are delivered in blocks of whole packets, and the receiver splits it (`split_packet`).
 //! Source: MQTT 3.1.1, section 2.2.
 
 use super::framing::{Framing, Front, MESSAGE_BYTES_MAX};

@@ -1,8 +1,8 @@
-//! What a WebSocket client knows between its reads: frames in, messages out. No socket, no clock.
+//! A WebSocket client's state between reads: frames in, messages out. No socket, no clock.
 //!
-//! On the workers' hot path: frames are decoded in place out of the shared read buffer and a read may carry many of
-//! them. Text is checked for UTF-8, pings are answered, pieces are joined, a message has at most 64 KiB unless its owner takes
-//! larger ones: a frame that is larger than that is gathered as it comes.
+//! On the workers' hot path: frames are decoded in place in the shared read buffer, and a read may carry many of them.
+//! Text is checked for UTF-8, pings are answered, fragments are joined. A message has at most 64 KiB unless its owner
+//! accepts larger ones; a frame larger than that is gathered as it arrives.
 
 use super::frame::{self, Front, Opcode};
 use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Goodbye, Refused};

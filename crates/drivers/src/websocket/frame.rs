@@ -1,6 +1,6 @@
 //! WebSocket frames as a client writes and reads them. Pure: bytes in, bytes out.
 //!
-//! Written to RFC 6455; checked against tokio-websockets by differential property tests.
+//! Implements RFC 6455; checked against tokio-websockets by differential property tests.
 //! Not here: sockets, the handshake (`handshake`), joining of fragments (`super`).
 
 /// Kinds of frames.

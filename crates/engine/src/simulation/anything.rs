@@ -1,8 +1,8 @@
-//! Simulated connections of any protocol, as `drivers::Any` has them: text, binary messages and datagrams, requests and
-//! the pieces of their answers.
+//! Simulated connections of any protocol, as in `drivers::Any`: text, binary messages and datagrams, requests and the
+//! pieces of their answers.
 //!
-//! Texts and bytes arrive at a server as they are, and what a server says is a text unless it was made by a function of
-//! `Anything`. What those make begins with a byte that no text has.
+//! Text and bytes reach a server unchanged. A server's output is text unless it was built by a function of `Anything`;
+//! those start with a byte that no text contains.
 
 use drivers::any::{Received, Send};
 use drivers::http::{Fault, Fetch, Head, Headers, Piece};

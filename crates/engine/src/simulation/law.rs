@@ -1,4 +1,4 @@
-//! A server of requests that does nothing but decide when each is answered.
+//! A request server that only decides when each request is answered.
 
 use super::server::{Says, SimulatedServer};
 use super::wire::Exchanges;

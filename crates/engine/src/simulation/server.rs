@@ -1,4 +1,4 @@
-//! What a simulated server is, and how it says what it says.
+//! The simulated server's interface, and how it sends its messages.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

@@ -1,4 +1,4 @@
-//! Simulated connections: drivers without sockets, for each shape that messages have.
+//! Simulated connections: drivers without sockets, one for each shape of message.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};

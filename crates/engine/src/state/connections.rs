@@ -1,7 +1,7 @@
-//! The connection table: the connections of a worker, in slots that are reused.
+//! The connection table: the connections of a worker, in reusable slots.
 //!
-//! A slot is free, or it holds one connection from its connect to its end. A `ConnectionId` carries the generation of
-//! its slot, so the id of a connection that has ended never finds the connection that uses the slot now.
+//! A slot is free, or holds one connection from connect to close. A `ConnectionId` carries the generation of its slot,
+//! so the id of a closed connection never finds the slot's current one.
 
 use std::task::Waker;
 

@@ -1,4 +1,4 @@
-//! How a connection begins and ends, and what its end does to its messages.
+//! How a connection opens and closes, and what closing it does to its messages.
 
 use std::sync::atomic::Ordering::Relaxed;
 

@@ -1,9 +1,9 @@
-//! The recorder: it fills the interval of the current second. Nothing else writes to an interval of a worker.
+//! The recorder: fills the interval of the current second. Nothing else writes to a worker's interval.
 //!
-//! It counts what became of each message (`Flow`), records durations, connections, ticks and errors, and keeps what an
-//! interval cannot hold by itself: how many connections are open, and of which causes errors were kept verbatim.
+//! It counts the outcome of each message (`Flow`), records durations, connections, ticks and errors, and keeps state
+//! that outlives an interval: how many connections are open, and for which causes errors were kept verbatim.
 //! Invariant: a message is recorded once as sent or not sent, and a sent one that owes a reply has one outcome.
-//! `Interval::balance` refuses an interval where that is not so.
+//! `Interval::balance` rejects an interval that violates this.
 
 use measure::{Distribution, Interval, Measure, Phase, Role, TickClasses, TickCounts};
 

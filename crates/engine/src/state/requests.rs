@@ -1,10 +1,10 @@
-//! Pending requests: the replies that are owed, each until its outcome is known.
+//! Pending requests: replies still owed, each until its outcome is known.
 //!
-//! They are in slots that are reused, and a `RequestId` carries the generation of its slot. The requests of one
-//! connection form a list in both directions, whose head the connection keeps: a connection that carries a thousand
-//! operations at once must find the oldest as soon as the latest.
+//! They are in reusable slots, and a `RequestId` carries the generation of its slot. The requests of one connection
+//! form a doubly linked list, whose head the connection holds: a connection with a thousand operations in flight must
+//! find the oldest as fast as the latest.
 //! Invariant: `open` counts, by operation and phase, the requests that were sent and have no outcome; without it an
-//! interval would not add up.
+//! interval would not balance.
 
 use measure::Phase;
 

@@ -1,7 +1,7 @@
 //! Sending: a message waits in its connection's buffer until the kernel has taken it, and is recorded then.
 //!
-//! Send lag is from the plan until the kernel was first offered the message: what a server that does not read adds to it
-//! is the server's doing and is part of the latencies.
+//! Send lag runs from the planned time until the kernel was first offered the message. What a server that does not read
+//! adds after that is the server's doing and part of the latencies.
 
 use std::task::{Context, Poll, Waker};
 

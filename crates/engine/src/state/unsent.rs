@@ -1,4 +1,4 @@
-//! A message between its plan and the kernel: what waits in a connection's buffer, and what it owes once it has left.
+//! A message between its plan and the kernel: what waits in a connection's buffer, and what it owes once it is sent.
 
 use measure::{LedgerPart, Phase};
 

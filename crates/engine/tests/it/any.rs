@@ -1,4 +1,4 @@
-//! The driver that is any, under a worker's own thread: connections of several protocols in one kind of bots.
+//! `drivers::Any` on a real worker thread: connections of several protocols in one kind of bots.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, UdpSocket};

@@ -1,4 +1,4 @@
-//! A panic anywhere in a worker is reported: left to the runtime, a task that panicked would just be gone.
+//! A panic anywhere in a worker is reported; the runtime by itself would silently drop the task.
 
 use std::io::{self, Read, Write};
 use std::marker::PhantomData;

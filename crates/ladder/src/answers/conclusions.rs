@@ -1,6 +1,6 @@
 //! The three answers in words: how many, why not more, can I trust it.
 //!
-//! Each says what is known, no more, and names what would help to know more.
+//! Each says only what is known, and names what would help to learn more.
 
 use measure::LoadUnit;
 use serde_json::{Value, json};

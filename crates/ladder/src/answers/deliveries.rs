@@ -1,4 +1,4 @@
-//! The books of deliveries as the contract states them.
+//! The delivery accounts as the contract defines them.
 
 use measure::{Measure, Trial};
 

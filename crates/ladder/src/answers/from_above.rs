@@ -1,7 +1,7 @@
-//! What loads gave on the way down, after a higher one, against what they gave on the way up.
+//! Compares what loads gave on the way down, after a higher one, with what they gave on the way up.
 //!
-//! Only verdicts are compared in words: two holds of one load may differ in any figure without a cause, and a verdict
-//! `FAIL` rests on seconds that nothing disturbed. The figures of both holds are in the evidence.
+//! The words compare only verdicts: figures of two holds of one load may differ without a cause, whereas a `FAIL` rests
+//! on undisturbed seconds. The figures of both holds are in the evidence.
 
 use serde_json::{Value, json};
 

@@ -1,8 +1,9 @@
-//! Goodput beyond the capacity: the good answers per second that a server still gives to more load than it holds.
+//! Goodput beyond capacity: the good answers per second that a server still gives at loads above its capacity.
 //!
-//! A good answer is a right one within the tightest bound that an objective sets on the response; without such a bound, any
-//! right one. Disturbances only ever lower a goodput: one that stayed high did so despite them, and of one that fell as much is
-//! the server's as they do not explain (`Disturbance::explains_messages`). Units: per second of the judged hold.
+//! A good answer is a correct one within the tightest bound that an objective sets on the response; without such a
+//! bound, any correct one. Disturbances only ever lower goodput. Goodput that stayed high did so despite them; of a
+//! drop, the server accounts for what they do not explain (`Disturbance::explains_messages`). Units: per second of the
+//! judged hold.
 
 use measure::{LoadUnit, Measure, Trial};
 use serde_json::{Value, json};

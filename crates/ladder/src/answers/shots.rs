@@ -1,4 +1,4 @@
-//! Shots: what the bots sent against what the server counted.
+//! Shots: those the bots sent against those the server counted.
 
 use measure::{Flow, Role, ServerCounter, Trial};
 use serde_json::{Value, json};

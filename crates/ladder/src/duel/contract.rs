@@ -1,4 +1,4 @@
-//! A duel as `duel --json` and the page have it. Additions are free, changes are not.
+//! A duel as `duel --json` and the page show it. Additions are free, other changes are not.
 
 use crate::Difference;
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,7 @@
 //! Gates of a duel: how much a figure of B may differ from A's, `response.p99 <= +5%`.
 //!
-//! What can be 0 has no ratio: shares are gated in percentage points (`ticks.late_share <= +1pp`), counts in numbers
-//! (`errors <= +0`). A ratio may also be written as a factor: `ops >= 1.0x`.
+//! A figure that can be 0 has no ratio: shares are gated in percentage points (`ticks.late_share <= +1pp`), counts in
+//! absolute numbers (`errors <= +0`). A ratio may also be written as a factor: `ops >= 1.0x`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,10 +1,10 @@
-//! What the blocks of a duel say about one figure: B against A within each block, and the interval around it.
+//! What the blocks of a duel say about one figure: B against A within each block, and the confidence interval.
 //!
 //! Ratios are compared as logarithms, figures that may be 0 (shares, counts) as differences. The interval is that of
-//! Student's t over the blocks. The order within a block is random, so a block's difference is as likely above its centre
-//! as below it, whatever the machine does meanwhile and however long it lasts; for such differences Student's t does not
-//! err more often than it says (Efron 1969; Bakirov & Székely 2005 for levels below 8 %), with four blocks as with twenty.
-//! Where replies never came the figure is infinite and has no mean. Then signs alone count: the interval is that of the
+//! Student's t over the blocks. The order within a block is random, so a block's difference is as likely above its
+//! centre as below it, whatever the machine does meanwhile and for however long. For such differences Student's t keeps
+//! its stated error rate (Efron 1969; Bakirov & Székely 2005 for levels below 8 %), with four blocks as with twenty.
+//! If replies never came, the figure is infinite and has no mean. Then only signs count: the interval is that of the
 //! median by the sign test, exact for any distribution (Conover 1999, section 3.2).
 
 use crate::duel::looks::{Looks, student_critical};

@@ -1,6 +1,6 @@
-//! The figures of a duel of client libraries: names, units and meanings, as gates and stored duels name them.
+//! The figures of a duel of client libraries: names, units and meanings, as used in gates and stored duels.
 //!
-//! They are figures of processes, so no trial has one. How each is read of a process: the crate `inflight-analysis`.
+//! They are figures of processes, so no trial has them. The crate `inflight-analysis` reads them from a process.
 
 use measure::Trial;
 

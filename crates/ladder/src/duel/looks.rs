@@ -1,10 +1,11 @@
-//! How sure each look must be: a duel looks at its data after every block and may stop at any of them, and all looks
-//! together err with the probability that was allowed.
+//! The confidence required at each look: a duel looks at its data after every block and may stop at any of them, and
+//! all looks together err with the allowed probability.
 //!
 //! Alpha spending (Lan & DeMets 1983): after n of at most N blocks the part (n/N)² of the allowed error has been spent
-//! (the power family of Kim & DeMets 1987, ρ = 2). The boundary of each look follows from what is left to spend there and
-//! from the paths that have not crossed before, by recursive numerical integration (Armitage, McPherson & Rowe 1969).
-//! It is a boundary of the normal statistic; its level is then taken over to Student's t (the significance level approach,
+//! (the power family of Kim & DeMets 1987, ρ = 2). The boundary of each look follows from what is left to spend there
+//! and from the paths that have not crossed before, by recursive numerical integration (Armitage, McPherson & Rowe
+//! 1969).
+//! It is a boundary of the normal statistic; its level is then applied to Student's t (the significance level approach,
 //! Jennison & Turnbull 2000, section 4.4). A duel that ends early for another reason has spent less, never more.
 //! Not here: what is looked at (`interval`).
 

@@ -1,8 +1,8 @@
-//! The next trial of a duel, as a pure function of those that were held.
+//! The next trial of a duel, as a pure function of the trials held so far.
 //!
-//! Round by round each load that is still open has one block: A and B, in an order drawn from the seed. A fair coin decides
-//! each block by itself, because the interval rests on the order being independent from block to block. When a trial was
-//! unfair its whole block is dropped and another one is held.
+//! In each round, every load that is still open gets one block: A and B, in an order drawn from the seed. A fair coin
+//! decides each block separately, because the interval relies on the order being independent from block to block. If a
+//! trial was unfair, its whole block is dropped and another one is held.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
-//! What is known of every figure of a duel after the blocks that were held.
+//! What is known about every figure of a duel after the blocks held so far.
 //!
-//! One hypothesis per figure and load: B equals A. Holm (1979) over all of them, at every look: a hypothesis that was
-//! rejected stays rejected, and the others are then held to a wider level (group sequential Holm: Ye et al. 2013; Maurer &
-//! Bretz 2013), so that equal servers get any false verdict with probability `ALPHA` at most. The interval that is shown
-//! holds for its figure alone: a repeated confidence interval (Jennison & Turnbull 1989), valid at whichever look the duel
-//! ends. "No difference larger than δ" means that this interval lies within δ on both sides.
+//! One hypothesis per figure and load: B equals A. Holm (1979) over all of them, at every look: a rejected hypothesis
+//! stays rejected, and the others are then tested at a wider level (group sequential Holm: Ye et al. 2013; Maurer &
+//! Bretz 2013), so that equal servers get any false verdict with probability `ALPHA` at most. The interval shown is
+//! valid for its figure alone: a repeated confidence interval (Jennison & Turnbull 1989), valid at whichever look the
+//! duel ends. "No difference larger than δ" means that this interval lies within δ on both sides.
 
 use std::cell::RefCell;
 use std::cmp::Ordering;

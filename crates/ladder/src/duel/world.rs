@@ -1,5 +1,5 @@
-//! Planted duels: servers whose true ratio is known, on machines that disturb them in known ways. For tests and measurements
-//! of the method.
+//! Planted duels: servers whose true ratio is known, on machines with known disturbances. For tests and measurements of
+//! the method.
 
 use std::collections::BTreeMap;
 use std::f64::consts::PI;

@@ -1,4 +1,4 @@
-//! How figures are read off a trial: the counts, shares and distributions behind the table.
+//! Reads figures from a trial: the counts, shares and distributions behind the table.
 //!
 //! Invariant: what was not measured is absent, with the reason, and never zero.
 

@@ -1,4 +1,4 @@
-//! Requests of cheaters, judged apart from the load: each must be refused.
+//! Requests of cheaters, judged separately from the load: each must be refused.
 
 use measure::Trial;
 

@@ -1,7 +1,7 @@
-//! Two witnesses of the same ticks: the server's log, and the clients that receive its snapshots.
+//! Two independent records of the same ticks: the server's log, and the clients that receive its snapshots.
 //!
-//! A server that claims to be on time while its clients see otherwise does not pass. A disturbance can delay ticks on their
-//! way to the client, so then neither is believed, and it is named.
+//! A server that claims to be on time while its clients see otherwise does not pass. A disturbance can delay ticks on
+//! their way to the client; then neither record is trusted, and the disturbance is named.
 
 use measure::{Measure, Quantile, Trial};
 

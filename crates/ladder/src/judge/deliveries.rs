@@ -1,8 +1,8 @@
-//! The rules that read the books of deliveries.
+//! The rules that check the delivery accounts.
 //!
-//! Books that contradict themselves or the server's prove nothing: INVALID. A server that sends what nobody sent, or is
-//! still busy with its backlog seconds after everybody fell silent, has failed. What it loses without a word is judged by
-//! the objective over `deliveries.lost`; what the bots had no time to read says nothing about it.
+//! Accounts that contradict themselves or the server's prove nothing: INVALID. A server that delivers what no client
+//! sent, or is still working off its backlog seconds after all clients stopped, has failed. Silent losses are judged by
+//! the objective on `deliveries.lost`; what the bots had no time to read says nothing about the server.
 
 use measure::ledger::ReceiverBooks;
 

@@ -1,8 +1,8 @@
 //! Whether games end: a server can start every game, keep its ticks perfectly and never end one.
 //!
 //! Players see how their games end. A game without a result is one whose stop never came (`bots.longest_game`) or whose
-//! stops carried an error. Until that time is over a game that runs on proves nothing by itself, so it is compared with
-//! those that were played to their end.
+//! stops carried an error. Until that time is up, a running game proves nothing by itself, so it is compared with the
+//! games that were played to the end.
 
 use measure::{Role, ServerCounter, Trial};
 

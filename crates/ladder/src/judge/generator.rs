@@ -1,4 +1,5 @@
-//! What the load generator could not do: connections it had no room for, messages it did not offer, sends that left too late.
+//! What the load generator could not do: connections it had no room for, messages it did not offer, sends that were
+//! late.
 
 use measure::trial::kind;
 use measure::{ErrorKind, LoadUnit, Measure, Quantile, Role, ScriptFunction, Trial};

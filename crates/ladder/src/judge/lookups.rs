@@ -1,4 +1,4 @@
-//! What reads of a data grid found, for people.
+//! What reads of a data grid found, worded for the user.
 
 use measure::{Role, Trial};
 

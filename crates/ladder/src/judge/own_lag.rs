@@ -1,11 +1,11 @@
-//! What a late load generator cannot explain, so that a rung is decided all the same.
+//! What a late load generator cannot explain, so that a rung can still be decided.
 //!
-//! A server that serves in order and never idles answers nothing later than it was asked too late: when each request
-//! arrives by at most d later, each reply leaves by at most d later (Lindley 1952). So the longest that a send and a read
-//! were delayed bounds what the generator added to any latency, however the delays fell. Of ticks, late sends touch only
-//! those within or right after a time in which sends were late.
-//! Where that much is granted and the objectives are still missed, or still met, the generator decides nothing.
-//! Not here: what a late generator is (`generator`).
+//! For a server that serves in order and never idles, if each request arrives by at most d later, each reply leaves by
+//! at most d later (Lindley 1952). So the longest delay of a send and a read bounds what the generator added to any
+//! latency, however the delays were distributed. For ticks, late sends affect only those during or right after a time
+//! in which sends were late.
+//! If the objectives are still missed, or still met, after allowing for that bound, the generator does not matter.
+//! Not here: when a generator is late (`generator`).
 
 use measure::{Measure, Trial};
 

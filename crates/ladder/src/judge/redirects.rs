@@ -1,5 +1,5 @@
-//! How many answers were redirects that were not followed, for people: to a login page they are fast, and say nothing about what
-//! was to be measured.
+//! How many answers were redirects that were not followed, worded for the user: redirects to a login page are fast, and
+//! say nothing about what was to be measured.
 
 use measure::{Role, Trial};
 

@@ -1,4 +1,4 @@
-//! Connections that a server closes between two requests, as HTTP allows: no fault, and said with what they cost.
+//! Connections that a server closes between two requests, as HTTP allows: no fault, but reported with their cost.
 
 use measure::{Measure, Role, Trial};
 

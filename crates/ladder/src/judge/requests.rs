@@ -1,7 +1,7 @@
-//! The rules that only loads of requests know: refused connections, arrivals locked onto ticks, what drifts.
+//! The rules that apply only to request loads: refused connections, arrivals locked to ticks, drift.
 //!
-//! A server that refuses requests often ends their connections too. What its user asked for comes first then: the errors,
-//! with the first one's words, and missing connections only where no objective spoke.
+//! A server that refuses requests often closes their connections too. The user's objectives take precedence: errors are
+//! reported first, quoting the first one, and missing connections only if no objective decided.
 
 use measure::{LoadUnit, Trial};
 

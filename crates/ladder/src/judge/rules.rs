@@ -1,6 +1,6 @@
-//! The rules of a verdict, one function each, in the order in which they are asked.
+//! The rules of a verdict, one function each, in evaluation order.
 //!
-//! A rule says nothing (`None`) or decides. Reasons name what was measured, the limit and the remedy.
+//! A rule returns nothing (`None`) or decides. Reasons name what was measured, the limit and the remedy.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! Sessions: bots that end with their function and are followed by others.
+//! Sessions: bots that end with their function and are replaced by others.
 //!
-//! Connections come and go with them, so what tells a server that turns bots away is how many sessions failed, and how many
-//! attempts to connect.
+//! Their connections come and go, so a server that turns bots away shows in how many sessions and connection attempts
+//! failed.
 
 use measure::trial::kind;
 use measure::{ErrorKind, Role};

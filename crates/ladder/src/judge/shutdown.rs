@@ -1,7 +1,7 @@
-//! A server that was told to end under load (SIGTERM): it answers what is under way and exits with status 0 in time.
+//! A server that was shut down under load (SIGTERM): it must answer requests in flight and exit with status 0 in time.
 //!
-//! None of this is a disturbance's doing: the grace is long, and a process that is slow to end still ends. What was
-//! acknowledged and is missing after a restart is the audit's to find.
+//! No disturbance excuses a failure here: the grace period is long, and even a slow process ends. Writes that were
+//! acknowledged but are missing after a restart are the audit's business.
 
 use measure::trial::kind;
 use measure::{Event, Trial};

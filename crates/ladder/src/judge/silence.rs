@@ -1,7 +1,7 @@
-//! Silence is data: ticks must cover the hold to its end, and requests that are open must be answered.
+//! Silence is data: ticks must cover the hold to its end, and open requests must be answered.
 //!
-//! Silence is judged by whole seconds and never by one late line: what a disturbance of a second or two can do is left to
-//! the objectives.
+//! Silence is judged by whole seconds and never by one late line; what a disturbance of a second or two can cause is
+//! left to the objectives.
 
 use measure::names::ROOM_DELIVERIES;
 use measure::{Books, Hold, Second, Trial};

@@ -1,4 +1,4 @@
-//! Ticks due, by the server's log, against those that the games asked for owe.
+//! Ticks due, by the server's log, against those that the requested games require.
 
 use measure::Trial;
 

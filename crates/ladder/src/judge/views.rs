@@ -1,8 +1,8 @@
-//! One objective, seen three ways: over all seconds, over the undisturbed ones, and beyond what disturbances explain
-//! (in the seconds in which they explain least, and in all).
+//! One objective, evaluated three ways: over all seconds, over the undisturbed ones, and beyond what disturbances
+//! explain (in the least disturbed seconds, and in all).
 //!
-//! Met over all seconds is met: what disturbs makes no figure better but CPU shares, which are read in undisturbed seconds
-//! only. Not met is asked about again where it can be asked fairly.
+//! Met over all seconds is met: a disturbance improves no figure except CPU shares, which are read from undisturbed
+//! seconds only. An objective that is not met is evaluated again where conditions were fair.
 
 use measure::Trial;
 

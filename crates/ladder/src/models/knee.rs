@@ -1,8 +1,9 @@
 //! Kneedle (Satopää, Albrecht, Irwin, Raghavan 2011): where a rising, flattening curve bends.
 //!
-//! The curve is normalised to the unit square; its knee is the first local maximum of its height above the diagonal behind
-//! which the height falls by more than S times the mean step. One sensitivity and one set of points prove little, so the
-//! knee is read again without each single point and with other sensitivities, and the spread of these readings is told.
+//! The curve is normalised to the unit square. Its knee is the first local maximum of the height above the diagonal
+//! after which the height falls by more than S times the mean step. One sensitivity and one set of points prove little,
+//! so the knee is also computed without each single point and with other sensitivities, and the spread of these results
+//! is reported.
 
 /// Fewer points have no shape.
 const POINTS_LEAST: usize = 6;

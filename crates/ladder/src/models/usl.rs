@@ -1,8 +1,8 @@
 //! The universal scalability law (Gunther 1993, 2007): X(N) = λ N / (1 + α (N − 1) + β N (N − 1)), with α, β ≥ 0.
 //!
-//! N / X is linear in 1/λ, α/λ and β/λ, so the fit is weighted least squares on N / X with errors in proportion to it: exact,
-//! without a start value that could mislead. Intervals come from a parametric bootstrap of that fit, whose draws have the
-//! tails of Student's t for as many loads as there are.
+//! N / X is linear in 1/λ, α/λ and β/λ, so the fit is weighted least squares on N / X with errors proportional to it:
+//! exact, without a start value that could mislead. Intervals come from a parametric bootstrap of that fit, whose draws
+//! have the tails of Student's t for the given number of loads.
 
 use statrs::distribution::{ContinuousCDF as _, StudentsT};
 

@@ -1,11 +1,11 @@
-//! Whether a percentile keeps an upper bound, by how many of its samples lie beyond it.
+//! Whether a percentile stays within an upper bound, decided by how many of its samples exceed it.
 //!
-//! "p95 < 200 ms" says that at most a share of 5 % lies beyond 200 ms. So a count decides, long before the percentile itself may
-//! be stated: it is met when the upper end of the one-sided 95 % interval for that share is within 5 %, and not met when the lower
-//! end is beyond it. The interval is exact for independent samples.
-//! Late replies are not independent, they come in runs: a queue or a pause makes all of them late that arrive meanwhile. So
-//! as soon as one was seen, counts are those of runs: four samples are taken for one. Where none was seen nothing is
-//! known of runs, and the samples count as they are.
+//! "p95 < 200 ms" says that at most a share of 5 % exceeds 200 ms. So a count decides, long before the percentile
+//! itself may be stated: the objective is met when the upper end of the one-sided 95 % interval for that share is
+//! within 5 %, and not met when the lower end exceeds it. The interval is exact for independent samples.
+//! Late replies are not independent but come in runs: a queue or a pause delays everything that arrives meanwhile. So
+//! once one was seen, four samples are counted as one. If none was seen, nothing is known of runs, and samples count
+//! individually.
 //! Not here: percentiles that may be stated; they decide by their value.
 //! Source: Clopper & Pearson, Biometrika 26 (1934); effective samples: Kish, Survey Sampling (1965), section 8.2.
 

@@ -1,9 +1,9 @@
-//! Whether an objective is missed by more than the disturbances of the machine explain.
+//! Whether an objective is missed by more than the machine's disturbances explain.
 //!
-//! A wait of length w delays what was due in it, and what it began with: at n events per second, waits that sum up to W
-//! per second delay at most `W·n` of them, and as many more as there were waits. Delays longer than d need waits longer
-//! than d, of which there are at most `W/d`, and none where W in all is shorter. So each d says something else about the
-//! same values, and one that cannot be explained is enough.
+//! A wait of length w delays what was due during it, and the event at its start: at n events per second, waits that sum
+//! to W per second delay at most `W·n` of them, plus one per wait. Delays longer than d need waits longer than d, of
+//! which there are at most `W/d`, and none if W in total is shorter. So each d is a separate test of the same values,
+//! and one that cannot be explained is enough.
 
 use measure::{Second, Trial};
 

@@ -1,4 +1,4 @@
-//! The tables of a sweep: one per cell, with what belongs together side by side: responses and frames.
+//! The tables of a sweep: one per cell, with related columns side by side: responses and frames.
 
 use super::{Table, columns, failed, note, ns, table, verdict};
 use crate::contract::{Climb, Rung};

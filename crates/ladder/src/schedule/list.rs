@@ -1,4 +1,4 @@
-//! The rungs of a list, once or several times each.
+//! The rungs of a list, held once or several times each.
 
 use std::collections::BTreeMap;
 

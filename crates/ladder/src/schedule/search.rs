@@ -1,15 +1,15 @@
-//! The search for the capacity by RFC 9971 (MLRsearch): short trials far from the edge, long ones near it, and a load is a
-//! bound only by the RFC's classification.
+//! The search for the capacity by RFC 9971 (MLRsearch): short trials far from the edge, long ones near it, and a load
+//! is a bound only by the RFC's classification.
 //!
-//! A trial has a load and a duration and met its objectives or did not. Trials as long as the goal's final ones are
-//! full-length, all others short. Short trials alone never make a lower bound; they make an upper one only when more of
-//! them fail than the exceed ratio of those that passed explains.
-//! Which load comes next the RFC leaves open. Here: three phases, each with longer trials and a narrower interval than the
-//! one before. A phase begins at the bounds of the last one, moves outwards in growing steps where they do not stand, and
-//! halves the interval where both do. A load is held again until it is classified.
-//! Of several goals every trial counts for each; a phase is over when it is for all of them.
-//! Invariant: the next trial is a function of those held; a load that cannot be judged is neither bound and is left after
-//! a few tries.
+//! A trial has a load and a duration, and either met its objectives or did not. Trials as long as the goal's final ones
+//! are full-length, all others short. Short trials alone never make a lower bound; they make an upper one only when
+//! more of them fail than the exceed ratio of those that passed explains.
+//! The RFC leaves the choice of the next load open. Here there are three phases, each with longer trials and a narrower
+//! interval than the one before. A phase starts at the bounds of the last one, moves outwards in growing steps if they
+//! do not hold, and halves the interval once both do. A load is held again until it is classified.
+//! With several goals every trial counts for each, and a phase ends when it has ended for all of them.
+//! Invariant: the next trial is a function of those held; a load that cannot be judged is neither bound and is
+//! abandoned after a few tries.
 //! Units: loads in the unit of the climb, durations in ns.
 //! Source: RFC 9971, Multiple Loss Ratio Search, May 2026: the load classification and the relevant bounds.
 

@@ -1,4 +1,4 @@
-//! HdrHistogram's V2 encoding, not compressed: written, and read, whichever program wrote it.
+//! HdrHistogram's V2 encoding, uncompressed: writes it, and reads it whichever program wrote it.
 
 use std::ops::Range;
 

@@ -1,10 +1,11 @@
-//! The books of one trial's deliveries, settled.
+//! The settled delivery accounts of one trial.
 //!
-//! `owed_min ≤ delivered − unowed + lost + unread ≤ owed_max`, for every receiver and in sum. Where no member came or went while
-//! others spoke, the two bounds are one and every figure is exact.
-//! `residual`: what neither side accounts for; anything but 0 means that one of the books is wrong. Where the bounds are one it
-//! is `lost + unread − max(dropped + in_flight, unread)`: what was not read in time may be what the server dropped meanwhile. Where they are not, what the server dropped may have fallen into the time of which
-//! it is not known whether it was owed: then it is the least that no reading of the bounds explains away.
+//! `owed_min ≤ delivered − unowed + lost + unread ≤ owed_max`, for every receiver and in sum. If no member joined or
+//! left while others spoke, the two bounds are equal and every figure is exact.
+//! `residual`: what neither side accounts for; anything but 0 means that one of the accounts is wrong. If the bounds
+//! are equal it is `lost + unread − max(dropped + in_flight, unread)`: what was not read in time may be what the server
+//! dropped meanwhile. If they differ, the server's drops may have fallen into the time for which it is unknown whether
+//! messages were owed: then it is the smallest value that is consistent with the bounds.
 
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;

@@ -1,8 +1,8 @@
-//! One cell: everything that is known of the messages of one sender at one receiver.
+//! One cell: everything known about one sender's messages at one receiver.
 //!
 //! Bits 0–15: which of the sixteen messages before the newest were seen (bit 0 is the one just before it).
 //! Bits 16–39: the newest sequence number + 1. Bits 40–63: how many different messages were seen.
-//! Messages before the first are taken as seen, so that the first sixteen need no case of their own.
+//! Messages before the first count as seen, so that the first sixteen need no special case.
 
 use std::collections::HashMap;
 

@@ -1,9 +1,10 @@
-//! Settling: all workers' parts become the books of the trial. Pure.
+//! Settling: turns all workers' parts into the accounts of the trial. Pure.
 //!
-//! A message is surely owed to a receiver when it left after the server had confirmed the membership, and at least
-//! `margin_ns` before either end of it was cut; it is possibly owed when it left at most `margin_ns` before the request to
-//! join did. The margin stands for the way to the server, its queue and the way back, which cannot be seen from outside.
-//! Where every membership began before the first message and lasted beyond the last, both counts are the number of
+//! A message is certainly owed to a receiver if it was sent after the server had confirmed the membership, and at least
+//! `margin_ns` before either end closed the connection; it is possibly owed if it was sent at most `margin_ns` before
+//! the join request was. The margin covers the way to the server, its queue and the way back, which cannot be observed
+//! from outside.
+//! If every membership began before the first message and lasted beyond the last, both counts are the number of
 //! messages sent, and settling costs one subtraction per pair.
 
 use super::books::Books;

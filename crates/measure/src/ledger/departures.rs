@@ -1,9 +1,9 @@
-//! When each of a sender's messages left, in memory that does not grow with a long hold.
+//! When each of a sender's messages was sent, in memory that does not grow with a long hold.
 //!
-//! An instant is needed one by one only near the beginning or the end of a membership. What left farther from every change
-//! of any membership becomes one run: a count, and the first and the last instant. Should a change fall into a run after
-//! all, as one of a worker that was stopped for longer than the margin, the run is surely owed to nobody whose membership
-//! cuts it and possibly owed to all of them: the books' bounds part, and stay true.
+//! Individual instants are needed only near the start or end of a membership. Messages farther from every membership
+//! change become one run: a count, and the first and last instant. If a change falls into a run after all, for example
+//! because a worker was stopped for longer than the margin, the run is certainly owed to no receiver whose membership
+//! cuts it and possibly owed to all of them: the bounds then differ, but stay correct.
 
 use super::shared::SharedLedger;
 

@@ -1,4 +1,4 @@
-//! One worker's part of the ledger, while the trial goes on.
+//! One worker's part of the ledger, during the trial.
 
 use super::cell::{self, Arrival, EMPTY, Holes, SEQ_END};
 use super::rooms::state::Rooms;

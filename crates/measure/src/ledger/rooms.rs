@@ -1,9 +1,10 @@
-//! Rooms of scripts: any number of them by name, with books like those of the one crowd.
+//! Rooms of scripts: any number of them by name, with the same accounts as the chat's single room.
 //!
-//! A script says who is a member, what was sent under which number, and what was received. So a bot may speak without being a
-//! member, numbers may have gaps, and a message may be received before its sender has said that it sent it. Rooms are many and
-//! most pairs of bots share none: cells stand in a list and are found by room, sender and receiver.
-//! A member is surely owed what leaves from a second after it joined, since a script may say so before the server knows.
+//! A script says who is a member, what was sent under which number, and what was received. So a bot may speak without
+//! being a member, numbers may have gaps, and a message may be received before its sender has reported it. Rooms are
+//! many and most pairs of bots share none: cells are in a list and are found by room, sender and receiver.
+//! A member is certainly owed what is sent from a second after it joined, since a script may report the join before the
+//! server knows.
 
 pub(super) mod state;
 

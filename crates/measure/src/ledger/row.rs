@@ -1,4 +1,4 @@
-//! One receiver, as far as it is known while the trial goes on.
+//! One receiver, as far as it is known during the trial.
 
 use super::cell::Arrival;
 use super::departures::Departures;

@@ -1,4 +1,4 @@
-//! What was sent in a room, and how one receiver of it is settled. Pure.
+//! What was sent in a room, and how one of its receivers is settled. Pure.
 
 use super::books::{PairBooks, ReceiverBooks, SumOfBooks};
 use super::cell;

@@ -1,7 +1,7 @@
-//! What all parts of a trial's ledger share while it goes on: when memberships changed, and the rooms of scripts by name.
+//! State shared by all parts of a trial's ledger: when memberships changed, and the rooms of scripts by name.
 //!
-//! A script tells who sent which message and who received it, and not when it was planned. So each sender's latest instants stand
-//! here, where the receivers' workers read them.
+//! A script reports who sent which message and who received it, but not when it was planned. So each sender's latest
+//! instants are kept here, where the receivers' workers read them.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

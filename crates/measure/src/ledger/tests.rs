@@ -1,4 +1,5 @@
-//! The ledger's odd cases, one by one. Simulated broadcasts with planted losses are the oracle LEDGER, `truth/src/ledger.rs`.
+//! The ledger's edge cases, one by one. Simulated broadcasts with planted losses are the oracle LEDGER,
+//! `truth/src/ledger.rs`.
 
 use super::part::AHEAD_MOST_NS;
 use super::*;

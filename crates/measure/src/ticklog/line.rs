@@ -1,4 +1,4 @@
-//! One line of a tick log, taken apart and checked; no sums.
+//! Parses and checks one line of a tick log; no sums.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! The lines of one second of a tick log, gathered, and the second they make.
+//! Gathers the lines of one second of a tick log into a second.
 
 use std::collections::BTreeMap;
 

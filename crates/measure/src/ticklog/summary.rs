@@ -1,8 +1,8 @@
-//! A tick log as a whole: its sums, its distribution, and what is wrong with it.
+//! A tick log as a whole: its sums, its distribution, and its faults.
 //!
-//! The counters and the histogram are two separate sources. The classes are told from the counters where there are any
-//! (they know missed ticks and the server's own boundaries), the distribution from the histogram, and where the two
-//! contradict each other both are said.
+//! The counters and the histogram are two separate sources. The classes come from the counters if there are any (they
+//! know missed ticks and the server's own boundaries), the distribution from the histogram, and if the two contradict
+//! each other both are reported.
 
 use std::collections::BTreeMap;
 

@@ -1,7 +1,7 @@
-//! What else went on in a second: on the machine, in the workers' threads and in the subject's.
+//! What else happened in a second: on the machine, in the workers' threads and in the subject's.
 //!
-//! Everything that can make a server look worse than it is, and never better: it decides which seconds are fair to judge
-//! by (`ladder::disturbance`). A figure that was not readable is `None`, never 0.
+//! Everything that can make a server look worse than it is, and never better: it decides which seconds are fair to
+//! judge by (`ladder::disturbance`). A figure that was not readable is `None`, never 0.
 //! Units: shares in [0, 1]; cores of CPU time per second.
 
 use crate::sample::{MachineMetric, ProcessMetric, Reading, Sample};

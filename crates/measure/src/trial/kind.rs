@@ -1,4 +1,4 @@
-//! Kinds of events that the fold understands; all others are only marks on the time axis.
+//! Kinds of events that the fold interprets; all others are only marks on the time axis.
 
 /// the ramp has ended: all connections stand, or its time is up
 pub const SETTLE: &str = "settle";

@@ -1,4 +1,4 @@
-//! What a trial is made of.
+//! The components of a trial.
 //!
 //! Units: `_ns` since the start of the trial; shares in [0, 1].
 

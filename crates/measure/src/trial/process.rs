@@ -1,4 +1,4 @@
-//! The figures of a process over the hold, from readings that are taken one by one.
+//! The figures of a process over the hold, from individual readings.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
-//! The seconds after a hold in which a part of the load went on, each as a trial of its own.
+//! The seconds after a hold in which part of the load continued, each as a trial of its own.
 //!
-//! So whatever can be asked of a trial can be asked of one of them. The second before is known to each too, without a
-//! message: what disturbed it may still be felt.
+//! So everything that can be computed from a trial can be computed from one of them. Each also knows the second before
+//! it, without its messages: the effects of its disturbance may last.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

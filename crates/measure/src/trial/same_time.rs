@@ -1,10 +1,11 @@
 //! What the server counted and what the bots sent over the same time.
 //!
-//! A server's entries in its tick log do not begin with our seconds, and the last one of a hold may be missing or long. A
-//! share of two counters over different seconds can exceed one by what lies between; so only entries that lie wholly in the
-//! hold are taken, and of the bots' seconds exactly the part that these entries span, a second at an edge by its share.
-//! Time between two entries belongs to the span: what the bots sent while the server stood still, it counts afterwards.
-//! Only a second that is left out of the view ends a span, and another one begins behind it.
+//! A server's tick log entries are not aligned with our seconds, and the last one of a hold may be missing or long. A
+//! share of two counters over different seconds can exceed one by the difference. So only entries that lie wholly in
+//! the hold are used, and of the bots' seconds exactly the part that these entries span, with a second at an edge
+//! counted pro rata.
+//! Time between two entries belongs to the span: what the bots sent while the server stalled, it counts afterwards.
+//! Only a second excluded from the view ends a span, and the next one begins after it.
 //! Units: ns since the start of the trial.
 
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,9 +1,10 @@
-//! The fold that makes a trial of its entries, one at a time.
+//! The fold that builds a trial from its entries, one at a time.
 //!
-//! Marks come first, since they say which second counts (while a trial goes on, each comes before what it counts); then every entry is taken once, in any order, and may be thrown
-//! away. What is kept of a second are numbers, never its histograms: an hour of many bots needs the room of its series
-//! and of one histogram per measure. Whatever depends on the order of seconds (what stayed open from one to the next, what
-//! was open at the end) is settled in `finish`, when all are known.
+//! Marks come first, since they decide which second counts (during a trial, each comes before what it affects); then
+//! every entry is folded once, in any order, and may be discarded. A second is kept as numbers, never as histograms: an
+//! hour of many bots needs memory for its series and one histogram per measure. Whatever depends on the order of
+//! seconds (what stayed open from one to the next, what was open at the end) is settled in `finish`, when all are
+//! known.
 //! Not here: which seconds are warm-up (`ladder::warm_up_cut`), reading (`store`).
 
 use std::collections::{BTreeMap, BTreeSet};

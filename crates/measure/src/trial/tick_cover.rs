@@ -1,8 +1,8 @@
-//! Whether a server's ticks cover the hold to its end: silence is missed ticks.
+//! Whether a server's ticks cover the hold to its end: silence counts as missed ticks.
 //!
-//! A server that hangs writes no line that says so. Where its last word ends well before the hold does, the ticks that were
-//! due from there on were missed, as many as were due in the time before. A line that lies across the end of the hold and
-//! is longer than usual (the server stood still and told so later) gives the hold its part.
+//! A server that hangs writes no line about it. If its last line ends well before the hold does, the ticks due from
+//! there on were missed, as many as were due in the time before. A line that spans the end of the hold and is longer
+//! than usual (the server stalled and reported later) contributes its part to the hold.
 //! Units: ns since the start of the trial.
 
 use super::Trial;

@@ -1,4 +1,4 @@
-//! Which bots, and what is not for them.
+//! Which bots, and the settings they do not take.
 
 use crate::built_in::BuiltIn;
 use crate::layers::ladder::Loads;

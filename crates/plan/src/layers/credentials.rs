@@ -1,4 +1,4 @@
-//! What clients show the server so that it lets them in: the name of a user, and where its secret is.
+//! The credentials that clients present: a user name, and where its secret is.
 
 use crate::credentials::{CredentialForm, Credentials, SecretSource};
 use crate::layers::reader::{RawValue, Reader};

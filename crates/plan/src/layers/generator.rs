@@ -1,4 +1,4 @@
-//! How this process makes the load.
+//! How this process generates the load.
 
 use crate::layers::reader::Reader;
 use crate::plan::Generator;

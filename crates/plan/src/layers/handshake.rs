@@ -1,6 +1,6 @@
-//! What a WebSocket handshake says besides what the protocol asks for: headers and subprotocols.
+//! Additions to a WebSocket handshake beyond the protocol's own: headers and subprotocols.
 //!
-//! The flag for headers is that of requests over HTTP (`http/settings/requests`): to the user it is one thing.
+//! The flag for headers is the one for HTTP requests (`http/settings/requests`): to the user it is the same thing.
 
 use crate::layers::bots::Server;
 use crate::layers::reader::Reader;

@@ -1,7 +1,8 @@
-//! The axes of loads over HTTP: how long a client stays, how long it keeps its connection, how many updates it sends at once.
+//! The axes of HTTP loads: how long a client stays, how long it keeps its connection, how many updates it sends at
+//! once.
 //!
-//! Each is a list; one value is a setting like any other, and several make a cell of the ladder of each combination. The
-//! subject is the same in all of them and is not started anew.
+//! Each is a list; one value is an ordinary setting, and several make each combination a cell of the ladder. The
+//! subject is the same in all cells and is not restarted.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! What a rung must meet, and what this climb could never measure.
+//! What a rung must meet, and objectives that this climb could never measure.
 
 use ladder::{Allowed, Gate, GateError, Objective, ObjectiveError, Own};
 

@@ -1,7 +1,7 @@
 //! The axes of poll-loop's sweep: services, views, priorities, localities. Each combination is a cell of the ladder.
 //!
-//! Services come innermost, since all others are options of the server, which must be started anew for them.
-//! An axis of which nobody speaks has a usual range; one that the server's own options nail down has that one value.
+//! Services are the innermost axis, since all others are options of the server, which must be restarted for them.
+//! An axis that is not given has a default range; one that the server's own options fix has that single value.
 
 use std::collections::BTreeMap;
 

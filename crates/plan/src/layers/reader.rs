@@ -1,5 +1,4 @@
-//! One setting at a time: the flag if it was given, else the scenario's value; read, or refused with its
-//! place.
+//! Reads one setting at a time: the flag if it was given, else the scenario's value; parsed, or refused with its place.
 
 use std::io;
 use std::path::Path;

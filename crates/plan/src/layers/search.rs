@@ -1,4 +1,4 @@
-//! In which order and how often each load is held, or that the capacity is searched for, and what a search must reach.
+//! In which order and how often each load is held, or that the capacity is searched for, and the goals of a search.
 
 use ladder::wording::{show_number, show_share};
 use ladder::{Goal, Objective, Repeats, SearchSchedule};

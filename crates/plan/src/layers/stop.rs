@@ -1,4 +1,4 @@
-//! A subject that is told to end under load: when, how long it may take, and whether its data is read back afterwards.
+//! Shutdown of the subject under load: when, how long it may take, and whether its data is read back afterwards.
 
 use ladder::Objective;
 

@@ -1,4 +1,4 @@
-//! Which server, how it comes to run, where its ticks are told, and whether it may be loaded.
+//! Which server, how it is started, where its ticks are reported, and whether it may be loaded.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 

@@ -1,4 +1,4 @@
-//! What is wrong with credentials. No message repeats a value that could be the secret itself.
+//! Mistakes in credentials. No message repeats a value that could be the secret itself.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! What is wrong with requests over HTTP, their checks, their variables, or the axes of a sweep.
+//! Mistakes in HTTP requests, their checks, their variables, or the axes of a sweep.
 //!
 //! No message repeats the value of a header: it may be a secret, and messages end up in logs.
 

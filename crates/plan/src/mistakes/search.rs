@@ -1,4 +1,4 @@
-//! What is wrong with a search, with repeats, or with the place of a gate.
+//! Mistakes in a search, in repeats, or in the placement of a gate.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! What is wrong with the end of a subject under load.
+//! Mistakes in the shutdown of a subject under load.
 
 use thiserror::Error;
 

@@ -1,4 +1,4 @@
-//! A plan with what is usual, for tests that say what differs.
+//! A default plan, for tests that state only what differs.
 
 use ::ladder::{LoadUnit, Repeats};
 

@@ -1,4 +1,4 @@
-//! A scenario as a tree of values, each with its line and in the spelling of its author.
+//! A scenario as a tree of values, each with its line and its original spelling.
 
 use std::collections::BTreeMap;
 use std::fmt;

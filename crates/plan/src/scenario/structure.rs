@@ -1,5 +1,5 @@
-//! A file against the declared settings: unknown keys, and lists or mappings where they do not belong. All of
-//! them, with lines. Single values are not judged here, because `units` does it with better words.
+//! Checks a file against the declared settings: unknown keys, and lists or mappings in the wrong place. Reports all of
+//! them, with lines. Single values are not checked here, because `units` does it with better messages.
 
 use super::node::{Content, Entry, Node};
 use super::{ROOT, below};

@@ -1,6 +1,7 @@
 //! Values of requests: `Name: value`, `200..299`, `64KiB`, `/items/0/id`, `1..20`.
 //!
-//! What would break a request line or begin another header is refused, so that a plan's requests are always well formed.
+//! What would break a request line or start another header is refused, so that a plan's requests are always well
+//! formed.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Values of messages: a code of gRPC, and the status that a reply over WebSocket carries itself.
+//! Values of messages: a gRPC code, and the status inside a reply over WebSocket.
 
 use crate::mistakes::RequestConfigError;
 use crate::workloads::GRPC_CODES;

@@ -1,4 +1,5 @@
-//! Operations on the keys of a data grid or cache: so many in flight, each one that ends starts the next, or by a rate.
+//! Operations on the keys of a data grid or cache: a fixed number in flight, each completion starting the next, or at a
+//! rate.
 
 pub(crate) mod settings;
 

@@ -1,4 +1,4 @@
-//! Requests over HTTP: by a rate, or each after the answer to the last.
+//! HTTP requests: at a rate, or each after the answer to the last.
 
 use ladder::{Allowed, Conclusion, LoadUnit, Rung};
 use serde::{Deserialize, Serialize};

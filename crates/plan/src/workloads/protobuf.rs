@@ -1,4 +1,4 @@
-//! Messages of any protobuf schema: calls of gRPC, or messages in the frames of a WebSocket.
+//! Messages of any protobuf schema: gRPC calls, or messages in WebSocket frames.
 
 pub(crate) mod settings;
 

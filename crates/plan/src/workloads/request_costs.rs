@@ -1,8 +1,9 @@
-//! What the shape of clients' requests costs, in words: how many users, how long they keep a connection, how large a bulk is.
+//! What the shape of clients' requests costs, in words: how many users, how long they keep a connection, how large a
+//! bulk is.
 //!
-//! A pure function of the published rungs of a load over HTTP without ticks; `http::sweep` speaks of servers with ticks. Rungs
-//! that say more about this machine than about the server are no evidence, and nor is one rung alone: a cost is stated where
-//! it goes the same way in every comparison that was made, and where there are at least two of them.
+//! A pure function of the published rungs of an HTTP load without ticks; `http::sweep` covers servers with ticks. Rungs
+//! that say more about this machine than about the server are no evidence, and neither is a single rung: a cost is
+//! stated only if every comparison made points the same way, and if there are at least two of them.
 //! Units: CPU in cores and as a share of those that the server may use.
 
 mod bulk;

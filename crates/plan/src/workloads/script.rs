@@ -1,4 +1,4 @@
-//! Bots that a script plays: the program that a server's own clients are.
+//! Scripted bots: the script is the program that a server's own clients would be.
 
 pub(crate) mod settings;
 

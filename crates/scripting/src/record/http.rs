@@ -1,6 +1,6 @@
-//! HTTP/1.1 as a proxy reads it: heads are changed as little as the place between both asks for, bodies pass as they are.
+//! HTTP/1.1 as a proxy reads it: heads are changed only where a proxy must, bodies pass unchanged.
 //!
-//! Each request goes to the server on a connection of its own, so that none is cut by a server that closes an idle one.
+//! Each request uses its own connection to the server, so that none fails because the server closes an idle one.
 //! Source: RFC 9112, sections 6 and 7.
 
 use std::net::SocketAddr;

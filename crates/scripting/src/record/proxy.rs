@@ -1,4 +1,4 @@
-//! Connections of the client, each passed on to the server while what passes by is noted.
+//! Client connections, each forwarded to the server while the traffic is recorded.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What both sides say, noted as it passes by.
+//! Records what both sides send as it passes through.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};

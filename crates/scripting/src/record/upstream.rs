@@ -1,4 +1,4 @@
-//! The server of the client that is recorded, and connections to it.
+//! The recorded client's server, and connections to it.
 
 use std::net::SocketAddr;
 use std::time::Duration;

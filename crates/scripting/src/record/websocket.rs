@@ -1,5 +1,5 @@
-//! WebSocket messages between client and server: read and sent again by a library, so that they are noted whole.
-//! Compression is not offered to the server, since the recording is to be read.
+//! WebSocket messages between client and server: read and re-sent by a library, so that whole messages are recorded.
+//! Compression is not offered to the server, so that the recording is readable.
 
 use futures_util::{SinkExt as _, StreamExt as _};
 use recording::{Side, What};

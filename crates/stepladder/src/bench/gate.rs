@@ -1,8 +1,8 @@
 //! Gates: conditions on the figures of a benchmark, `[IMPLEMENTATION.][OPERATION.][THREADS.]FIGURE OP VALUE`.
 //!
-//! `one-lock.update.1.ops >= 900k`. A part that is left out stands for all that were measured, so that `ops >= 900k` asks
-//! it of every line of the table. Comparisons and units are those of objectives (`ladder::Condition`).
-//! A gate about something that is not measured is refused before the benchmark begins, for it would never fail.
+//! `one-lock.update.1.ops >= 900k`. An omitted part matches everything measured, so `ops >= 900k` applies to every line
+//! of the table. Comparisons and units are those of objectives (`ladder::Condition`).
+//! A gate on something that is not measured is refused before the benchmark begins, because it could never fail.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! `stepladder bench leaderboard`: the implementations of the leaderboard in this process, with the reasons.
+//! `stepladder bench leaderboard`: benchmarks the leaderboard implementations in this process and explains the results.
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Colours and numbers as people read them.
+//! Colours, and numbers formatted for people.
 
 use anstyle::{AnsiColor, Style};
 

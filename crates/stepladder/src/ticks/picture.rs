@@ -1,7 +1,7 @@
 //! Tick logs drawn with block characters: the classes, the distribution of intervals, the seconds.
 //!
-//! All logs share one scale, and logs of different tick rates never share a picture. A bar that is there at all is
-//! never drawn as nothing. Colours only repeat what the marks say, so nothing is lost without them.
+//! All logs share one scale, and logs of different tick rates never share a chart. A nonzero bar is always visible.
+//! Colours only repeat what the marks show, so nothing is lost without them.
 
 use std::io::{self, Write};
 

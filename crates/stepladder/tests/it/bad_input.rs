@@ -1,4 +1,4 @@
-//! Mistakes of the author: refused before anything is started, with what to do.
+//! User mistakes: refused before anything is started, with what to do.
 
 use std::ffi::OsStr;
 use std::fs;

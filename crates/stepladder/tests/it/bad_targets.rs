@@ -1,4 +1,4 @@
-//! The world's failures before and during the ramp: targets that are not there, or not what they should be.
+//! External failures before and during the ramp: targets that are absent, or not what they should be.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,4 +1,4 @@
-//! `stepladder bench --target`: client libraries as processes, honest and planted ones.
+//! `stepladder bench --target`: client libraries as processes, honest and faulty ones.
 
 use std::path::Path;
 

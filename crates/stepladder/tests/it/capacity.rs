@@ -1,6 +1,6 @@
 //! `climb --search`, `--repeat`, `--from-above` and `--gate`: bounds, exit codes, and servers that must not pass.
 //!
-//! poll-loop refuses what does not fit into its queue of 14, whatever the machine does: an edge that no noise moves.
+//! poll-loop refuses what does not fit into its queue of 14, whatever the machine does: a limit that noise cannot move.
 
 use std::collections::VecDeque;
 use std::io::{Read as _, Write as _};

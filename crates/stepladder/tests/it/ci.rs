@@ -1,4 +1,4 @@
-//! What a CI system gets: JUnit XML, Markdown, the summary of the job, and the action in a runner that is played here.
+//! What a CI system gets: JUnit XML, Markdown, the job summary, and the action in a runner simulated here.
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,4 +1,4 @@
-//! What a file wishes for beyond a load of this machine: refused without a user, shown and asked for on a terminal.
+//! What a file asks for beyond loading this machine: refused without a user, shown and confirmed on a terminal.
 
 use serde_json::{Value, json};
 

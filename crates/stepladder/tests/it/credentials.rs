@@ -1,5 +1,5 @@
-//! Servers that ask for credentials, real and planted: who shows the right ones is let in, who does not is refused in the server's
-//! words, and the secret stands nowhere.
+//! Servers that ask for credentials, real and simulated: the right ones are accepted, wrong ones are refused with the
+//! server's message, and the secret appears nowhere.
 //!
 //! Where a server is absent its rows say NOT RUN and pass (Debian: nats-server, mosquitto, ngircd, redis-server).
 

@@ -1,5 +1,5 @@
-//! `duel`: two servers in turns. What it concludes depends on the machine; that it is one run, complete, replayed alike and
-//! ended in order does not.
+//! `duel`: two servers in alternation. Its conclusion depends on the machine. That it is one complete run, replays
+//! identically and shuts down in order does not.
 
 use serde_json::Value;
 

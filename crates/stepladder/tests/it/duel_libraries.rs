@@ -1,4 +1,4 @@
-//! Duels of client libraries: equal ones, a slower one, and libraries that lie, break or hang.
+//! Duels of client libraries: equal ones, a slower one, and libraries that lie, crash or hang.
 
 use serde_json::Value;
 

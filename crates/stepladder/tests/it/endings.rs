@@ -1,4 +1,4 @@
-//! What ends a climb before its time: the server, the user, the system. What was measured stays.
+//! What ends a climb early: the server, the user, the system. Everything measured is kept.
 
 use serde_json::Value;
 

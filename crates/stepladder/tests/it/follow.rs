@@ -1,4 +1,4 @@
-//! Programs that follow a run while it goes on: lines of JSON, and readers that stall, leave or never come.
+//! Programs that follow a run while it goes on: lines of JSON, and readers that stall, close or never connect.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read as _};

@@ -1,4 +1,4 @@
-//! A server that is not ours: started by a command, or running already.
+//! A third-party server: started by a command, or already running.
 
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Texts that others wrote, on a terminal: stores, scenarios, logs and words of the command line obey nobody there.
+//! Foreign text on a terminal: stores, scenarios, logs and command-line arguments cannot control it.
 
 use std::time::Duration;
 

@@ -1,7 +1,7 @@
-//! `climb redis://…` and `climb hazelcast://…` against real servers: what they were asked, and what is done to them.
+//! `climb redis://…` and `climb hazelcast://…` against real servers: the requests sent, and faults injected.
 //!
-//! Where a server is absent a test says NOT RUN and passes: redis-server or valkey-server (Debian: redis-server), Java 17
-//! and the member's jar (`inflight/hazelcast/fetch-member`).
+//! Where a server is absent a test says NOT RUN and passes: redis-server or valkey-server (Debian: redis-server), Java
+//! 17 and the member's jar (`inflight/hazelcast/fetch-member`).
 
 #[allow(dead_code)]
 #[path = "../../../../inflight/hazelcast/tests/it/member.rs"]

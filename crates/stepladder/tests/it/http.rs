@@ -1,4 +1,4 @@
-//! `climb http://…` and `climb poll-loop`: ill-mannered answers by their causes, and a sweep's conclusions.
+//! `climb http://…` and `climb poll-loop`: faulty answers by their causes, and the conclusions of a sweep.
 
 use std::time::{Duration, Instant};
 

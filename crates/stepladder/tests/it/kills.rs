@@ -1,10 +1,11 @@
 //! SIGKILL at random instants: what every command that writes a store leaves behind.
 //!
-//! What must hold at whatever instant the kill came: the store is intact, each run says whether and where it was cut off, none
-//! that was cut off passes, what was printed of a rung is in the store, figures are those of the stored rows, runs that were
-//! there before are as they were, and no process or scratch file is left. So nothing here depends on when a kill comes, only what it meets; half of them come as the store's log has grown.
-//! With `STEPLADDER_KILLS=FILE` each command is killed 30 times, or as often as `STEPLADDER_KILLS_EACH` says, and a line per kill is
-//! appended to the file (`bench/adversary/kills`); otherwise a few times.
+//! Whenever the kill comes: the store is intact; each run says whether and where it was cut off; no run that was cut
+//! off passes; every rung that was printed is in the store; figures are those of the stored rows; earlier runs are
+//! unchanged; no process or scratch file is left. So no check depends on the time of a kill, only on what it
+//! interrupts. Half of them are timed by growth of the store's log.
+//! With `STEPLADDER_KILLS=FILE` each command is killed 30 times, or `STEPLADDER_KILLS_EACH` times, and a line per kill
+//! is appended to the file (`bench/adversary/kills`); otherwise a few times.
 
 mod files;
 mod history;

@@ -1,7 +1,7 @@
-//! The house as a whole: its invariants, and the command line as its users meet it.
+//! The program as a whole: its invariants, and the command line as users see it.
 //!
 //! Loads are small and holds short, and nothing is asserted that a busy machine could change: no late shares, no
-//! latencies. What must hold everywhere is: structure, conservation, messages, exit codes, and that nothing is left
+//! latencies. What must hold everywhere: structure, conservation, messages, exit codes, and that nothing is left
 //! behind.
 
 mod adversary;

@@ -1,4 +1,4 @@
-//! Programs that ask for the sums of a run while it goes on (`--metrics`).
+//! Programs that scrape a run's totals while it goes on (`--metrics`).
 
 use std::collections::BTreeMap;
 use std::io::{Read as _, Write as _};

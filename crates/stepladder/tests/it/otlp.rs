@@ -1,4 +1,4 @@
-//! Collectors that are sent the sums of a run (`--otlp`).
+//! Collectors that receive a run's totals (`--otlp`).
 
 use crate::place::Place;
 

@@ -1,4 +1,4 @@
-//! A folder to work in, the program as a child, and small looks at the system.
+//! A working folder, the program as a child process, and helpers that inspect the system.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};

@@ -1,4 +1,4 @@
-//! What is printed fits where it is read, and whoever reads it may stop.
+//! Printed text fits its medium, and the reader may close the pipe.
 
 use std::fs::File;
 use std::io::{BufRead as _, BufReader, Read as _};

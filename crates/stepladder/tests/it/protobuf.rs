@@ -1,5 +1,5 @@
-//! `climb grpc://…`, and protobuf messages over `ws://…`, with the schema from a .proto file: right replies are answers,
-//! and wrong ones, planted in the server, fail the rung by their cause.
+//! `climb grpc://…`, and protobuf messages over `ws://…`, with the schema from a .proto file: correct replies count as
+//! answers, and wrong ones, injected by the server, fail the rung with their cause.
 
 use serde_json::Value;
 

@@ -1,4 +1,4 @@
-//! A real client is recorded, and the bot that is written plays without an edit.
+//! A real client is recorded, and the generated bot runs without edits.
 
 use std::fs;
 use std::process::Command;

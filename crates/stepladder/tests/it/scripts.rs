@@ -1,4 +1,4 @@
-//! Scripts as their users run them: a bot of one's own, and a server that knows nothing of Stepladder.
+//! Scripts as users run them: a custom bot, and a server that knows nothing of Stepladder.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! A secret of the environment, and a server that says back whatever it is sent: it stands nowhere.
+//! A secret from the environment, and a server that echoes whatever it is sent: the secret appears nowhere.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! `selftest`: the verdicts of this program on this machine, and that nothing stays behind of it.
+//! `selftest`: this program's verdicts on this machine, and that it leaves nothing behind.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! `stepladder serve` by itself, seen over a plain socket.
+//! `stepladder serve` standalone, seen over a plain socket.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

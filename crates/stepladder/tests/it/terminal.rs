@@ -1,4 +1,4 @@
-//! A terminal of its own for the program: what it prints there, and what is typed.
+//! A pseudo-terminal for the program: what it prints there, and what is typed.
 
 use std::fs::File;
 use std::io::{Read, Write};

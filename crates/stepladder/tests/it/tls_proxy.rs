@@ -1,4 +1,4 @@
-//! A proxy that speaks TLS to clients and passes their bytes on to a server without it, as stunnel does.
+//! A proxy that terminates TLS and forwards the plain bytes to a server, as stunnel does.
 
 use std::net::{SocketAddr, TcpListener as StdListener};
 use std::sync::Arc;

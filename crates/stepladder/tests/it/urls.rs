@@ -1,4 +1,5 @@
-//! URLs as their users write them: names with several addresses, signs that a request line does not hold, and none of a protocol.
+//! URLs as users write them: names with several addresses, characters that a request line does not allow, and no
+//! protocol.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;

@@ -1,4 +1,4 @@
-//! `view`, `report`, `climb --view` and `climb --report`, as their users meet them.
+//! `view`, `report`, `climb --view` and `climb --report`, as users see them.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

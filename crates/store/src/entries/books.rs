@@ -1,6 +1,6 @@
-//! The books of a trial's deliveries as rows: a head, a row per receiver, the worst pairs.
+//! A trial's delivery accounts as rows: a header, a row per receiver, the worst pairs.
 //!
-//! The sums are not stored, so they cannot contradict the rows; the head says how many rows there are.
+//! The sums are not stored, so they cannot contradict the rows; the header says how many rows there are.
 
 use measure::{Books, TrialHead};
 use rusqlite::{Connection, params};

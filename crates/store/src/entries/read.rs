@@ -1,4 +1,4 @@
-//! Recalling the entries of a trial: every row checked, every second complete, every page balanced.
+//! Reads the entries of a trial: every row checked, every second complete, every interval balanced.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

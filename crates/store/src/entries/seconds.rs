@@ -1,7 +1,7 @@
-//! The seconds of the bots, put together from four tables that are read side by side.
+//! The seconds of the bots, assembled from four tables that are read side by side.
 //!
-//! A second says how many rows of flows, distributions and tallies belong to it, so one that is missing is noticed; so is one
-//! whose second is missing. One second is in memory, however long the trial.
+//! A second says how many rows of flows, distributions and tallies belong to it, so missing rows are detected, and so
+//! are rows whose second is missing. Only one second is in memory, however long the trial.
 
 use measure::{Entry, Interval, TrialHead};
 use rusqlite::{Connection, params};

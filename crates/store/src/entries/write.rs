@@ -1,4 +1,4 @@
-//! Keeping an entry: its rows, inside the writer's transaction.
+//! Writes an entry's rows, inside the writer's transaction.
 
 use std::path::Path;
 

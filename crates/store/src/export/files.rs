@@ -1,4 +1,4 @@
-//! Files of exports: each is whole or not there, none that exists is overwritten, and errors name the path.
+//! Files of exports: each is complete or absent, none that exists is overwritten, and errors name the path.
 
 use std::fs::Permissions;
 use std::io::{self, Write};

@@ -1,4 +1,4 @@
-//! The sums of a run as OpenMetrics text, for programs that ask again and again.
+//! The totals of a run as OpenMetrics text, for programs that scrape them.
 //!
 //! Source: OpenMetrics 1.0.0, <https://prometheus.io/docs/specs/om/open_metrics_spec/>.
 //! Not here: masks, connections (`stepladder`, `viewer`).

@@ -1,7 +1,7 @@
-//! The sums of a run as a request of the OpenTelemetry Protocol, for collectors that are sent figures.
+//! The totals of a run as a request of the OpenTelemetry Protocol, to be pushed to collectors.
 //!
-//! Names are those of OpenMetrics with a point behind `stepladder` and without the unit, which stands beside it: a collector
-//! that hands them on to Prometheus gives them the names of OpenMetrics again. What describes the run is the resource.
+//! Names are those of OpenMetrics with a dot after `stepladder` and without the unit, which is a separate field: a
+//! collector that forwards them to Prometheus restores the OpenMetrics names. The run is described by the resource.
 //! Source: OTLP 1.x, <https://opentelemetry.io/docs/specs/otlp/>, and its data model of metrics.
 //! Not here: connections (`stepladder`).
 

@@ -1,8 +1,8 @@
 //! A run as JSON lines for programs that follow it: one per second of the bots, and one per event.
 //!
-//! The lines are a function of what was committed, whenever they are asked for: a run that is followed gives the lines that
-//! its export gives years later. Nothing is queued for a reader who is slow; the store keeps what he has not read.
-//! Not here: masks, terminals, whose turn it is to write (`stepladder`).
+//! The lines are a function of what was committed, whenever they are requested: following a run gives the same lines as
+//! exporting it years later. Nothing is queued for a slow reader; the store keeps what it has not read.
+//! Not here: masks, terminals, scheduling of the writes (`stepladder`).
 
 use std::collections::BTreeMap;
 use std::io::Write;

@@ -1,8 +1,9 @@
-//! The sums of a run at one moment, for programs that follow it while it goes on.
+//! The totals of a run at one moment, for programs that follow it while it goes on.
 //!
-//! Counters are sums over all rungs and warm-ups so far, without calibrations, and never decrease; gauges describe the current trial.
+//! Counters are sums over all rungs and warm-ups so far, without calibrations, and never decrease; gauges describe the
+//! current trial.
 //! Only committed figures appear, and a new measure or reading appears without a change here.
-//! `families` names them; `open_metrics` and `otlp` are the two forms in which they are handed out.
+//! `families` names them; `open_metrics` and `otlp` are the two output formats.
 
 mod families;
 

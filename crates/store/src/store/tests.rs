@@ -1,4 +1,5 @@
-//! Stores that our writer does not make, row by row with right checksums: entries without sense, and more rows than a run has.
+//! Stores that our writer does not produce, row by row with valid checksums: meaningless entries, and more rows than a
+//! run has.
 
 use std::sync::Arc;
 

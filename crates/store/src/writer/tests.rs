@@ -1,4 +1,4 @@
-//! What a full disk does; simulated here because the limit belongs to the writer's own connection.
+//! A full disk, simulated here because the limit belongs to the writer's own connection.
 
 use std::sync::Arc;
 

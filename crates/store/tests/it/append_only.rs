@@ -1,4 +1,4 @@
-//! The file itself refuses what must not happen, also from an SQLite shell that enforces no foreign keys.
+//! The file itself rejects forbidden changes, even from an SQLite shell that enforces no foreign keys.
 
 use rusqlite::Connection;
 use store::StoreError;

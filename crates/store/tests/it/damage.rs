@@ -1,4 +1,4 @@
-//! Files that are not a store, not ours, of another version, cut short or damaged: said, left alone, never misread.
+//! Files that are not a store, not ours, of another version, truncated or damaged: reported, left alone, never misread.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! A run leaves the store as JSON lines, CSV and percentile tables, whole or not at all.
+//! A run is exported as JSON lines, CSV and percentile tables, completely or not at all.
 
 use base64::Engine;
 use hdrhistogram::Histogram;

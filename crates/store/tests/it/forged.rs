@@ -1,5 +1,5 @@
-//! A store that somebody sent along, or that lies where it should not: what it says leads to no file but its own, and where
-//! it lies is no reason to wait, to write or to lose a run in silence.
+//! A store that somebody sent along, or in an unsuitable place: its contents lead to no file but its own, and its
+//! location is no reason to block, to write or to lose a run silently.
 
 use std::path::Path;
 

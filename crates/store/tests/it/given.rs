@@ -1,4 +1,4 @@
-//! What the tests begin with: a store in a folder of its own, heads, seconds that balance, and strategies for entries.
+//! Test fixtures: a store in its own folder, headers, seconds that balance, and strategies for entries.
 
 use std::path::PathBuf;
 use std::sync::Arc;

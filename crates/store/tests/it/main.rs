@@ -1,4 +1,4 @@
-//! The store through its public face, on real files.
+//! The store through its public interface, on real files.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

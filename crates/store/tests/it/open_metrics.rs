@@ -1,4 +1,4 @@
-//! The sums of a run as OpenMetrics: what stands in the text, that it keeps to the format, and that counters never decrease.
+//! The totals of a run as OpenMetrics: the text's content, that it is valid, and that counters never decrease.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! A file with our marks whose tables, views or triggers are not ours: its SQL would run as part of every statement, so it is
+//! A file with our marks but foreign tables, views or triggers: its SQL would run as part of every statement, so it is
 //! refused before any of it runs.
 
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! What goes in comes out, in order and equal to the bit, and a reader sees it grow.
+//! What is written is read back, in order and bit for bit, and a reader sees it grow.
 
 use std::sync::mpsc;
 

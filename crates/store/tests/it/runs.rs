@@ -1,4 +1,4 @@
-//! Runs are found by what people type, and labels are theirs.
+//! Runs are found by what users type, and users may change labels.
 
 use store::{RunId, StoreError};
 

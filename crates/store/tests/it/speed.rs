@@ -1,4 +1,4 @@
-//! How long a second takes to commit: it must be far below the second it keeps.
+//! How long a second takes to commit: it must be far less than the second itself.
 
 use std::sync::mpsc;
 use std::time::Instant;

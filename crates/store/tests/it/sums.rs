@@ -1,4 +1,4 @@
-//! A stored trial, read in pieces, is the sum of all its entries at once: whatever it holds and however it ended.
+//! A stored trial, read in pieces, equals the sum of all its entries at once, whatever it holds and however it ended.
 
 use std::sync::Arc;
 

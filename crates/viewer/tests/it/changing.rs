@@ -1,4 +1,4 @@
-//! What may be changed: labels, and whole runs may go.
+//! What may be changed: labels, and whole runs may be deleted.
 
 use crate::given::{self, Client};
 

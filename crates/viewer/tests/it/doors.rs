@@ -1,4 +1,4 @@
-//! Who is let in.
+//! Access control.
 
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri};
 use viewer::{Gate, Ruling};

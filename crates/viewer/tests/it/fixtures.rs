@@ -1,7 +1,7 @@
-//! The page's fixtures: runs with a planted truth, recorded in a store, judged by the judge and told by the viewer.
+//! The page's fixtures: runs with planted truth, recorded in a store, judged by the judge and served by the viewer.
 //!
-//! web/fixtures/runs.json is what this writes, so the page is tested with the names that the program writes. No figure in
-//! it was measured. Plain arithmetic throughout, so that every machine plants the same.
+//! This writes web/fixtures/runs.json, so the page is tested with the names that the program writes. No figure in it
+//! was measured. Only plain arithmetic, so that every machine plants the same.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Many who have no token, beside the one who has: counted from their side, by what is still open.
+//! Many clients without the token, beside the one with it: counted from the clients' side, by what is still open.
 
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};

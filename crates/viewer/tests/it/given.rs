@@ -1,4 +1,4 @@
-//! What the tests begin with: a store with planted runs, a judge without plans, a viewer, and a client that is no browser.
+//! Test fixtures: a store with planted runs, a judge without plans, a viewer, and a client that is no browser.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

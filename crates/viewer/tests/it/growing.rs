@@ -1,4 +1,4 @@
-//! A run that is looked at while it is recorded.
+//! A run that is viewed while it is recorded.
 
 use std::collections::BTreeMap;
 

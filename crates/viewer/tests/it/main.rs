@@ -1,4 +1,4 @@
-//! The viewer through its public face: planted runs in real stores, over real sockets.
+//! The viewer through its public interface: planted runs in real stores, over real sockets.
 
 #![allow(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 

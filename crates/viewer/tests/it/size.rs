@@ -1,4 +1,4 @@
-//! How long pages and judging take and what they weigh; for bench/viewer.
+//! How long pages and judging take and how large they are; for bench/viewer.
 //! `cargo test --release -p viewer --test it -- --ignored --nocapture --test-threads 1 size`
 
 use std::io::{Read as _, Write as _};

@@ -1,6 +1,6 @@
-//! What machine this is, as it is kept with a run: enough to see that two runs were made on different ones.
+//! The machine's description as stored with a run: enough to see that two runs were made on different machines.
 //!
-//! No names of hosts or users: a report is meant to be passed on.
+//! No names of hosts or users: a report is meant to be shared.
 
 use std::fs;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! What disturbed a second: other programs, threads that waited for a core, steal, throttling.
 //!
-//! All of it are differences between two readings, so each speaks of its own second; the first reading tells only what
-//! needs none. Everything that compares processes is read together. Not here: when it is read (`sampler`).
+//! All are differences between two readings, so each covers its own second; the first reading reports only values that
+//! need no difference. Everything that compares processes is read together. Not here: when it is read (`sampler`).
 
 use std::time::SystemTime;
 

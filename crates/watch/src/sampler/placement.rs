@@ -1,9 +1,9 @@
-//! Where the seconds of a tick log lie on the trial's clock, and which of them were counted already.
+//! Where the seconds of a tick log lie on the trial's clock, and which of them were already counted.
 //!
-//! A log is stamped with realtime. Realtime may be set while it is written, and a log that was cut, replaced or rotated
-//! may tell of times that it told of before. So each second is laid where the clock of its writing puts it, and after
-//! its times went back by more than a second those that are counted already are left out.
-//! Invariant: no moment of a trial is counted twice after a jump, and none lies behind the present.
+//! A log is stamped with realtime. Realtime may be set while it is written, and a log that was truncated, replaced or
+//! rotated may repeat earlier times. So each second is placed by the clock at the time of writing, and once its times
+//! have gone back by more than a second, those already counted are skipped.
+//! Invariant: no moment of a trial is counted twice after a jump, and none lies in the future.
 //! Units: ns on the trial's clock unless a name says realtime.
 
 use measure::TickSecond;

@@ -1,7 +1,7 @@
-//! Processes that left the subject's group: a daemon, or one that began a session of its own (setsid).
+//! Processes that left the subject's group: a daemon, or one that began its own session (setsid).
 //!
-//! A signal to the group does not reach them, and their parent is no longer ours. They carry the subject's mark, a variable of
-//! the environment that whoever is started by it inherits. One that threw its environment away cannot be found so.
+//! A signal to the group does not reach them, and their parent is no longer ours. They carry the subject's mark, an
+//! environment variable that its children inherit. One that discarded its environment cannot be found this way.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt as _;

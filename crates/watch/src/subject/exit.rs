@@ -1,4 +1,4 @@
-//! How a process ended, and how that is noticed without reaping it.
+//! How a process ended, and how to notice that without reaping it.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! What the subject prints: read always, kept a little.
+//! The subject's output: always read, only the end kept.
 //!
-//! A full pipe would halt the subject in the middle of a tick. So each stream has a thread that reads at once whatever
-//! comes and keeps only the end of it.
+//! A full pipe would stall the subject in the middle of a tick. So each stream has a thread that reads everything at
+//! once and keeps only the end.
 
 use std::collections::VecDeque;
 use std::io::Read;

@@ -1,7 +1,7 @@
 //! Messages of the service's own schema, over WebSocket or gRPC.
 //!
-//! Over WebSocket an operation lies within a `Request` and its result within a `Response`; with gRPC the path names the
-//! operation and both stand alone.
+//! Over WebSocket an operation is wrapped in a `Request` and its result in a `Response`; with gRPC the path names the
+//! operation and neither is wrapped.
 
 use std::borrow::Cow;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! The requests of a bot that are not done, and its connections of HTTP: which carries what, and what may be opened.
+//! A bot's pending requests and its HTTP connections: which carries what, and what may be opened.
 
 use drivers::Address;
 use drivers::http::Fetch;

@@ -1,4 +1,4 @@
-//! Servers that close connections between two requests, as HTTP allows, and servers that really drop what they are asked.
+//! Servers that close connections between two requests, as HTTP allows, and servers that really drop requests.
 
 use std::collections::BTreeMap;
 

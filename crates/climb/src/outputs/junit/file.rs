@@ -1,4 +1,4 @@
-//! Test cases as the file that CI systems read.
+//! Writes test cases as the file that CI systems read.
 
 use std::io;
 

@@ -1,7 +1,8 @@
-//! A duel as JUnit XML: a test case per load and figure, per gate, and one for the duel itself where no gate says already why the exit
-//! code is not 0.
+//! A duel as JUnit XML: a test case per load and figure, one per gate, and one for the duel itself if no gate already
+//! explains a nonzero exit code.
 //!
-//! A figure decides nothing, so its case passes, or is `skipped` where nothing is known yet; what it found is in `system-out`.
+//! A figure decides nothing, so its case passes, or is `skipped` if nothing is known yet; the finding is in
+//! `system-out`.
 
 use std::io;
 

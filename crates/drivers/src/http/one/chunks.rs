@@ -1,7 +1,7 @@
 //! Chunked bodies: where the data is between the lengths, extensions and trailers.
 //!
-//! Pure, byte by byte where the framing is and in one step where the data is, so that nothing of it must be carried
-//! from read to read. Strict: a line ends with CR and LF, a length has one to sixteen hexadecimal digits.
+//! Pure, byte by byte in the framing and in one step through the data, so that nothing must be carried from read to
+//! read. Strict: a line ends with CR and LF, a length has one to sixteen hexadecimal digits.
 //! Source: RFC 9112, section 7.1.
 
 use std::ops::Range;

@@ -1,4 +1,4 @@
-//! A connection of HTTP/1.1 with its socket, whatever is told of the answers on it.
+//! An HTTP/1.1 connection with its socket, generic over how its answers are reported.
 
 use std::io;
 use std::pin::Pin;

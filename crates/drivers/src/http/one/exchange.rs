@@ -1,7 +1,7 @@
-//! One request and its answer, and then the next: what a connection knows between its reads. No socket, no clock.
+//! One request and its answer, and then the next: a connection's state between reads. No socket, no clock.
 //!
-//! The bytes of a read lie in the read buffer. An answer all of which is there is reported in place; of any other the head is
-//! carried until it is whole, and the body is counted through or gathered in `store`, each byte once.
+//! The bytes of a read are in the read buffer. A complete answer is reported in place. Of any other, the head is kept
+//! until it is complete, and the body is counted or gathered in `store`, each byte once.
 
 use std::rc::Rc;
 

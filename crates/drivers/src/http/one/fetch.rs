@@ -1,4 +1,4 @@
-//! HTTP/1.1 whose responses are passed on as they arrive: the socket. The state of a connection between reads is `pieces`.
+//! HTTP/1.1 with responses passed on as they arrive: the socket. A connection's state between reads is in `pieces`.
 
 use std::net::IpAddr;
 

@@ -1,7 +1,7 @@
-//! The head of an answer: where it ends, what follows it, and whether the connection goes on.
+//! The head of an answer: where it ends, what follows it, and whether the connection stays open.
 //!
-//! Pure. A head says the same however its bytes were split. Two headers that contradict each other are a fault, since
-//! every choice between them would let an answer be smuggled in.
+//! Pure. A head parses the same however its bytes were split. Two contradictory headers are a fault, since either
+//! choice would allow response smuggling.
 //! Source: RFC 9112, sections 4 to 6 and 9.3.
 
 use std::mem::MaybeUninit;

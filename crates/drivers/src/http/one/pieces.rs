@@ -1,8 +1,9 @@
-//! One request and its answer in pieces, and then the next: what a connection knows between its reads. No socket, no clock.
+//! One request and its answer in pieces, and then the next: a connection's state between reads. No socket, no clock.
 //!
-//! Beside `exchange`, which tells whole answers and recalls the last head, since a flag would cost its hot path. The rules
-//! are those of the same parsers: where a head and a body end, what is a fault, when the connection takes no more.
-//! The bytes of a read lie in the read buffer and are told from there; only an incomplete head is carried.
+//! Separate from `exchange`, which reports whole answers and recalls the last head, because a flag would cost its hot
+//! path. Both use the same parsers: where a head and a body end, what is a fault, when the connection takes no more
+//! requests.
+//! The bytes of a read are in the read buffer and reported from there; only an incomplete head is kept.
 
 use super::chunks::Chunks;
 use super::connection::{End, State};

@@ -1,4 +1,4 @@
-//! Requests as HTTP/1.1 sends them: encoded once, shared by all connections that send them.
+//! Requests in HTTP/1.1 format: encoded once, shared by all connections that send them.
 
 use std::cell::RefCell;
 use std::io::Write;

@@ -1,4 +1,4 @@
-//! Servers that say what no server should, byte by byte.
+//! Servers that send what no server should, byte by byte.
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};

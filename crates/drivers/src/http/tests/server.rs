@@ -1,4 +1,4 @@
-//! A server of hyper's, whose answers follow from the request alone.
+//! A hyper server whose answers depend on the request alone.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;

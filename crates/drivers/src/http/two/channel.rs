@@ -1,7 +1,7 @@
-//! HTTP/2 itself, between its pipe and those who ask on it.
+//! HTTP/2 itself, between its pipe and its callers.
 //!
-//! The `h2` crate does the protocol. It is polled here after whatever could have moved it, as long as it wakes itself,
-//! so that no task and no waker of a runtime takes part.
+//! The `h2` crate implements the protocol. It is polled here after anything that could have made progress, as long as
+//! it wakes itself, so that no task and no waker of a runtime is involved.
 
 use std::cell::RefCell;
 use std::pin::Pin;

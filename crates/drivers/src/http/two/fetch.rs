@@ -1,4 +1,4 @@
-//! HTTP/2 whose responses are passed on as they arrive: the socket. The state of a connection between reads is `pieces`.
+//! HTTP/2 with responses passed on as they arrive: the socket. A connection's state between reads is in `pieces`.
 
 use std::io;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! A connection of HTTP/2 with its socket, whatever is told of the answers on it.
+//! An HTTP/2 connection with its socket, generic over how its answers are reported.
 
 use std::future::poll_fn;
 use std::io;

@@ -1,8 +1,9 @@
-//! Many requests on one connection and their answers in pieces: what it knows between its reads. No socket, no clock.
+//! Many requests on one connection and their answers in pieces: its state between reads. No socket, no clock.
 //!
-//! Beside `talk`, which gathers whole answers. An answer that the server resets fails by itself, and the others go on.
-//! A piece is told before the next read, and the server may send on at once: so no more of all bodies together is kept
-//! than one read brought.
+//! Separate from `talk`, which gathers whole answers. An answer that the server resets fails alone, and the others go
+//! on.
+//! A piece is reported before the next read, and the server may send more at once: so no more of all bodies together is
+//! kept than one read brought.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -1,9 +1,9 @@
 //! The two buffers between HTTP/2 and the socket.
 //!
-//! The `h2` crate wants a stream that it reads and writes itself. Here it gets one made of memory, so that it is driven
-//! as every other codec: bytes of a read are laid in, what it answers is taken out and flushed when it is time.
-//! The crate ignores what comes on a stream that the server has ended (RFC 9113, section 5.1: STREAM_CLOSED), and so a second
-//! answer; therefore the heads of frames are read here too. Nothing behind such a frame is handed on.
+//! The `h2` crate wants a stream that it reads and writes itself. Here it gets an in-memory one, so that it is driven
+//! like every other codec: the bytes of a read are put in, its output is taken out and flushed when it is time.
+//! The crate ignores what arrives on a stream that the server has ended (RFC 9113, section 5.1: STREAM_CLOSED),
+//! including a second answer; therefore frame headers are parsed here too. Nothing after such a frame is passed on.
 
 use std::cell::RefCell;
 use std::io;

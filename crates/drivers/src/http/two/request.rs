@@ -1,4 +1,4 @@
-//! Requests as HTTP/2 sends them: put together once, their headers compressed anew each time.
+//! Requests in HTTP/2 format: assembled once, their headers compressed each time.
 
 use bytes::Bytes;
 use http::header::{HeaderName, HeaderValue};

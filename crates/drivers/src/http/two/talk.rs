@@ -1,4 +1,4 @@
-//! Many requests and their whole answers on one connection: what it knows between its reads. No socket, no clock.
+//! Many requests and their whole answers on one connection: its state between reads. No socket, no clock.
 
 use std::collections::VecDeque;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Bots over one simulated connection of any protocol, and requests that have no connection, in virtual time.
+//! Bots over one simulated connection of any protocol, and requests without a connection, in virtual time.
 
 use std::sync::Arc;
 

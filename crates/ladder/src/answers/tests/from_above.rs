@@ -1,4 +1,4 @@
-//! Climbs from above: what is said of loads that were held before and after a higher one.
+//! Climbs from above: what is reported for loads held before and after a higher one.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! What the results page says once and short, and what it leaves out of a narrow table.
+//! What the results page states once and briefly, and what it omits from a narrow table.
 
 use measure::{MachineMetric, ProcessMetric, Reading, Sample};
 

@@ -1,4 +1,4 @@
-//! What is said of a search that did not get to its end.
+//! What is reported for a search that did not finish.
 
 use super::*;
 use crate::schedule::Goal;

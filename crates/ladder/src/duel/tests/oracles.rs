@@ -1,4 +1,4 @@
-//! Planted truth: each must hold for every kind of noise. The oracles CI and AA are in `truth/src/duels.rs`.
+//! Planted truth that must hold for every kind of noise. The oracles CI and AA are in `truth/src/duels.rs`.
 //! `cargo run --release -p ladder --features testing --example duel` measures the same with more duels.
 
 use super::*;

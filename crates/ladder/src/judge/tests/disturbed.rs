@@ -1,4 +1,4 @@
-//! A rung may pass under adverse conditions and may fail only under fair ones.
+//! A rung may pass under adverse conditions but may fail only under fair ones.
 
 use measure::{Entry, MachineMetric, ProcessMetric, Reading, Sample};
 

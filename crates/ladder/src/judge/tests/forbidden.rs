@@ -1,4 +1,5 @@
-//! What a server must not do whatever its user asks: late echoes and errors that it reports besides. A machine can cause both.
+//! What a server must not do whatever the user asks: late echoes and errors that it reports besides. A machine can
+//! cause both.
 
 use super::disturbed::{beside, steal};
 use super::*;

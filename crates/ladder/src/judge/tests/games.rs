@@ -1,4 +1,4 @@
-//! A server that starts games and keeps its ticks does not pass unless it ends them; nor does one whose audit is refused.
+//! A server that starts games and keeps its ticks passes only if it also ends them, and if its audit is not refused.
 
 use measure::{Audit, Games};
 

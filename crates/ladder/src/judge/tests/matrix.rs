@@ -1,8 +1,8 @@
-//! Every fault on four machines: quiet, a host that steals 7 % of the CPU, one that steals 18 %, and another program on 1.1 of
-//! 2 cores.
+//! Every fault on four machines: quiet, a host that steals 7 % of the CPU, one that steals 18 %, and another program on
+//! 1.1 of 2 cores.
 //!
-//! The same matrix as `stepladder selftest`, without a clock. A healthy server passes on all of them and a faulty one on none;
-//! what a disturbance can explain may end INCONCLUSIVE there, everything else fails wherever it happens.
+//! The same matrix as `stepladder selftest`, without a clock. A healthy server passes on all of them and a faulty one
+//! on none. What a disturbance can explain may end INCONCLUSIVE there; everything else fails on every machine.
 
 use Verdict::{Fail, Inconclusive, Invalid, Pass};
 use measure::{Entry, MachineMetric, ProcessMetric, Reading, Trial};

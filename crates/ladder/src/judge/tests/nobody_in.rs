@@ -1,4 +1,5 @@
-//! A server that never let a client of the run in has shown nothing; one that did, and then lets none in, has failed.
+//! A server that never accepted a client during the run has shown nothing; one that did, and then accepts none, has
+//! failed.
 
 use measure::{Entry, Flow, MetricNames, Role, Trial};
 

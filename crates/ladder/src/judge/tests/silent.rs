@@ -1,4 +1,4 @@
-//! A dead server never passes: silence is missed ticks and missed replies, at any moment of the hold.
+//! A dead server never passes: silence counts as missed ticks and missed replies, at any moment of the hold.
 
 use measure::{Entry, Interval, MachineMetric, ProcessMetric, Reading, Trial};
 

@@ -1,4 +1,4 @@
-//! What one worker keeps of all rooms.
+//! One worker's state for all rooms.
 
 use std::collections::HashMap;
 use std::sync::Arc;

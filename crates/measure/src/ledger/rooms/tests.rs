@@ -1,4 +1,4 @@
-//! Books of rooms, by planted messages.
+//! Accounts of rooms, checked with planted messages.
 
 use super::*;
 use crate::distribution::Distribution;

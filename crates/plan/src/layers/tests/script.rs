@@ -1,4 +1,4 @@
-//! What a script says of its climb, and what goes before it.
+//! What a script sets for its climb, and what overrides it.
 
 use std::io;
 use std::path::Path;

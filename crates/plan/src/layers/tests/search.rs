@@ -1,4 +1,4 @@
-//! `--search`, `--repeat` and `--gate` as they become a plan, and what is refused.
+//! How `--search`, `--repeat` and `--gate` become a plan, and what is refused.
 
 use ::ladder::{Goal, Repeats};
 

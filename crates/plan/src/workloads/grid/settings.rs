@@ -1,4 +1,4 @@
-//! Operations on a data grid: when they are planned, what they do, on which keys, with how large values that stay or expire,
+//! Operations on a data grid: when they are planned, what they do, on which keys, with what value sizes and expiry,
 //! over how many connections.
 
 use crate::layers::bots::BotsKind;

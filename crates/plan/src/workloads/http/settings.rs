@@ -1,7 +1,7 @@
-//! HTTP clients: when they ask, over which connections, and what.
+//! HTTP clients: when they send requests, over which connections, and which ones.
 //!
-//! A rate makes an open model: requests are planned by a clock, and connections stand ready for them. Requesters make a
-//! closed one: each has a connection and waits for its answer.
+//! A rate makes an open model: requests are planned by a clock, and connections are kept open for them. Requesters make
+//! a closed one: each has a connection and waits for its answer.
 
 use crate::layers::bots::{BotsKind, Server};
 use crate::layers::http_sweep;

@@ -1,11 +1,13 @@
-//! What a sweep of requesters over a server with ticks shows, in words: rates, ceilings, failures, frames, long answers.
+//! Findings of a sweep of requesters over a server with ticks, in words: rates, ceilings, failures, frames, long
+//! answers.
 //!
-//! A pure function of the published rungs. Each conclusion appears only where its evidence is there, and names it; what a
-//! cell was not asked is not concluded about. Rungs that say more about this machine than about the server are no evidence,
-//! and a single rung alone bends nothing: what one rung says must be borne out by its neighbours or by a repeat (`evidence`).
+//! A pure function of the published rungs. Each conclusion appears only if its evidence is present, and names it;
+//! nothing is concluded about what a cell did not measure. Rungs that say more about this machine than about the server
+//! are no evidence, and a single rung is not enough: its result must be confirmed by its neighbours or by a repeat
+//! (`evidence`).
 //! Invariant: no threshold is so narrow that the edges of a short hold reach it; an edge is one tick of the hold.
 //! Units: rates per second, with one decimal in words; speed-ups against one requester, with two.
-//! Not here: what the bots and the server did to be so measured (docs/method/http.md).
+//! Not here: how the bots and the server were measured (docs/method/http.md).
 
 mod evidence;
 mod facts;

@@ -1,7 +1,7 @@
-//! Clients of a service with a protobuf schema: its file, what they ask, and which replies are right.
+//! Clients of a service with a protobuf schema: its file, their requests, and which replies are right.
 //!
-//! Requests, variables, checks and captures are those over HTTP (`http/settings`); what differs is that each is held
-//! against the schema, so that a wrong name or value is told before there is any load.
+//! Requests, variables, checks and captures are those over HTTP (`http/settings`); in addition each is checked against
+//! the schema, so that a wrong name or value is reported before there is any load.
 
 use std::path::Path;
 

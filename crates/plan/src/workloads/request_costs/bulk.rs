@@ -1,4 +1,4 @@
-//! The size of a bulk: which is cheapest, and where the server's CPU is full.
+//! The size of a bulk: which is cheapest, and at which the server's CPU is saturated.
 
 use ladder::wording::{show_ns, show_number, show_share};
 use ladder::{Conclusion, LoadUnit};

@@ -1,4 +1,4 @@
-//! Users and their connections: one user who waits for each response, and users who stay for a request or two.
+//! Users and their connections: one user who waits for each response, and users who stay for one or two requests.
 
 use ladder::wording::{show_ns, show_number, show_share};
 use ladder::{Conclusion, LoadUnit};

@@ -1,4 +1,4 @@
-//! Bots that a script plays: which script, what it may know, and the options that it exports.
+//! Scripted bots: which script, what it may access, and the options that it exports.
 
 use std::sync::Arc;
 

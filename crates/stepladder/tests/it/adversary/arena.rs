@@ -1,4 +1,4 @@
-//! The arena's protocol: servers that start games and end, tick or tell them in ways of their own.
+//! The arena's protocol: servers that start, end or tick games, or report them, incorrectly.
 
 use std::io;
 use std::thread;

@@ -1,4 +1,4 @@
-//! gRPC over HTTP/2: unary calls whose reply the schema describes.
+//! gRPC over HTTP/2: unary calls whose reply type the schema defines.
 
 use std::io;
 

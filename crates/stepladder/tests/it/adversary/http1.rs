@@ -1,6 +1,6 @@
 //! HTTP/1.1 (RFC 9112): four requesters, each of which waits for its answer.
 //!
-//! A fault in the answer to the first request of a climb can be refused before any load; most servers here behave until
+//! A fault in the answer to a climb's first request can be refused before any load, so most servers here behave until
 //! then.
 
 use std::io;

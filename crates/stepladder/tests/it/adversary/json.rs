@@ -1,4 +1,5 @@
-//! JSON over HTTP, of which the clients check and capture a value: documents that are large, deep or full of what nobody asked for.
+//! JSON over HTTP, from which the clients check and capture a value: documents that are large, deep or full of
+//! unrequested data.
 
 use std::io;
 

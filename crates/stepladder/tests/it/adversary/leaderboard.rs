@@ -1,4 +1,4 @@
-//! A leaderboard over HTTP as JSON: services that lose updates, tell ranks that are wrong, or do not let them be read back.
+//! A leaderboard over HTTP as JSON: services that lose updates, report wrong ranks, or do not allow reading back.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;

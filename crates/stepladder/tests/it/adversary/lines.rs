@@ -1,4 +1,4 @@
-//! Lines over TCP: chat clients, to each of whom every line of the others is owed, and echo clients.
+//! Lines over TCP: chat clients, each of which is owed every line of the others, and echo clients.
 
 use std::io::{self, Write as _};
 use std::sync::mpsc;

@@ -1,11 +1,11 @@
-//! Servers that are dead, that lie or that attack, one row each: what a climb of them says and costs.
+//! Servers that are dead, that lie or that attack, one row each: what a climb of them reports and costs.
 //!
-//! Every row is a server of a few lines and one climb of it. What must hold for all: the verdict, a piece of the reason that
-//! the user is given, the exit code that belongs to it, an end in time, and the memory of the program. Rows that pass say in
-//! their names why they may. On a machine that is busy with other things the judge may decline to judge the server: such a row
-//! then shows only that nothing passed that must not.
-//! With `STEPLADDER_ADVERSARY=FILE` all rows run, and what came of each is appended to the file, separated by tabs
-//! (`bench/adversary/run`); otherwise those that are quick.
+//! Every row is a server of a few lines and one climb of it. Checked for all: the verdict, part of the reason shown to
+//! the user, the matching exit code, termination in time, and the program's memory. Rows that pass say in their names
+//! why they may. On a busy machine the judge may decline to judge the server; such a row then shows only that nothing
+//! passed that must not.
+//! With `STEPLADDER_ADVERSARY=FILE` all rows run, and each result is appended to the file, separated by tabs
+//! (`bench/adversary/run`); otherwise only the quick ones run.
 
 mod arena;
 mod grpc;

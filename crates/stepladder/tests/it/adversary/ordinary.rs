@@ -1,4 +1,4 @@
-//! Servers that do what ordinary servers do, in the ways that a simple client gets wrong: they pass. Beside each kind stands
+//! Servers that behave like ordinary servers, in ways that a simple client gets wrong: they pass. Beside each kind is
 //! one that is really wrong.
 //!
 //! Connections idle for half a second between two requests here.

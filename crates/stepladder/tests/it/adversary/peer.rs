@@ -1,4 +1,4 @@
-//! One connection, as a server has it that does what it likes.
+//! One server-side connection that can misbehave in any way.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -1,4 +1,4 @@
-//! Bots of scripts: servers that mean the script, its engine and its connections of HTTP and TCP.
+//! Scripted bots: servers that attack the script, its engine and its HTTP and TCP connections.
 
 use std::io;
 

@@ -1,4 +1,4 @@
-//! Servers over gRPC and WebSocket that say back a secret of the environment, which their clients sent them: it stands nowhere.
+//! gRPC and WebSocket servers that echo a secret from the environment that their clients sent them: it appears nowhere.
 
 use std::io;
 use std::sync::Arc;

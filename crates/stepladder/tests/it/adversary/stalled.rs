@@ -1,4 +1,5 @@
-//! Servers that stall within long messages, on many connections or streams at once: what has come is kept in bounded memory.
+//! Servers that stall in the middle of long messages, on many connections or streams at once: partial data is bounded
+//! in memory.
 
 use super::http1::{later, says};
 use super::http2::{self, stalls};

@@ -1,6 +1,7 @@
-//! Chats of lines that change what they relay: texts, stamps, senders, and when a line comes.
+//! Line chats that alter what they relay: texts, stamps, senders, and when a line arrives.
 //!
-//! The stamp is written here once more, from its description (`bots/src/chat/payload.rs`): a server that knows it can forge it.
+//! The stamp is implemented a second time here, from its description (`bots/src/chat/payload.rs`): a server that knows
+//! it can forge it.
 
 use std::thread;
 use std::time::Duration;

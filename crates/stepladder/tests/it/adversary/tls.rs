@@ -1,4 +1,4 @@
-//! HTTP over TLS: what comes before anything is encrypted.
+//! HTTP over TLS: faults before anything is encrypted.
 
 use std::io;
 

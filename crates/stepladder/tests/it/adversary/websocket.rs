@@ -1,4 +1,4 @@
-//! WebSocket (RFC 6455): echo clients, which want their own text back.
+//! WebSocket (RFC 6455): echo clients, which expect their own text back.
 
 use std::io;
 use std::thread;

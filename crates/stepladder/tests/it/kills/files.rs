@@ -1,4 +1,4 @@
-//! SIGKILL while a file is written: it is whole, or not there, or what it was before.
+//! SIGKILL while a file is written: it is complete, absent, or unchanged.
 
 use std::collections::BTreeMap;
 use std::fs;

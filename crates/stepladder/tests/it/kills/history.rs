@@ -1,4 +1,5 @@
-//! SIGKILL of `bisect`: its working trees are given back, by its exit guard or by the next search, and the user's tree is untouched.
+//! SIGKILL of `bisect`: its working trees are removed, by its exit guard or by the next search, and the user's tree is
+//! untouched.
 
 use std::collections::BTreeMap;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! SIGKILL of commands that work in a temporary folder: it goes with them.
+//! SIGKILL of commands that work in a temporary folder: the folder is removed too.
 
 use std::fs;
 use std::path::PathBuf;

@@ -1,4 +1,5 @@
-//! SIGKILL while the viewer changes something: labels and runs are as before or as asked, and the other runs as they were.
+//! SIGKILL while the viewer changes something: labels and runs are in the old or the requested state, other runs
+//! unchanged.
 
 use std::fs;
 use std::io::{Read as _, Write as _};

@@ -1,4 +1,4 @@
-//! The names of the sums: families of figures with labels, in seconds and bytes. `docs/method/metrics.md` lists them.
+//! The names of the totals: families of figures with labels, in seconds and bytes. `docs/method/metrics.md` lists them.
 
 use std::collections::BTreeMap;
 

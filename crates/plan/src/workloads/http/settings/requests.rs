@@ -1,4 +1,4 @@
-//! What is asked: the one request of a URL and its flags, the list of a scenario, or the services of poll-loop.
+//! The requests: the single one of a URL and its flags, the list of a scenario, or the services of poll-loop.
 
 use super::{BODY_BYTES_MAX, HTTP, PART_BYTES_MAX, REQUEST};
 use crate::built_in::BuiltIn;

@@ -1,4 +1,4 @@
-//! Names that stand for changing text: drawn, counted, or captured from answers.
+//! Variables for changing text: drawn, counted, or captured from answers.
 
 use super::{PART_BYTES_MAX, REQUEST};
 use crate::layers::reader::Reader;

@@ -1,8 +1,9 @@
-//! Which rungs count: repeats and neighbours must agree with what one rung alone says.
+//! Which rungs count: repeats and neighbours must agree with what a single rung says.
 //!
-//! A hold of two or three seconds is spoiled by one pause of the machine, and a conclusion from it sounds as sure as any
-//! other. So a rung that was disturbed counts only where undisturbed neighbours agree (its next neighbours, where the whole cell
-//! was disturbed: what disturbs makes no two rates agree), a load that was held twice only where both agree, and the rate of one requester is a base only where something else agrees with it.
+//! One pause of the machine spoils a hold of two or three seconds, yet a conclusion from it reads as certain as any
+//! other. So a disturbed rung counts only if undisturbed neighbours agree (its next neighbours, if the whole cell was
+//! disturbed: a disturbance makes no two rates agree). A load that was held twice counts only if both agree, and the
+//! rate of one requester is a base only if something else agrees with it.
 //! Not here: how many rungs each conclusion takes (`rates`, `limits`).
 
 use super::{Cell, FIRM_WITHIN, FRAMES_KEPT, SAME_RATE, Step};

@@ -1,8 +1,9 @@
-//! Single facts of an object, asked for at once, against one full page that holds them all.
+//! Single facts of an object, requested concurrently, against one full page that holds them all.
 //!
-//! Like is compared with like: the same facts of one object, in the same state of the server. On one side as many requesters
-//! as there are facts, each of whom asks for one; on the other one requester who asks for the page. What counts is when all
-//! facts are there. Bytes say nothing of that: a long page moves many of them and holds the same facts.
+//! Like is compared with like: the same facts of one object, in the same state of the server. On one side as many
+//! requesters as there are facts, each requesting one; on the other a single requester for the page. The figure is the
+//! time until all facts are there. Bytes say nothing about that: a long page moves many of them and holds the same
+//! facts.
 //! Not here: what a page is made of (`servers/poll-loop/src/pages.rs`, where the facts are listed).
 
 use ladder::Conclusion;

@@ -1,4 +1,5 @@
-//! Where it gives: the first failures, dropped frames, collapsed responses, and that short answers do neither.
+//! Where the server breaks down: the first failures, dropped frames, collapsed responses, and that short answers cause
+//! neither.
 
 use ladder::Conclusion;
 use serde_json::{Value, json};

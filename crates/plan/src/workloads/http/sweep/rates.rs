@@ -1,4 +1,5 @@
-//! What requesters get: the base rate, the ceiling and its cause, how many are enough, how their number pays.
+//! Requesters' throughput: the base rate, the ceiling and its cause, how many are enough, and how the rate scales with
+//! them.
 
 use ladder::Conclusion;
 use ladder::wording::{show_ns, show_share};

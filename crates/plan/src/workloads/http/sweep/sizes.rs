@@ -1,4 +1,4 @@
-//! Long answers against short ones: what they cost.
+//! The cost of long answers compared to short ones.
 
 use ladder::Conclusion;
 use ladder::wording::{show_bytes, show_ns, show_share};
