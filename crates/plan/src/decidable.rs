@@ -1,8 +1,8 @@
-//! Which holds are too short to decide an objective on a percentile, as far as the plan knows how many replies they give.
+//! Which holds are too short to decide an objective on a percentile, if the plan determines how many replies they give.
 //!
-//! A load of requests per second gives its rate times the hold. With fewer samples than meet the percentile when none of them is
-//! late, the rung could only fail or stay open, and that is known before any load.
-//! Not here: closed loops, whose rate only a trial shows (`ladder::schedule`), and a search, which has lengths of its own.
+//! A load of requests per second gives its rate times the hold. With fewer samples than the percentile needs even when
+//! none is late, the rung could only fail or stay undecided, and that is known before any load.
+//! Not here: closed loops, whose rate only a trial shows (`ladder::schedule`), and a search, which has its own lengths.
 
 use ladder::wording::show_number;
 use ladder::{Objective, hold_for_ns};
