@@ -104,7 +104,7 @@ mod tests {
         assert_eq!((told.as_deref(), longer), (Some(says), vec![]));
         for (flags, words, held) in [
             ("--rate 4,200", "so it is held longer: 4 req/s 93 s", vec![(4.0, 93)]),
-            // Four times the usual hold are not enough.
+            // Four times the default hold are not enough.
             ("--rate 1", "hold 6.2 minutes or longer (--hold 369s)", vec![]),
         ] {
             let (told, longer) = said(&format!("{target} {flags}"));
