@@ -1,7 +1,7 @@
 //! What `CountingAllocator` costs a program that uses it: `cargo run --release -p servers --example allocator_cost`
 //!
-//! A block is allocated and given back, with the system's allocator, and with the counting one before and after it counts.
-//! The three take turns; a figure is the median of the rounds'. One thread, so without contention for the counters.
+//! A block is allocated and freed, with the system's allocator, and with the counting one before and after it counts.
+//! The three alternate; a figure is the median over the rounds. One thread, so without contention for the counters.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::hint::black_box;

@@ -1,5 +1,5 @@
-//! Entry points for fuzzing: what the servers' parsers make of bytes that came in these pieces, in a form that can be
-//! compared. Compiled for `proof/fuzz` only. What must hold of it is said there.
+//! Entry points for fuzzing: the servers' parsers' results for bytes in these pieces, in a comparable form. Compiled
+//! for `proof/fuzz` only, which states the properties.
 
 pub use arena_server::fuzz::arena_is_shot;
 pub use chat_server::fuzz::{chat_line, chat_lines};

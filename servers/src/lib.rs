@@ -1,7 +1,7 @@
-//! Reference servers: systems under test that a climb can start, and that stand on their own as well.
+//! Reference servers: systems under test that a climb can start, and that also run standalone.
 //!
-//! Each server is a crate in a folder beside this one, with `Options`, which are its command line, and `run`; a run ends
-//! by SIGTERM, SIGINT or a `Shutdown` handle. This crate is the door to all of them; what they share is in `shared/`.
+//! Each server is a crate in a folder beside this one, with `Options`, which are its command line, and `run`; a run
+//! ends by SIGTERM, SIGINT or a `Shutdown` handle. This crate re-exports all of them; what they share is in `shared/`.
 //! Its tests run every server over real sockets.
 
 #[cfg(feature = "fuzz")]

@@ -1,4 +1,4 @@
-//! The servers by the names that a command line has for them.
+//! The servers by their command-line names.
 
 use clap::Subcommand;
 

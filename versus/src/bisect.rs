@@ -171,7 +171,7 @@ impl Bisecting<'_> {
         match duel::fight(&decided, self.machine, self.store, told, self.interrupt) {
             Ok(_) if self.interrupt.is_asked() => Ok(Fought::Interrupted),
             Ok(run) => Ok(Fought::Ended(Box::new(run))),
-            // A server that does not come up is this revision's doing; what fails behind that is not.
+            // A server that does not start is this revision's fault; later failures are not.
             Err((_, error)) if error.is::<duel::NotStarted>() => Ok(Fought::Untestable(format!("{error:#}"))),
             Err(failure) => Err(failure),
         }

@@ -107,7 +107,7 @@ pub fn show(
         say::err_line!("stepladder: run {} holds no block yet", record.id);
         return Ok(Exit::NotMeasured);
     };
-    // On standard output there is one of the two, as with a climb.
+    // Only one of the two goes to standard output, as with a climb.
     results.prepare().map_err(wrong_usage)?;
     results.write(&answer).map_err(not_measured)?;
     if !results.take_stdout() {
@@ -131,7 +131,7 @@ impl Subjects {
     fn start(decided: &Decided) -> Result<Subjects, Failure> {
         let start = |side: &SidePlan, name: &'static str| {
             RunningSubject::start(&side.plan, &side.consent).map_err(|error| {
-                // A name was looked up only now; what it may not mean is the author's mistake all the same.
+                // The name was resolved only now, but an address that must not be loaded is still a usage error.
                 let is_usage = error.is::<plan::TargetRefused>();
                 (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error.context(NotStarted(name)))
             })
@@ -269,10 +269,11 @@ impl Holding<'_> {
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         let plan = run.plan_of(order.side);
-        // Of a sweep there is one cell at most, and its server was started with its options.
+        // A sweep has at most one cell here, and its server was started with that cell's options.
         let cell = plan.ladder.cells.first().cloned().unwrap_or_default();
         let mut in_cell = plan.in_cell(&cell.names);
-        // Both sides of a block meet the same arrivals, and each block others: their chance is in the interval too.
+        // Both sides of a block get the same arrivals, and each block different ones: their randomness is in the
+        // interval too.
         in_cell.seed = in_cell.seed.wrapping_add(order.block as u64);
         let is_first =
             run.rungs().iter().all(|rung| rung.cell.as_ref().and_then(Side::of) != Some(order.side));
@@ -288,7 +289,8 @@ impl Holding<'_> {
             cell: order.side.cell(),
             request: cell.request,
             hold: plan.ladder.hold,
-            // Both sides are held equally long: a hold that went on until it can be judged would depend on what it measures.
+            // Both sides are held equally long: a hold extended until it can be judged would depend on what it
+            // measures.
             terms: None,
             recovery_load: None,
         };

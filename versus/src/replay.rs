@@ -29,7 +29,7 @@ impl Judge for Replay {
         };
         judged.read_on(store)?;
         let ended_early = match store.run(run)?.state {
-            // The page says so itself, beside figures that grow.
+            // The page shows that itself, beside growing figures.
             RunState::Recording => None,
             state => climb::stored::ended_early(&state),
         };

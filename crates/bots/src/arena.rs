@@ -417,7 +417,7 @@ where
     /// A player comes in, and no start is owed to it yet.
     fn knock_unasked(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let pair = &mut self.pairs[bot as usize / 2];
-        // One view per game is enough.
+        // One observer per game is enough.
         let path = usize::from(pair.watches && !bot.is_multiple_of(2));
         pair.players[bot as usize % 2].connection = Some(ctx.open(bot, path));
     }
@@ -486,7 +486,7 @@ where
             return;
         }
         (player.stop, player.connection, player.is_open) = (Some(stop), None, false);
-        // A stop can be read before a shot that should already have left.
+        // A stop can be read before a shot that should already have been sent.
         let overdue_ns = player.next_shot_ns.map_or(0, |next_ns| ctx.now_ns().saturating_sub(next_ns));
         player.shot_lag_ns = player.shot_lag_ns.max(overdue_ns);
         ctx.close(connection);
@@ -530,7 +530,7 @@ where
                 .filter(|ahead| *ahead <= ahead_max)
                 .map(|ahead| ahead.saturating_sub(1)),
         };
-        // Which of two is wrong is not known: the number of the next one counts as a first one.
+        // It is unknown which of the two is wrong: the next number counts as a first one.
         player.last_number = missed.map(|_| number);
         let last_ns = player.last_tick_ns.replace(at_ns);
         if missed.is_none() {

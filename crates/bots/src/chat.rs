@@ -283,7 +283,7 @@ where
         self.is_pending_no_more(bot);
         let person = &mut self.people[bot as usize];
         person.connection = None;
-        // The end of a connection that the server refused is no loss of its own.
+        // If the server refused the client, the end of its connection is no separate error.
         if person.fault.is_none() && !person.is_turned_away {
             disconnects::count(&why, ctx);
         }
@@ -364,7 +364,7 @@ where
                 }
             }
             Word::Refused => {
-                // Who reads nothing is rightly called slow, and who sends rubbish is rightly refused.
+                // A client that reads nothing is rightly called slow, and one that sends garbage is rightly refused.
                 if self.people[bot as usize].fault.is_none() {
                     ctx.error_with(REFUSED, said);
                 }
@@ -372,7 +372,7 @@ where
             Word::TurnedAway { words, for_credentials } => {
                 self.turned_away(bot, words, for_credentials, ctx);
             }
-            // Where some send rubbish, others hear it.
+            // If some send garbage, others receive it.
             Word::Strange if self.hears_rubbish => {}
             Word::Strange => ctx.error_with(WRONG, said),
             Word::CaughtUp(told) => match self.people[bot as usize].standing {
@@ -402,7 +402,7 @@ where
         if !for_credentials {
             return ctx.error_with(REFUSED, || words);
         }
-        // A server may say the same twice: by its code, and in the words of its goodbye.
+        // A server may report the same twice: by its code, and in the text of its close.
         if std::mem::replace(&mut self.people[bot as usize].is_turned_away, true) {
             return;
         }
@@ -507,7 +507,7 @@ where
         let person = &mut self.people[bot as usize];
         let is_member = person.standing == Standing::Member && person.fault != Some(FaultKind::HalfOpen);
         let Some(connection) = person.connection.filter(|_| is_member) else {
-            // One that is on its way in, or can send nothing, is not waited for.
+            // A client that is still connecting, or cannot send, is not waited for.
             return self.is_done(bot, ctx);
         };
         person.standing = Standing::FallingSilent;
@@ -518,7 +518,7 @@ where
     /// Second round: an answer behind everything that the server has for it.
     fn catch_up(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
-        // One whose first answer has not come is asked once more when it does.
+        // A client whose first answer has not arrived is asked once more when it does.
         if person.standing == Standing::Silent
             && let Some(connection) = person.connection
         {

@@ -259,7 +259,7 @@ impl<D: Grid> Bots for Operations<D> {
             if is_right {
                 self.versions.done(key, write, one.planned_ns >= ctx.settle_ns());
             } else {
-                // Whatever was said, it may have been carried out.
+                // Whatever the reply was, the write may have been executed.
                 self.versions.ended(key, self.workload.variant(key), write, true);
             }
         }
@@ -289,7 +289,7 @@ impl<D: Grid> Bots for Operations<D> {
         match what {
             NEXT_OPERATION => {
                 let link = &self.links[at as usize];
-                // A link that was lost meanwhile has begun anew with all its operations.
+                // A link that was lost meanwhile has restarted with all its operations.
                 if self.routes.is_open(at) && link.in_flight < link.share {
                     self.start(at, planned_ns, SendLag::Unrecorded, ctx);
                 }
@@ -338,13 +338,13 @@ impl<D: Grid> Bots for Operations<D> {
         }
         ctx.at(ctx.now_ns() + PAUSE_NS * failures.min(PAUSE_STEPS_MAX), at, COME_BACK);
         if self.routes.is_open(own) {
-            // The other members go on: new operations take the places of those that were lost.
+            // The other members continue: new operations replace those that were lost.
             return self.fill(own, ctx);
         }
         let is_told_once = self.routes.member_of(at) == 0;
         let is_closed_loop = self.puts.are_over && self.clocked.is_none();
         if matches!(why, Closed::NotOpened(_)) && is_told_once && is_closed_loop {
-            // Each operation that would be in flight is one that was wanted.
+            // Each operation that would be in flight counts as one that was wanted.
             (0..share).for_each(|_| ctx.not_sent(op_of(self.kind()), ctx.now_ns()));
         }
     }
@@ -387,7 +387,7 @@ impl<D: Grid> Operations<D> {
 
     fn go_on_putting(&mut self, at: u32, ctx: &mut BotContext<'_, D>) {
         if self.puts.are_over {
-            // Given up, and this one came late: there is room for one more operation.
+            // It was given up and this reply came late: there is room for one more operation.
             return self.fill(at, ctx);
         }
         if self.routes.is_open(at)
@@ -443,7 +443,7 @@ impl<D: Grid> Operations<D> {
         let value = &self.values[self.variant(key, version)];
         let what = Operation { tag, kind, key: &self.keys[key as usize], value, ttl_ms: self.ttl_ms };
         let Some(request) = ctx.request(connection, op, planned_ns, send_lag, what) else {
-            // The connection takes no more, which is recorded; the operation is tried again a little later.
+            // The connection takes no more, which is recorded; the operation is retried a little later.
             self.in_flight.give_back(tag);
             if let Version::Write(_) = version {
                 self.versions.take_back(key as usize);
@@ -481,7 +481,7 @@ impl<D: Grid> Operations<D> {
     ) -> bool {
         let Reply::Again { may_have_run, .. } = *reply else { return false };
         let one = self.in_flight.get(tag).filter(|one| one.connection == at);
-        // What falls due after the hold never does.
+        // Nothing becomes due after the hold.
         !ctx.drains()
             && one.is_some_and(|one| {
                 (!may_have_run || one.kind == Kind::Get)
@@ -491,7 +491,7 @@ impl<D: Grid> Operations<D> {
 
     /// The same operation by the same connection, whose member passes on what is no longer its own.
     fn send_again(&mut self, tag: u32, ctx: &mut BotContext<'_, D>) {
-        // Its connection may have ended meanwhile, and the operation with it.
+        // Its connection may have closed meanwhile, taking the operation with it.
         let Some(one) = self.in_flight.get(tag) else { return };
         let Some(connection) = self.routes.connection(one.connection).open else { return };
         let value = &self.values[self.variant(one.key, one.version)];
@@ -528,7 +528,7 @@ impl<D: Grid> Operations<D> {
             }
             (Kind::Get, Reply::Value(None)) => {
                 ctx.count(MISSES, in_hold);
-                // Until all bots are there other workers may still put their values.
+                // Until all bots have joined, other workers may still be putting their values.
                 let is_wrong = !self.may_miss && one.planned_ns >= ctx.settle_ns();
                 if is_wrong {
                     ctx.error_with(NO_VALUE, || {

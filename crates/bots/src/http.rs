@@ -156,7 +156,7 @@ struct Client<P> {
     captured: CapturedVars,
 }
 
-// Derived, it would ask the same of `P`.
+// `derive` would require `Default` of `P`.
 impl<P> Default for Client<P> {
     fn default() -> Self {
         Client {
@@ -366,7 +366,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                     (true, true) if client.open_requests.is_empty() && !client.is_leaving => {
                         self.send(bot, planned, SendLag::Unrecorded, ctx)
                     }
-                    // It asks once it is connected again, or has done so.
+                    // It sends it once it is connected again, or already has.
                     (true, _) if !is_left => self.source.abandoned(planned.chosen),
                     _ => self.open_for(bot, planned, ctx),
                 }
@@ -374,7 +374,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             COME_BACK => self.come_back(bot, ctx),
             TRY_AGAIN => {
                 let client = &mut self.clients[bot as usize];
-                // It asks with its next connection, or has done so.
+                // It sends it with its next connection, or already has.
                 if std::mem::take(&mut client.is_refused) && client.is_open && client.open_requests.is_empty()
                 {
                     let chosen = self.source.choose();
@@ -413,7 +413,7 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
                     return;
                 }
             }
-            // A server may end a connection on which nothing is open; the next request gets a new one.
+            // A server may close an idle connection; the next request gets a new one.
             Closed::ByPeer(_) | Closed::Failed(_) if !had_open => {
                 client.failures = if client.was_answered { 0 } else { client.failures + 1 };
                 if self.may_lapse() && !is_refused {

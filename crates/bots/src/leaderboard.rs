@@ -120,7 +120,7 @@ impl<D: Http> Source<D> for Leaderboard {
         let path = &plan.target.path;
         match settings.protocol {
             LeaderboardProtocol::Http | LeaderboardProtocol::Grpc => path.clone(),
-            // A path that is said with ws:// is meant as it is.
+            // A path given with ws:// is used as it is.
             LeaderboardProtocol::WebSocket => match plan.target.scheme {
                 Scheme::Ws | Scheme::Wss if path != "/" => path.clone(),
                 _ => format!("{}/ws", path.trim_end_matches('/')),
@@ -333,7 +333,7 @@ fn draw(members: &mut Members, random: &mut fastrand::Rng, count: usize) -> Vec<
     let mut drawn: Vec<u32> = Vec::with_capacity(count);
     for _ in 0..DRAWS_MAX {
         drawn.clear();
-        // A few more than are missing, so that a round is enough where hardly any is open.
+        // Ask for a few more than are missing, so that one round is enough when few are in flight.
         let missing = count - updates.len();
         drawn.extend((0..missing + missing / 16 + 4).map(|_| random.u32(..members.len() as u32)));
         members.prefetch(drawn.iter().copied());
@@ -415,7 +415,7 @@ impl Leaderboard {
     /// A read of one member: its standing, or those around it.
     fn check_read(&mut self, chosen: Chosen, answer: &Answer<'_>) -> Result<(), Wrong> {
         let known = self.reads.remove(chosen.token as usize);
-        // One of whom no update was acknowledged when it was asked for may not be there.
+        // A member without an acknowledged update at the time of the request may not exist.
         if answer.status == 404 && known.least == 0 {
             return Ok(());
         }
@@ -450,7 +450,8 @@ impl Leaderboard {
             None => (answer.status, self.is_ok(answer)),
         };
         if let Err(wrong) = refused {
-            // A refusal says that nothing was applied; anything else leaves that open, CANCELLED of gRPC (499) as well.
+            // A refusal means that nothing was applied; anything else leaves that open, including gRPC's CANCELLED
+            // (499).
             match status {
                 400..=498 => self.members.refuse(&updates),
                 _ => self.members.give_up(&updates),

@@ -135,7 +135,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         names::metric_names(settings)
     }
 
-    // Rooms are known by their names only: there is no one crowd of which each member hears all others.
+    // Rooms are known by name only: there is no single room in which all members hear each other.
     fn ledger(_: &ScriptBots, plan: &WorkerPlan) -> Option<LedgerShape> {
         Some(LedgerShape {
             senders: plan.units_total as u32,
@@ -193,7 +193,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             }
         }
         self.outside += 1;
-        // Units join in their order.
+        // Units join in order.
         self.bots.push(Bot { is_awaited: true, ..Bot::default() });
         if let Err(why) = &self.script {
             let words = why.clone();
@@ -235,7 +235,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             self.piece(bot, connection, piece, at_ns, ctx);
             return self.carry_out(ctx);
         }
-        // As in browsers: what comes once the script has closed is not heard.
+        // As in browsers: what arrives after the script has closed the socket is discarded.
         let Some(&mut Socket { number: socket, stage: Stage::Open, .. }) = self.socket_of(bot, connection)
         else {
             return;
@@ -244,7 +244,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         match received {
             any::Received::Text(bytes) => {
                 tell(bot, at_ns, || format!("<- {}", tell::text(bytes)));
-                // The driver has checked it.
+                // The driver has checked the UTF-8.
                 script.text(bot, socket, &String::from_utf8_lossy(bytes), at_ns);
             }
             any::Received::Binary(bytes) => {
@@ -261,7 +261,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             return self.begin_next(bot, planned_ns, ctx);
         }
         if what == IN_DEADLINE {
-            // That of an earlier session says nothing.
+            // A timer of an earlier session means nothing.
             if planned_ns != self.bots[bot as usize].in_by_ns {
                 return;
             }
@@ -275,7 +275,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
         if self.bots[bot as usize].has_ended {
             return;
         }
-        // Sockets and timers of a bot have numbers of one row.
+        // A bot's sockets and timers share one sequence of numbers.
         if self.bots[bot as usize].sockets.iter().any(|socket| socket.number == what) {
             self.close_in_vain(bot, what, ctx);
             return self.carry_out(ctx);
@@ -296,7 +296,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             return self.carry_out(ctx);
         };
         self.forget_socket(bot, socket, ctx);
-        // A server that ends what the script has closed does what it should, if it keeps to the protocol.
+        // A server may close what the script is closing, as long as it follows the protocol.
         if stage != Stage::Closing || matches!(why, Closed::Broken(_)) {
             disconnects::count(&why, ctx);
         }

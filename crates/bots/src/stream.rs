@@ -142,7 +142,7 @@ mod tests {
         let within = |from_ms: u64, to_ms: u64| {
             at.iter().filter(|&&ns| (from_ms * 1_000_000..to_ms * 1_000_000).contains(&ns)).count()
         };
-        // A second of climbing is worth half a second of the full rate.
+        // A second of ramp is worth half a second at the full rate.
         assert!(within(0, 1000).abs_diff(500) <= 1, "{}", within(0, 1000));
         assert!(within(0, 500).abs_diff(125) <= 1, "{}", within(0, 500));
         assert!(within(1000, 2000).abs_diff(1000) <= 1, "{}", within(1000, 2000));

@@ -49,7 +49,7 @@ pub fn plan_of(plan: &Plan, scheme: Scheme, is_closed: bool, clients: u64) -> Pl
     plan.ladder.cells = Vec::new();
     plan.ladder.stop = None;
     plan.generator.workers = None;
-    // The null server has none, and arrivals are not sorted by the phase of another server's ticks.
+    // The null server has no ticks, and arrivals are not sorted by the phase of another server's ticks.
     plan.subject.tick_rate_hz = 0.0;
     plan
 }

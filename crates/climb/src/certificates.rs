@@ -15,7 +15,7 @@ const BYTES_MAX: u64 = 4 << 20;
 pub fn trusting(host: &str, ca: Option<&Path>, insecure: bool) -> anyhow::Result<TlsSettings> {
     let Some(path) = ca else { return Ok(TlsSettings::new(host, None, insecure)?) };
     let name = path.display().to_string();
-    // A scenario may name it, and so nothing but a regular file is read.
+    // A scenario may name this file, so only a regular file is read.
     let pem = files::read(path, Accepts::Files, BYTES_MAX)
         .with_context(|| format!("cannot read the certificate authority {name}"))?;
     Ok(TlsSettings::new(host, Some(Authority { name: &name, pem: &pem }), insecure)?)

@@ -38,14 +38,14 @@ pub fn climb(
     subject::check_options(plan).map_err(wrong_usage)?;
     let machine = Machine::prepare().map_err(not_measured)?;
     let plan = &machine.within_reach(plan);
-    // Before anything is started or written: what the ladder asks for that this machine does not have.
+    // Before anything is started or written: check that this machine has what the ladder needs.
     machine.check(plan, None).map_err(not_measured)?;
     outputs.results.prepare().map_err(wrong_usage)?;
     let mut followers = outputs.followed.prepare(&outputs.results.all()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
     let mut progress = Progress::new();
     let mut subject = RunningSubject::start(plan, consent).map_err(|error| {
-        // A name was looked up only now; what it may not mean is the author's mistake all the same.
+        // The name was resolved only now, but an address that must not be loaded is still a usage error.
         let is_usage = error.is::<plan::TargetRefused>();
         (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error)
     })?;
@@ -183,12 +183,12 @@ impl Climbing<'_> {
         let cell = order.cell.and_then(|cell| self.plan.ladder.cells.get(cell)).cloned().unwrap_or_default();
         let mut plan = self.plan.in_cell(&cell.names);
         if plan.ladder.search.is_some() || plan.ladder.repeat != Repeats::default() {
-            // The same arrivals again would say nothing new of the same load.
+            // The same arrivals again would add no information about the same load.
             plan.seed = plan.seed.wrapping_add(u64::from(order.seq));
         }
         let plan = &plan;
         let is_first = judged.is_untouched();
-        // The old one goes first: both may want the same port.
+        // The old server goes first: both may use the same port.
         if !subject.has_options(&cell.options) {
             subject.restart_with(plan, cell.options)?;
         } else if (plan.ladder.restart_per_rung && !is_first)
@@ -293,9 +293,9 @@ impl Climbing<'_> {
             bots: order.load as u64,
             connections: order.load as u64,
             tick_period_ns: 0,
-            // Not a cell of the sweep; it tells which of our drivers was weighed.
+            // Not a cell of the sweep; it records which of our drivers was measured.
             cell: BTreeMap::from([(PROTOCOL.to_owned(), scheme.transport().null_protocol().to_owned())]),
-            // What the null server speaks, which may be less than the subject does.
+            // The null server's protocol, which may be less than what the subject speaks.
             metric_names: bots::catalog::metric_names(&plan.bots, target.scheme)?,
         };
         let trial = TrialSpec {
@@ -306,7 +306,7 @@ impl Climbing<'_> {
                 (&target, server.address),
             )?,
             target: &target,
-            // 12,800 messages carry a p99, and both calibrations together stay below 5 s.
+            // 12,800 messages allow a p99, and both calibrations together stay below 5 s.
             hold: HoldLength::Time(SECOND_NS),
             settle_ns: plan.ladder.settle_ns,
             realtime: plan.generator.realtime,

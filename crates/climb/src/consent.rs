@@ -43,7 +43,7 @@ impl Consent {
             Permission::Start(_) | Permission::Option(_) | Permission::TickLog(_) | Permission::Send(_) => {
                 !may_start
             }
-            // A name may stand for this machine: where nobody is asked, what it resolves to is looked at.
+            // A name may resolve to this machine: if nobody can be asked, the resolved address decides.
             Permission::Load(host) => !hosts.iter().any(|named| named.eq_ignore_ascii_case(host)),
         };
         let open: Vec<Permission> = permissions.into_iter().filter(is_open).collect();
@@ -126,7 +126,7 @@ mod tests {
         assert!(long.len() < 400, "{}", long.len());
         let many = refused(vec![Permission::Option("--data x".to_owned()); 21]);
         assert!(many.starts_with("game.yaml asks for 21 things at once, too many"), "{many}");
-        // The user's word counts without a question.
+        // An explicit --allow needs no question.
         let allowed =
             Consent::obtain("game.yaml", vec![Permission::Start("x".repeat(5_000))], true, Vec::new());
         assert!(allowed.is_ok());

@@ -85,7 +85,7 @@ impl TrialEnv for TrialContext<'_> {
         self.sampler = Some(Sampler::start(SamplerPlan {
             subject_pid: self.subject.pid,
             subject_group: self.subject.group.clone(),
-            // Where the way there cannot be found it is taken for here, and other programs are not blamed.
+            // If no route can be found, assume that the subject is on this machine; other programs are then not blamed.
             subject_is_here: NetworkLink::to(self.subject.address)
                 .map_or(true, |link| link.kind == LinkKind::Loopback),
             exit: self.subject.exit,
@@ -112,7 +112,7 @@ impl TrialEnv for TrialContext<'_> {
         if self.interrupt.is_asked() {
             return Some(StopReason::Interrupted);
         }
-        // The sampler marks it on the time axis, with the words for it.
+        // The sampler marks it on the time axis, with a description.
         self.subject.has_ended().then_some(StopReason::SubjectExited)
     }
 
@@ -129,7 +129,7 @@ impl TrialEnv for TrialContext<'_> {
     }
 
     fn keep(&mut self, mut entry: Entry) -> anyhow::Result<()> {
-        // A server may say back what it was sent, and a subject print what it was started with.
+        // A server may echo what it was sent, and a subject may print its arguments.
         if let Entry::Event(event) = &mut entry {
             let is_ours = matches!(
                 event.kind.as_str(),

@@ -84,7 +84,7 @@ impl JudgedRun {
     /// Reads and judges the trials that ended since the last call; of a run that is no longer recorded also one that was
     /// cut off.
     pub fn read_on(&mut self, store: &Store) -> anyhow::Result<()> {
-        // Before the trials: one that ends in between is left for the next time.
+        // Read before the trials: one that ends in between is picked up the next time.
         let is_recording = matches!(store.run(&self.id)?.state, RunState::Recording);
         self.read(store, |is_ended| is_ended || !is_recording)
     }
@@ -179,7 +179,7 @@ impl JudgedRun {
     /// What a rung is judged by, in its cell of a sweep.
     pub fn terms(&self, load: f64, cell: &BTreeMap<String, String>) -> Criteria {
         let terms = terms(&self.plan.in_cell(cell), load, self.calibration.as_ref(), self.link.as_ref());
-        // One client came into every other subject before there was any load, or there would be no run.
+        // For every other subject, one client got in before there was any load, or the run would not exist.
         let is_built_in = matches!(self.plan.subject.source, SubjectSource::BuiltIn { .. });
         let is_first_contact = is_built_in && self.rungs.iter().all(Rung::let_nobody_in);
         Criteria { is_first_contact, ..terms }

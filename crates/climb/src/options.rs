@@ -144,7 +144,7 @@ fn objectives_help() -> String {
          ticks.late_share < 25%   response.p99 < 50ms   errors == 0   subject.cpu_share < 90%\n\nNames:\n",
         EXAMPLES
     );
-    // Of a distribution one line: `response.p50: …: p50`, `response.p90: …: p90` and so on follow each other.
+    // One line per distribution: `response.p50: …: p50`, `response.p90: …: p90` and so on are adjacent.
     let mut base = "";
     for figure in ladder::FIGURES {
         let (name, meaning) = match figure.name.rsplit_once('.') {

@@ -154,7 +154,8 @@ impl PhaseController {
         }
         match self.state {
             State::Ramp => {
-                // Games end and begin all the time, so at the end of a long ramp a few are always between two games.
+                // Games end and begin all the time, so at the end of a long ramp a few players are always between two
+                // games.
                 let almost_all = self.connections - self.connections / 100;
                 if seen.joined < self.units || seen.open > self.open_most.0 {
                     self.open_most = (seen.open.max(self.open_most.0), now_ns);

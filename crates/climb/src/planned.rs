@@ -19,7 +19,7 @@ const SCHEMA_BYTES_MAX: u64 = 4 << 20;
 pub fn planned(flags: &Flags, allow_start: bool, seed: u64) -> anyhow::Result<(Plan, Consent)> {
     let scenario = read_scenario(flags)?;
     let file = scenario.as_ref().map(|scenario| scenario.path.clone());
-    // A scenario names schemas too.
+    // A scenario may name schemas as well.
     let read = |path: &Path| files::read_text(path, Accepts::Files, SCHEMA_BYTES_MAX);
     let plan = resolve_with(flags, scenario, seed, &read).map_err(probe::look::fill_in)?;
     let consent = match &file {

@@ -80,7 +80,8 @@ impl Machine {
                 self.ports
             );
         }
-        // Connections that we closed keep their port for a minute, so a climb uses a few more than it needs at once.
+        // Closed connections keep their port for a minute (TIME_WAIT), so a climb uses a few more than it needs at
+        // once.
         Ok(loopback_sources(if is_v4_loopback { count.max(4) * 2 } else { 1 }, to.ip()))
     }
 
@@ -108,7 +109,7 @@ impl Machine {
         let mut plan = plan.clone();
         let Some(search) = plan.ladder.search.clone() else { return plan };
         let is_possible = |load: f64| self.workers(&plan, load).is_ok() && self.ledger(&plan, load).is_ok();
-        // Where the start is out of reach, `check` says why.
+        // If the start is out of reach, `check` reports why.
         if is_possible(search.most) || !is_possible(search.start) {
             return plan;
         }
@@ -171,11 +172,12 @@ pub fn warnings(plan: &Plan, to: SocketAddr) -> Vec<String> {
         _ => format!("{to} is reached by {link}"),
     });
     let ports = watch::preflight::Ports::read().count();
-    // Where each request has a connection of its own, none stands.
+    // If each request has its own connection, none is kept open.
     let needs =
         plan.ladder.rungs.iter().map(|&load| needs(plan, load)).filter(|needs| needs.connections == 0);
     let most = needs.map(|needs| needs.opens_per_s).fold(0.0, f64::max);
-    // The side that ends a connection keeps its port for a minute. Servers do so after each answer, but not all of them.
+    // The side that closes a connection keeps its port for a minute. Servers often close after each answer, but not
+    // always.
     let kept_per_s = ports as f64 / TIME_WAIT_S;
     if most > kept_per_s {
         warnings.push(format!(

@@ -59,7 +59,7 @@ pub fn lets_in(plan: &Plan, target: &Target, socket: SocketAddr, asked: Asked) -
     match connections {
         Some(_) if ScriptBots::of(&plan.bots).is_some() => first_bot::script_comes_in(worker),
         Some(connections) => first_bot::come_in(worker, connections),
-        // What a script opens, and where, only it knows; that something listens was seen.
+        // Only the script knows what it opens, and where; that something listens was already checked.
         None if ScriptBots::of(&plan.bots).is_some() => Ok(()),
         None => handshake(worker, needs(plan, 1.0).connections),
     }

@@ -94,7 +94,7 @@ impl Progress {
             standing.hold_until_ns.map(|until_ns| until_ns.saturating_sub(standing.now_ns) / 1_000_000_000);
         let mut line = place(head);
         line += &format!(" · {} · {}", standing.phase, standing.open);
-        // None is meant to stand where each comes and goes with what it carries.
+        // If each connection lasts only for its session or request, there is no target count.
         line += &if head.connections > 0 {
             format!("/{} connected", head.connections)
         } else {
@@ -162,7 +162,7 @@ fn of_ramp(now_ns: u64, ramp_ns: u64) -> String {
 /// `rung 10 requesters, object · foreground`
 fn place(head: &TrialHead) -> String {
     let mut place = format!("{} {} {}", head.purpose, head.load, head.load_unit);
-    // What a calibration names there is what it spoke, which nobody waits for.
+    // A calibration's cell names the protocol it used, which the user does not need here.
     if head.purpose == Purpose::Rung && !head.cell.is_empty() {
         place += &format!(", {}", show_cell(&head.cell));
     }

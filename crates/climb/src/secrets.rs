@@ -75,7 +75,7 @@ fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String
                 request.name
             )
         };
-        // Whatever a value holds, it stays one part of a path.
+        // Whatever a value contains, it stays one path segment.
         let in_path = |name: &str| value_of(name).map(|value| percent_encoded(&value));
         request.path = with_environment(&request.path, in_path).map_err(|missing| of("the path", missing))?;
         request.body =

@@ -116,7 +116,7 @@ pub fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
         scenario: plan.scenario.clone(),
         seed: plan.seed,
         arrivals: plan.arrivals.to_string(),
-        // On loopback both are on this machine; only an affinity of the subject's own could part them.
+        // On loopback both are on this machine; only the subject's own affinity could separate them.
         shared_cores: address.ip().is_loopback(),
         plan: serde_json::to_string(plan)?,
         environment: serde_json::to_string(&environment)?,

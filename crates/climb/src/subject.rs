@@ -156,7 +156,7 @@ impl RunningSubject {
                 }
                 tick_log = Some(follow_file(path, rate_hz, ticks_from)?);
             } else {
-                // Without a name: nothing is left behind, however this ends.
+                // An unnamed file: nothing is left behind, however this ends.
                 let file = tempfile::tempfile()
                     .context("no temporary file for the server's tick log; check TMPDIR")?;
                 let path = handed_on(&file, &mut command)?;
@@ -167,7 +167,7 @@ impl RunningSubject {
             }
         }
         let is_there = ticks_from == TicksFrom::Present || is_own;
-        // A server without ticks knows no such option.
+        // A server without ticks has no such option.
         if tick_log.is_some() && is_there && !has("--append") {
             command.arg("--append");
         }
@@ -334,7 +334,7 @@ pub fn check_options(plan: &Plan) -> anyhow::Result<()> {
     let server = served_as(server);
     let whole = std::iter::once(options.clone());
     let of_cells = plan.ladder.cells.iter().map(|cell| [options.as_slice(), &cell.options].concat());
-    // The options alone first: then it is not a cell's that is blamed.
+    // The common options first, so that a cell's are not blamed for them.
     for options in whole.chain(of_cells) {
         let words = ["serve", server].into_iter().chain(options.iter().map(String::as_str));
         let Err(error) = Serve::try_parse_from(words) else { continue };

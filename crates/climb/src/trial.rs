@@ -62,7 +62,7 @@ pub fn run(order: &TrialSpec<'_>, context: &mut impl TrialEnv) -> anyhow::Result
     drop(says);
     let mut stage = stage(order, clock, timeline, progresses);
     let outcome = stage.play(&mut collector, &hears, context);
-    // Whatever happened, no worker goes on after this.
+    // Whatever happened, no worker continues after this.
     stage.timeline.drain_at(0);
     stage.timeline.stop_at(0);
     join(threads);
@@ -370,7 +370,7 @@ impl TrialRunner<'_> {
     /// Nothing is planned from this instant on.
     fn begin_drain(&mut self, at_ns: u64) {
         self.timeline.drain_at(at_ns);
-        // Who interrupts a trial does not wait for what its bots still meant to do.
+        // An interrupted trial does not wait for its bots' remaining work.
         let is_cut = self.seen.ends.is_some();
         let drain_ns = self.order.workers.iter().map(|plan| plan.drain_ns + plan::CLOSING_NS).max();
         let stop_ns = at_ns + drain_ns.filter(|_| !is_cut).unwrap_or(DRAIN_NS);
@@ -400,7 +400,7 @@ fn keep_event(context: &mut impl TrialEnv, at_ns: u64, kind: &str, text: &str) -
 
 fn join(threads: Vec<JoinHandle<()>>) {
     for thread in threads {
-        // A worker's panic was already told through its channel.
+        // A worker's panic was already reported through its channel.
         let _ = thread.join();
     }
 }

@@ -44,9 +44,9 @@ impl Viewing {
         let any = SocketAddr::from(([127, 0, 0, 1], viewer::FIRST_PORT));
         let viewer = view.then(|| start(store, any, Vec::new(), judge.clone())).transpose()?;
         if let Some(viewer) = &viewer {
-            // Standard output may carry the JSON.
+            // On stderr, because standard output may carry the JSON.
             say::err_line!("watch it: {}{LIVE}", viewer.url());
-            // Without a desktop, or without xdg-open, the address above is all that is needed.
+            // Without a desktop, or without xdg-open, the address above is enough.
             if io::stdout().is_terminal() && has_desktop(|name| std::env::var_os(name)) {
                 let _ = open(viewer, LIVE);
             }

@@ -27,7 +27,7 @@ static FORMS: LazyLock<RwLock<Forms>> = LazyLock::new(RwLock::default);
 
 /// Keeps a value out of every text from now on.
 pub fn remember(value: &str) {
-    // Each trial reads the environment again.
+    // Each trial reads the environment again, so skip known values.
     if !FORMS.read().unwrap_or_else(PoisonError::into_inner).values.contains(value) {
         FORMS.write().unwrap_or_else(PoisonError::into_inner).add(value);
     }
@@ -101,12 +101,12 @@ impl Forms {
                 continue;
             };
             let begin = at;
-            // A longer piece is known by the pieces that overlap.
+            // A longer piece is recognised by overlapping pieces.
             while at < end {
                 at += 1;
                 end = self.end_at(small.as_bytes(), at, whose).map_or(end, |further| further.max(end));
             }
-            // A piece may end within a letter; then the whole letter goes.
+            // A piece may end inside a character; then the whole character goes.
             let begin = (kept..=begin).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(kept);
             let end = (end..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());
             out += &text[kept..begin];
@@ -185,7 +185,8 @@ fn with_decoded(value: &str) -> HashSet<String> {
             if text.len() < SHORTEST_BYTES || !all.insert(text.to_owned()) {
                 continue;
             }
-            // A server reflects words of a value as easily as all of it: `Bearer abc` may come from one variable.
+            // A server may echo single words of a value as easily as all of it: `Bearer abc` may come from one
+            // variable.
             let words = text.split_whitespace().filter(|word| word.len() >= PIECE_BYTES && *word != text);
             for part in words.chain([text]) {
                 all.insert(part.to_owned());
@@ -253,7 +254,7 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
     let json = serde_json::to_string(value).unwrap_or_default();
     let json = json.trim_matches('"').to_owned();
     forms.push(json.replace('/', "\\/").into_bytes());
-    // JSON within JSON, or what our own excerpts make of JSON.
+    // JSON within JSON, or what our own excerpts turn JSON into.
     forms.push(json.escape_debug().to_string().into_bytes());
     forms.push(json.into_bytes());
     forms.push(value.escape_debug().to_string().into_bytes());
@@ -264,7 +265,7 @@ fn forms(value: &str) -> Vec<Vec<u8>> {
         forms.push(page.replace('\'', "&#39;").into_bytes());
     }
     forms.push(value.bytes().map(|byte| format!("{byte:02x}")).collect::<String>().into_bytes());
-    // Three bytes are four letters, so where the value begins in what is encoded makes three forms; the letters at both
+    // Three bytes are four letters, so the value's offset in the encoded data gives three forms; the letters at both
     // ends also hold bits of its neighbours.
     for before in 0..3 {
         let bytes = [&[0; 2][..before], value.as_bytes()].concat();

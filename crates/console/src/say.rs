@@ -98,7 +98,7 @@ fn is_harmful(letter: char) -> bool {
             // Soft hyphen, Arabic letter mark, zero-width, direction, separators, fillers.
             '\u{ad}' | '\u{61c}' | '\u{115f}'..='\u{1160}' | '\u{180e}' | '\u{200b}'..='\u{200f}'
             | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{3164}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
-            // Tags: letters that nobody sees.
+            // Tags: invisible letters.
             | '\u{e0000}'..='\u{e007f}')
 }
 
@@ -124,7 +124,7 @@ impl<W: Write> Harmless<W> {
     fn pass_on(&mut self, count: usize) -> io::Result<()> {
         let rest = self.waiting.split_off(count);
         let whole = std::mem::replace(&mut self.waiting, rest);
-        // Bytes that are no text become the character that stands for such.
+        // Invalid UTF-8 becomes the replacement character.
         let text = String::from_utf8_lossy(&whole);
         let masked = if self.may_quote { mask(&text) } else { mask_own(&text) };
         self.inner.write_all(harmless(&masked).as_bytes())
@@ -154,7 +154,7 @@ impl<W: Write> Write for Harmless<W> {
 
 impl<W: Write> Drop for Harmless<W> {
     fn drop(&mut self) {
-        // Who needs to know of an error flushes.
+        // Callers that need to know about an error flush.
         let _ = self.flush();
     }
 }
@@ -281,7 +281,7 @@ pub fn error(error: &anyhow::Error) {
 pub fn usage(said: &clap::Error) {
     let text = said.render().ansi().to_string();
     match layout::columns() {
-        // What clap does not break: usage lines, and tables behind the options.
+        // What clap does not wrap: usage lines, and tables after the options.
         Some(columns) if !said.use_stderr() => out_text!("{}", layout::broken_at(&text, columns)),
         None if !said.use_stderr() => out_text!("{text}"),
         _ => err_text!("{text}"),
@@ -298,7 +298,7 @@ fn shortened(text: &str) -> Cow<'_, str> {
 /// Puts a text that changes in place of the line where the cursor is; empty: takes it away. For a terminal only.
 pub fn in_place(text: &str) {
     let mut out = anstream::stderr();
-    // The start of the line, and nothing behind the cursor.
+    // Return to the start of the line, and clear to its end.
     let _ = write!(out, "\r\x1b[K{}", own_in_line(text)).and_then(|()| out.flush());
 }
 

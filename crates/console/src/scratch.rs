@@ -12,7 +12,7 @@ const REMOVE: &str = "rm -rf -- \"$1\"; sleep 6; rm -rf -- \"$1\"";
 /// Goes when it is dropped, and when this process is killed.
 #[derive(Debug)]
 pub struct ScratchFolder {
-    // In this order: while it is removed, the other still watches.
+    // Drop order matters: while the folder is removed, the guard still watches.
     folder: TempDir,
     _exit_guard: ExitGuard,
 }

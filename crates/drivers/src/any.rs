@@ -112,7 +112,7 @@ impl Driver for Any {
                     Kind::Http1(Box::new(Fetch1::over(stream, to)))
                 }
             }
-            // What was begun as a WebSocket has been opened above.
+            // A connection started as WebSocket has been opened above.
             Protocol::Tcp(_) | Protocol::WebSocket => Kind::Tcp(Box::new(Framed::open(socket, to).await?)),
         }))
     }

@@ -13,7 +13,7 @@ pub fn begin(to: SocketAddr, from: Option<IpAddr>) -> Result<Socket, OpenError> 
     let socket = Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     socket.set_tcp_nodelay(true)?;
     if let Some(source) = from {
-        // Without it `bind` reserves the port for every target at once, and 28,000 ports are soon gone.
+        // Without it `bind` reserves the port for every target at once, and 28,000 ports are soon exhausted.
         turn_on(&socket, libc::IPPROTO_IP, libc::IP_BIND_ADDRESS_NO_PORT)?;
         socket.bind(&SocketAddr::new(source, 0).into())?;
     }

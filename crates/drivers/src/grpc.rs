@@ -118,14 +118,14 @@ impl Driver for Grpc {
 /// An answer with its message as its body, or its status' text. Errors: it is not what gRPC sends.
 fn unwrapped(answer: Answer<'_>) -> Result<Answer<'_>, Fault> {
     let Some(code) = answer.grpc else {
-        // An answer of HTTP alone, such as a proxy's, has a status that says enough; one that claims to be right has none.
+        // A plain HTTP answer, such as a proxy's, is described by its status, unless that claims success.
         return if answer.status == 200 { Err(Fault::Message) } else { Ok(answer) };
     };
     if let Some(index) = index(code) {
         return Ok(Answer { status: CODES[index].1, ..answer });
     }
     if answer.status != 200 {
-        // HTTP says that it failed, and gRPC that all is well.
+        // HTTP reports a failure, and gRPC success.
         return Ok(Answer { body: &[], body_bytes: 0, grpc: Some(UNKNOWN), ..answer });
     }
     let [0, a, b, c, d, message @ ..] = answer.body else { return Err(Fault::Message) };

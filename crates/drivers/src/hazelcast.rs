@@ -157,7 +157,7 @@ impl Driver for Hazelcast {
                 }
                 Ok(Some(Event::Answered { token, answer })) => {
                     words.clear();
-                    // The session's bytes cannot be lent beyond this call, so a value is copied once.
+                    // The session's bytes cannot be borrowed beyond this call, so a value is copied once.
                     let heard = match answer {
                         Ok(Answer::Value(None)) => Heard::Missing,
                         Ok(Answer::Value(Some(bytes))) => match data::text(bytes) {

@@ -226,7 +226,7 @@ impl Redis {
 
     /// A reply with the operation that it belongs to.
     fn received<'a>(&mut self, reply: Resp<'a>) -> Result<Received<'a>, Broken> {
-        // A reply to a command that is still here is one too many to the command before it.
+        // If the command has not been sent yet, this reply is one too many to the command before it.
         let has_left = self.awaited.front().is_some_and(|oldest| oldest.until <= self.unsent.sent_until());
         let asked = if has_left { self.awaited.pop_front() } else { None };
         let Some(Awaited { tag, kind, .. }) = asked else {
@@ -249,15 +249,15 @@ impl Redis {
         if rest.len().saturating_add(missing_bytes) > self.reply_bytes_max {
             return Err(Broken::TooLarge(self.reply_bytes_max));
         }
-        // What is carried must leave room for the next read.
+        // The carried remainder must leave room for the next read.
         let is_half_full = missing_bytes > 0 && rest.len() >= READ_BUFFER_BYTES / 2;
         if missing_bytes >= LARGE_FROM_BYTES || is_half_full {
             let rest_bytes = rest.len();
             let whole_bytes = rest_bytes + missing_bytes;
-            // The plan's own values are as long as it says; what is longer shares what there is.
+            // The plan's own values have their planned length; longer ones share the common limit.
             let free_bytes = self.reply_bytes_max.saturating_sub(UNPLANNED_BYTES).max(FREE_BYTES);
             self.reserved.grow_to(whole_bytes, free_bytes)?;
-            // The room that the last large reply took in this buffer, if it fits: a connection keeps no other's.
+            // The memory of the last large reply in this buffer, if it fits: a connection keeps no other's.
             let mut large = std::mem::take(&mut buffer.joined);
             if large.capacity() > 2 * whole_bytes {
                 large = Vec::new();

@@ -6,7 +6,7 @@ pub fn shown(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     let mut short = String::new();
     for letter in text.chars().take(CHARACTERS_MAX) {
-        // Double quotes stand around such words; a single one ends nothing.
+        // Such text is in double quotes; a single quote ends nothing.
         if letter == '\'' { short.push(letter) } else { short.extend(letter.escape_debug()) }
     }
     if text.chars().nth(CHARACTERS_MAX).is_some() { format!("{short}…") } else { short }

@@ -35,7 +35,8 @@ impl Shutdown {
     /// goodbye does not fit into the socket.
     pub(crate) fn poll_send(&mut self, shutdown: impl FnOnce() -> Poll<io::Result<()>>) -> Poll<()> {
         if *self == Shutdown::Said {
-            // Where the peer was faster there is nothing left to end, and reading says what became of the connection.
+            // If the peer was faster there is nothing left to shut down, and reading reports what happened to the
+            // connection.
             let _ = ready!(shutdown());
             *self = Shutdown::Sent;
         }

@@ -150,7 +150,7 @@ pub(crate) fn poll_write_all(
         if count < unsent.len() {
             unsent.drain(..count);
         } else if unsent.capacity() > FREE_BYTES {
-            // Room for what a server made us say by the thousand is not kept.
+            // Memory for thousands of replies that a server made us send is not kept.
             *unsent = Vec::new();
         } else {
             unsent.clear();

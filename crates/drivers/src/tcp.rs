@@ -65,7 +65,7 @@ impl<F: Framing> Driver for Tcp<F> {
     }
 
     fn send(&mut self, what: &[u8]) -> Result<(), Refused> {
-        // Behind a goodbye the kernel takes nothing either, and would end the connection for the attempt.
+        // After a shutdown the kernel takes nothing either, and would end the connection because of the attempt.
         if self.shutdown.is_said() || self.unsent.len() > UNSENT_BYTES_MAX {
             return Err(Refused(UNSENT_BYTES_MAX));
         }

@@ -30,7 +30,7 @@ const HEADER_BYTES: usize = 8;
 /// Beyond this much unsent the connection takes no more.
 const UNSENT_BYTES_MAX: usize = 128 * 1024;
 
-// A read always has room for one datagram that is as long as can be.
+// A read always has room for one datagram of maximum length.
 const _: () = assert!(HEADER_BYTES + ROOM_BYTES <= READ_BUFFER_BYTES);
 
 /// One connected socket.
@@ -93,7 +93,7 @@ impl Driver for Udp {
                     Poll::Ready(Ok(())) => {}
                     other => break other,
                 },
-                // The kernel reports an earlier datagram in place of sending this one, which is tried again.
+                // The kernel reports an error for an earlier datagram instead of sending this one, which is retried.
                 Err(error) => match refused(error, &mut self.has_heard) {
                     Ok(()) => {}
                     Err(error) => break Poll::Ready(Err(error)),
@@ -115,7 +115,7 @@ impl Driver for Udp {
         }
         let (room, limit_bytes) = buffer.lay_whole();
         let mut count = 0;
-        // A connection that reads slowly on purpose takes one datagram at least: none can be read in parts.
+        // A connection that reads slowly on purpose takes at least one datagram: none can be read in parts.
         while count == 0 || (count < limit_bytes && room.len() - count >= HEADER_BYTES + ROOM_BYTES) {
             let (header, payload) = room[count..].split_at_mut(HEADER_BYTES);
             match self.socket.get_ref().recv(payload) {
@@ -135,7 +135,7 @@ impl Driver for Udp {
                 },
                 Err(error) => match refused(error, &mut self.has_heard) {
                     Ok(()) => {}
-                    // What came before it is heard first; an error that stays is reported again.
+                    // Earlier datagrams are delivered first; a persistent error is reported again.
                     Err(_) if count > 0 => break,
                     Err(error) => return Poll::Ready(Err(Closed::Failed(error))),
                 },
@@ -195,7 +195,7 @@ impl Udp {
             Poll::Ready(Ok(mut guard)) => guard.clear_ready(),
             other => return other.map_ok(drop),
         }
-        // Asked again, to be woken, or because something came meanwhile.
+        // Polled again, to register for wake-up, or because something arrived meanwhile.
         self.socket.poll_read_ready(cx).map_ok(|mut guard| guard.retain_ready())
     }
 

@@ -52,7 +52,7 @@ impl Reservation {
     pub fn release(&mut self) {
         let bytes = std::mem::take(&mut self.bytes);
         if bytes > 0 {
-            // Where the thread has ended, its part went back as a whole.
+            // If the thread has ended, its part was returned as a whole.
             let _ = WORKER.try_with(|worker| worker.release(bytes as usize));
         }
     }
@@ -121,7 +121,7 @@ impl Worker {
         let reserved = self.reserved.get() + bytes;
         let part = self.part.get();
         if reserved > part {
-            // Near the limit the whole step may be more than is left.
+            // Near the limit the whole step may exceed what is left.
             let least = reserved - part;
             let most = least.next_multiple_of(STEP_BYTES);
             let taken = [most, least].into_iter().find(|wanted| with_limit(|limit| limit.take(*wanted)));
@@ -134,7 +134,7 @@ impl Worker {
     fn release(&self, bytes: usize) {
         let reserved = self.reserved.get() - bytes;
         self.reserved.set(reserved);
-        // A step stays, so that a message that comes and goes does not touch the limit each time.
+        // One step is kept, so that a message that comes and goes does not touch the limit each time.
         let surplus = self.part.get() - reserved;
         if surplus >= 2 * STEP_BYTES {
             self.part.set(reserved + STEP_BYTES);

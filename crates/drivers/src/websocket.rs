@@ -109,7 +109,7 @@ impl WebSocket {
         to: &Address,
         message_bytes_max: usize,
     ) -> Result<(Self, Option<usize>), OpenError> {
-        // What took the request's first bytes stands.
+        // The socket that took the request's first bytes is connected.
         let tcp = match begin_connect.sent_bytes {
             0 => stream::standing(begin_connect.socket).await?,
             _ => TcpStream::from_std(begin_connect.socket.into())?,

@@ -58,13 +58,13 @@ impl Handover for ToCollector {
     fn swap(&mut self, second: &mut Box<Interval>) {
         let empty = match self.emptied.try_recv() {
             Ok(interval) => interval,
-            // The collector is slow: memory grows a little rather than a worker waiting.
+            // The collector is slow: use a little more memory rather than block the worker.
             Err(TryRecvError::Empty | TryRecvError::Disconnected) => {
                 Box::new(Interval::new(&second.metric_names))
             }
         };
         let interval = std::mem::replace(second, empty);
-        // A collector that is gone has ended the trial; there is no receiver left.
+        // If the collector is gone, the trial has ended and nobody receives this.
         let _ = self.full.send(FromWorker::Second { worker: self.worker, interval });
     }
 
@@ -113,7 +113,7 @@ impl Collector {
                 *parts += 1;
                 let parts = *parts;
                 interval.reset(0);
-                // A full mailbox or a worker that has ended: the memory is simply freed.
+                // If the mailbox is full or the worker has ended, the memory is simply freed.
                 let _ = self.returns[worker].try_send(interval);
                 parts
             }

@@ -217,7 +217,7 @@ fn open_due<B: Bots<Driver: Simulated>>(
     while connections.next_open_ns() <= clock.now_ns() {
         let Some(Reverse((_, peer, is_refused))) = connections.opening.pop() else { return };
         let connection = connections.by_peer[&peer];
-        // One that was given up on its way never arrives.
+        // A connection attempt that was given up never arrives.
         if !worker.awaits(connection, &Context::from_waker(Waker::noop())) {
             continue;
         }

@@ -188,7 +188,7 @@ fn run<B: Bots>(setup: Setup) -> Result<(), Failure> {
         })
     };
     local.block_on(&runtime, unconstrained(keep_time(shell.clone())))?;
-    // Dropping the tasks closes what is still open; only the shell's worker is wanted once more.
+    // Dropping the tasks closes what is still open; after this only the shell's worker is needed.
     drop(local);
     drop(runtime);
     let Ok(shell) = Rc::try_unwrap(shell).map_err(|_| ()) else {
@@ -201,7 +201,7 @@ fn run<B: Bots>(setup: Setup) -> Result<(), Failure> {
 /// Calls the worker whenever something is due, until it is done.
 async fn keep_time<B: Bots>(shell: Rc<Shell<B>>) -> Result<(), Failure> {
     loop {
-        // Looked at every 10 ms at least, like everything that comes from elsewhere.
+        // Checked at least every 10 ms, like all external input.
         if let Some(why) = shell.panic.take() {
             return Err(Failure::Panic(why));
         }
@@ -242,7 +242,7 @@ async fn guard<B: Bots>(shell: Rc<Shell<B>>, task: impl Future<Output = ()>) {
 async fn keep_connection<B: Bots>(shell: Rc<Shell<B>>, opening: Opening<B::Driver>) {
     let Opening { connection, begin_connect, to } = opening;
     let outcome = {
-        // On the heap, so that an idle connection does not keep the room that its handshake took.
+        // Boxed, so that an idle connection does not keep the memory of its handshake.
         let address = match &to {
             Destination::Known(path) => &shell.addresses[*path as usize],
             Destination::Own(address) => address,
@@ -279,7 +279,7 @@ impl<B: Bots> Shell<B> {
             spawn_local(unconstrained(guard(self.clone(), keep_connection(self.clone(), opening))));
         }
         drop(worker);
-        // A timer that cannot be armed is told by `keep_time`, which arms it too.
+        // If the timer cannot be armed, `keep_time`, which also arms it, reports the error.
         let _ = self.arm(false);
         outcome
     }

@@ -177,8 +177,8 @@ impl<B: Bots> Worker<B> {
         loop {
             self.serve_due(DUE_BEFORE_CONNECTION, clock);
             let now_ns = self.state.now_ns;
-            // When the trial is over, a worker that is buried in messages ends in the middle of them. It has always drained
-            // by then: the stop is seconds behind the drain.
+            // When the trial is over, a worker flooded with messages stops in the middle of them. It has always drained
+            // by then: the stop is seconds after the drain.
             if self.has_drained && self.is_time_up(now_ns) {
                 return Poll::Pending;
             }
@@ -191,7 +191,7 @@ impl<B: Bots> Worker<B> {
                 return Poll::Ready(());
             };
             if connection.reads_from_ns > now_ns {
-                // It reads nothing now, by its own will; what it has to send goes on.
+                // It is deliberately not reading now; its pending output still goes out.
                 if driver.unsent_bytes() > 0 {
                     self.state.flush(id, cx, false);
                     self.settle(clock);
@@ -204,7 +204,7 @@ impl<B: Bots> Worker<B> {
             match read {
                 Poll::Pending => {
                     if has_unsent {
-                        // Registers this task for the room to come.
+                        // Registers this task to be woken when there is room.
                         self.state.flush(id, cx, false);
                         self.settle(clock);
                         if self.state.connections.get_mut(id).is_none() {
@@ -340,7 +340,7 @@ impl<B: Bots> Worker<B> {
 
     /// Ends the connections once nothing is left that was planned before the end of the hold.
     fn drain_when_due(&mut self, clock: &impl Clock) {
-        // The hold ends on a whole second: its last interval is handed over first, or the goodbyes would be in it.
+        // The hold ends on a whole second: hand over its last interval first, or it would include the closes.
         self.look(clock);
         let drain_ns = self.state.shared.timeline.drain_ns();
         if self.has_drained || self.state.now_ns < drain_ns {
@@ -356,7 +356,7 @@ impl<B: Bots> Worker<B> {
             self.settle(clock);
         }
         let timeline = &self.state.shared.timeline;
-        // A subject that ends and comes back takes its own time, which the stop allows for.
+        // A subject that shuts down and restarts takes extra time, which the stop allows for.
         let drained_by_ns = match timeline.subject_stops_ns() {
             u64::MAX => drain_ns.saturating_add(self.drain_ns_max),
             _ => timeline.stop_ns().saturating_sub(CLOSE_NS),
@@ -370,8 +370,8 @@ impl<B: Bots> Worker<B> {
         }
         self.bots.leave(&mut BotContext { state: &mut self.state });
         self.state.close_all();
-        // What a worker that could not keep up still has to send was planned, and now never leaves: each message of it
-        // finds its connection closed and is recorded as not sent. Scripts may take too long for that.
+        // What an overloaded worker still has to send was planned but will never be sent: each such message finds its
+        // connection closed and is recorded as not sent. For scripts that may take too long.
         let tell_until_ns = (self.state.now_ns + TELL_UNSENT_NS).max(self.state.shared.timeline.stop_ns());
         let (mut served, mut left, mut is_over) = (0, 0_u64, false);
         while let Some((planned_ns, item)) = self.state.pacer.pop_due(drain_ns.saturating_sub(1)) {
@@ -419,7 +419,7 @@ impl<B: Bots> Worker<B> {
             return false;
         }
         let planned_ns = self.ramp_instant_ns(self.joined);
-        // The ramp gives way to what is due earlier, so a steep ramp does not make the players late.
+        // The ramp yields to earlier due items, so a steep ramp does not make the players late.
         if planned_ns > self.state.now_ns || self.state.pacer.next_ns().is_some_and(|next| next < planned_ns)
         {
             return false;

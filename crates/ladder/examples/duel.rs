@@ -73,7 +73,7 @@ fn intervals(noise: Noise, blocks: usize, duels: u64) {
         let logs = World::new(noise, 0.04, &[1.05], seed.wrapping_mul(0x9E37_79B9)).blocks(blocks);
         let covers = |(low, high): (f64, f64)| u64::from(low <= truth && truth <= high);
         student += Pairs::of_values(&logs).range_once(0.05).map_or(0, covers);
-        // What is rejected, for comparison; a quarter of the duels is enough of it.
+        // Rejected alternatives, for comparison; a quarter of the duels is enough.
         if seed % 4 == 0 {
             let mut means: Vec<f64> = (0..RESAMPLES)
                 .map(|_| (0..blocks).map(|_| logs[random.usize(..blocks)]).sum::<f64>() / blocks as f64)

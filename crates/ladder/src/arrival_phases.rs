@@ -75,15 +75,15 @@ fn of_phases(counts: &[u64; BINS]) -> Option<ArrivalPhases> {
 fn of_harmonic(counts: &[u64; BINS], count: u64, harmonic: usize) -> ArrivalPhases {
     let (mut east, mut north) = (0.0, 0.0);
     for (bin, &arrivals) in counts.iter().enumerate() {
-        // The middle of the bin stands for all of it.
+        // The middle of the bin represents all of it.
         let angle = TAU * harmonic as f64 * (bin as f64 + 0.5) / BINS as f64;
         east += arrivals as f64 * angle.cos();
         north += arrivals as f64 * angle.sin();
     }
     let n = count as f64;
     let raw = east.hypot(north) / n;
-    // Where no phase is preferred the middles of the bins are none either, so the test needs no correction. The last
-    // harmonic has but one direction left, and its square sum is that of one deviate: half as much.
+    // If no phase is preferred neither are the bins' middles, so the test needs no correction. The last harmonic has
+    // only one direction left, and its square sum is that of one deviate: half as much.
     let z = n * raw * raw * if harmonic == HARMONICS { 0.5 } else { 1.0 };
     let p = (HARMONICS as f64 * rayleigh_p(z, n)).min(1.0);
     let half_bin = PI * harmonic as f64 / BINS as f64;
@@ -95,7 +95,7 @@ fn of_harmonic(counts: &[u64; BINS], count: u64, harmonic: usize) -> ArrivalPhas
 fn rayleigh_p(z: f64, n: f64) -> f64 {
     let first = (2.0 * z - z * z) / (4.0 * n);
     let second = (24.0 * z - 132.0 * z.powi(2) + 76.0 * z.powi(3) - 9.0 * z.powi(4)) / (288.0 * n * n);
-    // For z of the size of n the series leaves its range; nothing is less likely than that.
+    // For z of the size of n the series leaves its range; the probability is then negligible.
     let series = 1.0 + first - second;
     let is_in_range = z < n / 4.0;
     ((-z).exp() * if is_in_range { series.max(0.0) } else { 1.0 }).clamp(0.0, 1.0)
@@ -150,7 +150,7 @@ mod tests {
                 assert_eq!(found.harmonic, harmonic as u32);
             }
         }
-        // Every second tick, and twice per three ticks: still one and two places.
+        // Every second tick, and twice per three ticks: still one and two phases.
         assert!(even(TICK_HZ / 2.0, 60.0, 0.3).is_locked());
         assert!(even(45.0, 10.0, 0.3).is_locked());
     }
@@ -171,7 +171,7 @@ mod tests {
     fn the_statistic_says_how_rare_it_is() {
         // For large n, p = exp(−z).
         assert!((rayleigh_p(4.605_17, 1e9) - 0.01).abs() < 1e-6);
-        // For small n, p is uniform where no phase is preferred, bins or not.
+        // For small n, p is uniform if no phase is preferred, with or without bins.
         let mut random = fastrand::Rng::with_seed(11);
         let rare = (0..20_000).filter(|_| {
             let counts = bins((0..20).map(|_| random.f64()));

@@ -151,7 +151,7 @@ pub fn capacity(unit: LoadUnit, trials: &[Judged], search: Option<&SearchSchedul
         .into_iter()
         .map(|(cell, trials)| CellCapacity { cell: cell.clone(), capacity: of_cell(unit, &trials) })
         .collect();
-    // Where nothing failed the least that was held; a cell that says nothing about the server says nothing here.
+    // If nothing failed, the least that was held; a cell that says nothing about the server is left out.
     let bounds = |one: &&CellCapacity| {
         let of = |bound: Option<f64>| bound.unwrap_or(f64::INFINITY);
         (of(one.capacity.upper_bound), of(one.capacity.lower_bound))
@@ -364,7 +364,7 @@ mod tests {
         let held_only = [in_cell("short", 14.0, Pass), in_cell("long", 5.0, Pass)];
         let found = capacity(LoadUnit::Requesters, &held_only, None);
         assert_eq!((found.lower_bound, found.upper_bound), (Some(5.0), None));
-        // One cell is told as if it had no name.
+        // A single cell is reported without its name.
         assert_eq!(capacity(LoadUnit::Requesters, &trials[..2], None).cells, []);
     }
 

@@ -429,7 +429,7 @@ pub struct FrameFigures {
 impl FrameFigures {
     /// Drawn of those due.
     pub fn share(&self) -> Option<f64> {
-        // A frame that was due before the first entry may be drawn in it.
+        // A frame due before the first entry may be drawn in it.
         self.due.filter(|due| *due > 0).map(|due| (self.drawn as f64 / due as f64).min(1.0))
     }
 }

@@ -189,7 +189,8 @@ pub fn disturbance(trial: &Trial) -> Disturbance {
             of_messages += unfair.explained(second, true);
         }
     }
-    // What took CPU is named by the seconds in which it did, the one before the hold included: that disturbs the first.
+    // CPU users are named by the seconds in which they ran, including the one before the hold, which disturbs the
+    // first.
     let end = trial.hold_seconds().last().map_or(0, |second| second.index + 1);
     let own = |second: &&Second| second.index < end && unfair.own.contains(&second.index);
     for second in trial.seconds.iter().filter(own).filter(is_readable) {
@@ -235,7 +236,7 @@ pub fn least_disturbed(trial: &Trial, hold_ns: u64) -> LeastDisturbed {
         let (mut ticks, mut messages) = (0.0, 0.0);
         if left_out.contains(&second.index) {
             let own = unfair.explained(second, false);
-            // What a thread without slack could not do is still late in the second after.
+            // Work that a thread without slack could not do is still late in the next second.
             ticks = if before >= 1.0 { 1.0 } else { own };
             messages = unfair.explained(second, true).max(ticks);
             before = own;
@@ -330,7 +331,7 @@ fn around_waits(trial: &Trial, own: &BTreeSet<u32>) -> BTreeSet<u32> {
     for second in &trial.seconds {
         let is_delayed = own.contains(&second.index) && explained(&second.host, true) > LONG_WAIT_SHARE_LEAST;
         let one_before = second.index.checked_sub(1);
-        // What waited is answered late in the second after, so that one has nothing to be less than.
+        // Delayed requests are answered late in the next second, so that one cannot be compared.
         let is_after = one_before.is_some_and(|before| delayed.contains(&before));
         let mean = second.delivery_mean_ns.or(second.response_mean_ns);
         let is_less = second.flow.open_after < open_before
@@ -396,11 +397,11 @@ fn is_throttled(host: &HostSecond) -> bool {
 /// What is late was due while its thread had no core: stolen by the host, or runnable and waiting. So the share of the
 /// second that the thread was kept from its core bounds it, unless the thread had no slack to catch up.
 fn explained(host: &HostSecond, counts_workers: bool) -> f64 {
-    // Another run's bots and server wait for each other and for ours: nothing bounds what that did.
+    // Another run's bots and server wait for each other and for ours: the effect has no bound.
     if is_throttled(host) || is_beside_another_run(host) {
         return 1.0;
     }
-    // Without a look at the threads nothing bounds what other programs did to them.
+    // Without thread data the effect of other programs has no bound.
     let Some(waiting) = host.subject_waiting_share else { return 1.0 };
     let busy = subject_busy(host);
     let stolen = host.steal_share_max.or(host.steal_share).unwrap_or(0.0);

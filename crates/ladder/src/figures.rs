@@ -370,7 +370,7 @@ impl FigureDoc {
                 figure.name.strip_prefix(wanted.as_str()).is_some_and(|rest| rest.starts_with('.'));
             if last == wanted || completes { 1 } else { 2 * strsim::osa_distance(&wanted, figure.name) }
         };
-        // `response` alone most likely meant the percentile that people speak of, not the first in the table.
+        // `response` alone most likely meant p99, the percentile commonly used, not the first in the table.
         let speaks_of_p99 = |figure: &&FigureDoc| !figure.name.ends_with(".p99");
         FIGURES
             .iter()
@@ -476,7 +476,7 @@ impl FigureDoc {
                     .max_ns()
                     .map_or(NOTHING_TAKEN, |value| FigureValue::Value(value as f64 / of.per_unit())),
             },
-            // A single lost reply would make any mean infinite and so meaningless; losses have figures of their own.
+            // A single lost reply would make any mean infinite and so meaningless; losses have their own figures.
             Source::Mean(of) => match sample(trial, of) {
                 Err(absent) => absent,
                 Ok((values, _)) => {

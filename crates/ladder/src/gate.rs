@@ -136,7 +136,7 @@ fn of_capacity(op: Op, load: f64, capacity: &Capacity) -> (Option<bool>, String)
 fn of_rungs(objective: &Objective, load: f64, rungs: &[Rung]) -> (Option<bool>, String) {
     let text = objective.to_string();
     let there = || rungs.iter().filter(|rung| rung.load == load);
-    // Latencies that this machine made say nothing about the server, neither way.
+    // Latencies caused by this machine say nothing about the server, for better or worse.
     let is_fair = |rung: &&Rung| !matches!(rung.verdict, Verdict::GeneratorLimited | Verdict::Invalid);
     let results = || {
         there()
@@ -155,7 +155,7 @@ fn of_rungs(objective: &Objective, load: f64, rungs: &[Rung]) -> (Option<bool>, 
         } else if why.is_empty() {
             why = "it was not measured".to_owned();
         }
-        // A server that did not hold the load does not meet a figure by having none.
+        // A server that did not hold the load does not meet a gate by lacking the figure.
         return (has_failed.then_some(false), why);
     }
     let mut values: Vec<f64> = results().filter_map(|one| one.value).collect();
@@ -165,7 +165,7 @@ fn of_rungs(objective: &Objective, load: f64, rungs: &[Rung]) -> (Option<bool>, 
         (Some(least), Some(most)) => {
             format!("{} to {}", objective.figure().unit.show(*least), objective.figure().unit.show(*most))
         }
-        // What few samples met has no value.
+        // A figure with too few samples has no value.
         _ => results()
             .filter(|one| one.met == Some(true))
             .find_map(|one| one.note.as_ref())

@@ -330,7 +330,7 @@ type Rule = fn(&Case<'_>) -> Option<Ruling>;
 
 /// The rules in the order in which they are asked.
 const IN_ORDER: &[Rule] = &[
-    // Nothing is proved.
+    // Nothing can be proved.
     rules::books,
     rules::interrupted,
     // Evidence that no disturbance explains.
@@ -357,7 +357,7 @@ const IN_ORDER: &[Rule] = &[
     silence::no_replies,
     silence::no_deliveries,
     rules::certain_objectives,
-    // The generator is asked about before the server is.
+    // The generator is checked before the server.
     sessions::bounded,
     generator::limited,
     deliveries::unread,

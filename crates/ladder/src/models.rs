@@ -27,7 +27,7 @@ const HOLD_LEAST_S: f64 = 0.01;
 pub(crate) fn conclusions(rungs: &[Rung], capacity: &Capacity) -> Vec<Conclusion> {
     let points = points(rungs);
     let unit = capacity.unit;
-    // Beside other programs throughput has many shapes.
+    // Next to other programs throughput can have any shape.
     let is_undisturbed = rungs.iter().all(|rung| rung.disturbance.is_none());
     [scalability(&points, unit, is_undisturbed), bend(&points, capacity)].into_iter().flatten().collect()
 }
@@ -35,7 +35,7 @@ pub(crate) fn conclusions(rungs: &[Rung], capacity: &Capacity) -> Vec<Conclusion
 /// Concurrency and throughput per second of each load, ascending; of a load that was held several times, the mean.
 fn points(rungs: &[Rung]) -> Vec<(f64, f64)> {
     let is_closed = |rung: &Rung| matches!(rung.load_unit, LoadUnit::InFlight | LoadUnit::Requesters);
-    // What says more about this machine than about the server is no evidence; that a load failed is.
+    // A rung that says more about this machine than about the server is no evidence; a failed load is.
     let counts = |rung: &Rung| rung.verdict.counts() && rung.hold_s > HOLD_LEAST_S && rung.rate_per_s > 0.0;
     if !rungs.iter().all(|rung| is_closed(rung) && rung.cell.as_ref().is_none_or(BTreeMap::is_empty)) {
         return Vec::new();
@@ -111,7 +111,7 @@ fn scalability(points: &[(f64, f64)], unit: LoadUnit, is_undisturbed: bool) -> O
 }
 
 fn bend(points: &[(f64, f64)], capacity: &Capacity) -> Option<Conclusion> {
-    // Where nothing failed the curve may go on as it likes.
+    // If nothing failed the curve may continue in any way.
     let upper = capacity.upper_bound?;
     let found = knee(points)?;
     if found.load > upper {

@@ -266,7 +266,7 @@ impl Objective {
         };
         let (values, never) = sample(trial, of).ok()?;
         let timed = values.count_above(bound * of.per_unit());
-        // A tick that is late makes the next one early, and a broadcast is late for all of its members.
+        // A late tick makes the next one early, and a late broadcast is late for all of its members.
         let counts_singly =
             !matches!(of, Of::Delivery | Of::TickInterval | Of::TickBusy | Of::ClientInterval);
         Some(Beyond { timed, never, all: values.count() + never, q, counts_singly })

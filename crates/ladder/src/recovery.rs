@@ -55,7 +55,7 @@ impl Second {
             objectives.iter().map(|objective| Second::by(objective, second, &disturbance)).collect();
         let is_silent =
             figures::questions(second).answered == 0 && second.ops.values().all(|flow| flow.told == 0);
-        // Silence of a whole second is explained by nothing less than a thread that had no core in it.
+        // Silence of a whole second is explained only by a thread that had no core during it.
         match is_silent {
             true if disturbance.any() && disturbance.explains_messages >= 1.0 => Second::Disturbed,
             true => Second::NotMet,
@@ -70,10 +70,10 @@ impl Second {
         match judge::look(objective, second, disturbance) {
             Seen::Met | Seen::MetInFairSeconds => Second::Met,
             Seen::NotMet { .. } => Second::NotMet,
-            // One second has few samples by its nature, and five of them in a row decide.
+            // A single second always has few samples, and five of them in a row decide.
             Seen::Disturbed { .. } if is_unexplained(objective, second, disturbance) => Second::NotMet,
             Seen::Disturbed { .. } => Second::Disturbed,
-            // Of a percentile that too few samples state the share beyond the bound is known.
+            // If a percentile has too few samples to be stated, the share beyond the bound is still known.
             Seen::CannotTell { .. } => match objective.is_met_by_share(second) {
                 Some(true) => Second::Met,
                 Some(false) if disturbance.any() && !is_unexplained(objective, second, disturbance) => {
@@ -197,7 +197,7 @@ pub fn figures_of(trial: &Trial, after: &AfterHold, objectives: &[Objective]) ->
         None if cut_by.is_empty() => Ended::AsPlanned,
         None => Ended::Early,
     };
-    // A second of which nothing was told says nothing.
+    // A second without a report says nothing.
     let judged =
         |number| after.second(number).map_or(Second::Untold, |second| Second::of(&second, objectives));
     let mut seconds: Vec<Second> = Vec::new();

@@ -241,7 +241,7 @@ fn columns() -> Vec<Column> {
         ("lag p99", |rung| ns(&rung.send_lag_ns, |summary| summary.p99)),
         ("reopened", |rung| rung.connections.reopened.map(show_many)),
         ("open min", |rung| {
-            // Where the server may close what it likes between two requests, or sessions come and go, it says nothing.
+            // If the server may close connections between requests, or sessions come and go, the count means nothing.
             if rung.connections.reopened.is_some() || rung.sessions.is_some() {
                 return None;
             }
@@ -311,12 +311,12 @@ fn note(rung: &Rung) -> Option<String> {
 
 fn words_of_note(rung: &Rung) -> Option<String> {
     let remark = match rung.verdict {
-        // Its mark says that it was disturbed.
+        // Its mark already says that it was disturbed.
         Verdict::Pass => remark_without_disturbance(rung),
         _ => rung.remark.as_deref(),
     };
     let parts: Vec<&str> = [rung.reason.as_deref(), remark].into_iter().flatten().collect();
-    // Why it was not judged names the disturbance already.
+    // The reason why it was not judged already names the disturbance.
     let parts = if rung.reason.is_some() && !rung.verdict.counts() { &parts[..1] } else { &parts[..] };
     (!parts.is_empty()).then(|| parts.join("; "))
 }

@@ -272,7 +272,7 @@ impl Schedule {
         if next != Next::Done(Stop::Complete) {
             return next;
         }
-        // What the machine did before the climb it need not do after it.
+        // The machine's state before the climb need not be its state after it.
         let mut after = self.calibrations.iter().copied().filter(|one| one.0 == Purpose::CalibrationLatency);
         let missing = after.find(|one| !is_calibrated(*one, CALIBRATIONS_MOST + 1, done));
         missing.map_or(next, |one| Next::Trial(calibration(one, done)))

@@ -159,7 +159,7 @@ pub fn warm_up_cut(trial: &Trial) -> u32 {
 
 /// How the judged part of the hold went; `None` when it is too short to tell.
 pub fn steadiness(trial: &Trial, floors: &Floors) -> Option<Finding> {
-    // Ten messages at least: less is the flicker of what happens to be under way.
+    // Ten messages at least: fewer are just fluctuations of what is in flight.
     let questions = crate::figures::questions(trial).sent as f64;
     let rate_per_s = crate::figures::counted_seconds(trial).map_or(0.0, |seconds| questions / seconds);
     let backlog_floor = (floors.backlog_s * rate_per_s).max(10.0);
@@ -182,7 +182,7 @@ pub fn steadiness(trial: &Trial, floors: &Floors) -> Option<Finding> {
             found = Some(finding);
         }
     }
-    // A generator of shots alone, judged by nothing that a second tells, is steady when its rate is.
+    // A generator of shots alone, with no per-second criterion, is steady when its rate is.
     found.or_else(|| {
         let rate: Vec<f64> = trial.hold_seconds().map(|second| second.flow.sent as f64).collect();
         let (steadiness, _) = change(&rate, 0.1 * mean(&rate))?;
@@ -237,20 +237,20 @@ pub fn warm_up(values: &[f64], floor: f64) -> usize {
             best = (cut, error);
         }
     }
-    // The minimum is flat: noise moves it far into the settled part. So its rest only says what settled looks like, and
-    // the cut lies behind the last batch that does not.
+    // The minimum is flat: noise moves it far into the settled part. So the rest only defines the settled level, and
+    // the cut is after the last batch that deviates from it.
     let (warm, rest) = batches.split_at(best.0);
     let settled = mean(rest);
     let least_scatter = step_scatter(values, batch_s);
     if standard_errors(rest, rest.len() / 2, least_scatter) >= CHANGE_STANDARD_ERRORS {
         return 0;
     }
-    // A rest of few batches was chosen for its small scatter.
+    // A rest of few batches was selected for its small scatter.
     let scatter = deviation(rest).max(least_scatter);
     let deviations = WARM_UP_DEVIATIONS * (1.0 + 4.0 / (rest.len() - 1) as f64);
     let farthest = (deviations * scatter).max(floor);
     let cut = warm.iter().rposition(|batch| (batch - settled).abs() > farthest).map_or(0, |at| at + 1);
-    // What stands out to the end of the range never settled; then there is nothing to keep.
+    // A series that deviates up to the end of the range never settled; then there is no warm-up to cut.
     if cut + 1 >= most { 0 } else { (cut * batch_s).min(values.len() / 2) }
 }
 

@@ -35,7 +35,7 @@ pub fn show_ns(ns: f64) -> String {
 /// `31.2 %`
 pub fn show_share(share: f64) -> String {
     let percent = share * 100.0;
-    // A share that is not nothing must not read as nothing, nor an incomplete one as complete.
+    // A nonzero share must not be shown as zero, nor an incomplete one as complete.
     if percent > 0.0 && percent < 0.01 {
         return "< 0.01 %".to_owned();
     }
@@ -61,7 +61,7 @@ pub fn show_cell(cell: &BTreeMap<String, String>) -> String {
     const FIRST: [&str; 4] = ["service", "view", "priority", "locality"];
     let known = FIRST.iter().filter_map(|axis| cell.get(*axis));
     let others = cell.iter().filter(|(axis, _)| !FIRST.contains(&axis.as_str()));
-    // A bare number says nothing.
+    // A bare number means nothing to a reader.
     let named = |(axis, value): (&String, &String)| match value.parse::<f64>() {
         Ok(_) => format!("{} {value}", axis.replace('_', " ")),
         Err(_) => value.clone(),

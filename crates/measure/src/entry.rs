@@ -36,7 +36,7 @@ impl Entry {
             Entry::Sample(sample) => sample.at_ns,
             Entry::Ticks(second) => second.to_ns,
             Entry::Event(event) => event.at_ns,
-            // They speak of the whole trial, and so of no moment.
+            // They describe the whole trial, and so have no instant.
             Entry::Books(_) => 0,
         }
     }

@@ -210,8 +210,8 @@ impl TickLogReader {
             return;
         };
         if line.is_told() {
-            // Our own line is the last of its time, and it is exact about it: what has another is of the next, which a
-            // server that writes several times a second begins at once.
+            // Our own line is the last of its second, and exact about it. A line with a different time belongs to the
+            // next second, which a server that writes several times a second begins at once.
             let other_second = self.batch.as_ref().is_some_and(|batch| {
                 batch.has(title)
                     || line.time_ms.abs_diff(batch.time_ms) > SAME_SECOND_MS
@@ -223,7 +223,7 @@ impl TickLogReader {
         } else {
             *self.summary.other_titles.entry(title.to_owned()).or_default() += 1;
             if self.batch.is_none() {
-                // A counter we do not know, between two seconds: nothing to add it to.
+                // An unknown counter, between two seconds: nothing to add it to.
                 return;
             }
         }
@@ -261,7 +261,7 @@ impl TickLogReader {
             reasons.push(format!("{rate_hz} Hz after {before_hz} Hz"));
         }
         if !reasons.is_empty() {
-            // What is being gathered belongs to the run before.
+            // The batch so far belongs to the previous run.
             self.close_batch();
             self.previous_to_ms = None;
             self.summary.mixed_run(self.line_number, reasons.join(", "));

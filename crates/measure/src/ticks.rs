@@ -22,7 +22,7 @@ impl TickClasses {
     /// Classes for `rate_hz` ticks per second; `rate_hz` > 0.
     pub fn for_rate(rate_hz: f64) -> Self {
         let period_ns = (1e9 / rate_hz).round() as u64;
-        // Of a rate that no loop has the period fits no number; then it is as long as numbers go.
+        // For an absurd rate the period does not fit; then it saturates.
         let whole_ms = (1_000.0 / rate_hz + 1e-9).floor() as u64;
         TickClasses { from_ms: whole_ms.saturating_sub(1), to_ms: whole_ms.saturating_add(1), period_ns }
     }
@@ -65,7 +65,7 @@ impl TickCounts {
 
     /// Adds other counts.
     pub fn add(&mut self, other: &TickCounts) {
-        // Counts are a server's word: what it says beyond all measure stays at the end of the numbers and never wraps.
+        // Counts are the server's claims: absurd values saturate and never wrap.
         let add = |sum: &mut u64, more: u64| *sum = sum.saturating_add(more);
         add(&mut self.due, other.due);
         add(&mut self.on_time, other.on_time);

@@ -1,8 +1,8 @@
-//! Which holds are too short to decide an objective on a percentile, as far as the plan knows how many replies they give.
+//! Which holds are too short to decide an objective on a percentile, if the plan determines how many replies they give.
 //!
-//! A load of requests per second gives its rate times the hold. With fewer samples than meet the percentile when none of them is
-//! late, the rung could only fail or stay open, and that is known before any load.
-//! Not here: closed loops, whose rate only a trial shows (`ladder::schedule`), and a search, which has lengths of its own.
+//! A load of requests per second gives its rate times the hold. With fewer samples than the percentile needs even when
+//! none is late, the rung could only fail or stay undecided, and that is known before any load.
+//! Not here: closed loops, whose rate only a trial shows (`ladder::schedule`), and a search, which has its own lengths.
 
 use ladder::wording::show_number;
 use ladder::{Objective, hold_for_ns};
@@ -104,7 +104,7 @@ mod tests {
         assert_eq!((told.as_deref(), longer), (Some(says), vec![]));
         for (flags, words, held) in [
             ("--rate 4,200", "so it is held longer: 4 req/s 93 s", vec![(4.0, 93)]),
-            // Four times the usual hold are not enough.
+            // Four times the default hold are not enough.
             ("--rate 1", "hold 6.2 minutes or longer (--hold 369s)", vec![]),
         ] {
             let (told, longer) = said(&format!("{target} {flags}"));

@@ -153,7 +153,7 @@ pub fn resolve_with(
     }
     reader.refuse_long_flags();
     if reader.mistakes.iter().any(|mistake| matches!(mistake.wrong, ConfigError::TooLong { .. })) {
-        // Not read on, so that no further message repeats the text.
+        // Stop here, so that no further message repeats the text.
         return Err(sorted(reader.mistakes));
     }
     bots::forget_other_bots(&mut reader);

@@ -451,7 +451,7 @@ fn no_protocol_words(written: &str, port: u16, seen: &Option<Seen>) -> String {
     let is_usual = |scheme: &Scheme| {
         scheme.protocol().default_port == port && (!scheme.is_tls() || port == 443) && !scheme.is_grpc()
     };
-    // From the last: of those that share a port HTTP is the usual one.
+    // In reverse: of the schemes that share a port HTTP is the most likely.
     let mut likely: Vec<Scheme> = Scheme::ALL.iter().rev().copied().filter(is_usual).collect();
     likely.extend([Scheme::Http, Scheme::Ws].into_iter().filter(|scheme| !is_usual(scheme)));
     match seen {

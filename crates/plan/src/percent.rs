@@ -51,7 +51,7 @@ mod tests {
 
     #[test]
     fn a_path_is_sent_as_a_browser_sends_it() {
-        // As `new URL(text, "http://h")` of Node.js has it.
+        // The results of `new URL(text, "http://h")` in Node.js.
         for (written, sent) in [
             ("/", "/"),
             ("/play?room=1&x=a+b", "/play?room=1&x=a+b"),

@@ -175,7 +175,7 @@ mod tests {
         check("127.0.0.1", "here.example", &[], true);
         check("::1", "::1", &[], true);
         check("::ffff:127.0.0.1", "x", &[], true);
-        // A private range is free on the command line, but here it may be somebody's router.
+        // A private range is free on the command line, but here it may be someone's router.
         check("192.168.1.1", "192.168.1.1", &[], false);
         check("192.168.1.1", "192.168.1.1", &["192.168.1.1"], true);
         check("10.0.0.7", "game.lan", &["other.lan"], false);

@@ -35,7 +35,7 @@ pub fn length_ns(ramp: Ramp, units: u64) -> u64 {
     let gaps = units.saturating_sub(1);
     match ramp {
         Ramp::Every(gap_ns) => gaps.saturating_mul(gap_ns),
-        // A float turns into an integer by saturating.
+        // A float converts to an integer by saturating.
         Ramp::PerSecond(rate_per_s) => (gaps as f64 / rate_per_s * 1e9) as u64,
         Ramp::AtOnce => 0,
     }

@@ -66,8 +66,7 @@ pub(crate) fn read(scenario: &ScenarioText) -> (Option<Node>, Vec<Mistake>) {
 
 fn options() -> serde_saphyr::Options {
     serde_saphyr::options! {
-        // A scenario is a page, not a data set; one that nests or repeats itself into gigabytes is an
-        // accident.
+        // A scenario is a page, not a data set; one that nests or repeats itself into gigabytes is an accident.
         budget: serde_saphyr::budget! { max_depth: 16, max_nodes: 20_000, max_aliases: 100 },
         with_snippet: false,
     }

@@ -159,7 +159,7 @@ impl SchemaError {
         };
         let last = |name: &str| name.rsplit(['.', '/']).next().unwrap_or_default().to_lowercase();
         let whole = vocabulary::nearest(name, known.iter().map(String::as_str)).map(str::to_owned);
-        // A name without its package, or with another.
+        // A name without its package, or with a different one.
         let by_last = || {
             let lasts: Vec<String> = known.iter().map(|name| last(name)).collect();
             let found = vocabulary::nearest(&last(name), lasts.iter().map(String::as_str))?;
@@ -331,7 +331,7 @@ pub fn refuse_missing(message: &DynamicMessage, put_later: Option<&str>) -> Resu
             }
             continue;
         }
-        // One that is put later is put into an empty message where there is none yet.
+        // A value filled in later goes into an empty message if there is none yet.
         match &*message.get_field(&field) {
             prost_reflect::Value::Message(inner) => {
                 refuse_missing(inner, below.filter(|names| !names.is_empty()))?;

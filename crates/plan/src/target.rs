@@ -180,7 +180,7 @@ impl FromStr for Target {
             return Err(TargetError::Credentials { scheme: Some(scheme), bare });
         }
         Target::without_credentials(scheme, rest, authority, path).map_err(|wrong| match wrong {
-            // What cannot be read before a later @ may be a part of a password.
+            // An unparsable part before a later @ may belong to a password.
             TargetError::BadCharacter | TargetError::Fragment => wrong,
             _ if path.contains('@') => TargetError::Credentials { scheme: Some(scheme), bare: None },
             wrong => wrong,
@@ -195,7 +195,7 @@ impl Target {
         authority: &str,
         path: &str,
     ) -> Result<Target, TargetError> {
-        // What stands in a path or query is encoded when it is sent, but for other protocols it is a name as it is.
+        // A path or query is percent-encoded when sent; for other protocols it is a literal name.
         let takes_blanks = scheme.transport().paths() == Paths::Any;
         let is_bad = |c: char| c.is_control() || (c.is_whitespace() && !takes_blanks);
         if rest.contains(is_bad) || authority.contains(char::is_whitespace) {
@@ -339,7 +339,8 @@ pub fn may_load(address: IpAddr, host: &str, allowed: &[String]) -> Result<(), T
     if is_service || is_named {
         return Err(TargetRefused::Metadata { host, address });
     }
-    // Only the mapped form is the same machine for the kernel; other forms that carry an IPv4 address travel elsewhere.
+    // For the kernel only the mapped form is the same machine; other forms that contain an IPv4 address are routed
+    // elsewhere.
     let address = address.to_canonical();
     let is_link_local = match address {
         IpAddr::V4(v4) => v4.is_link_local(),

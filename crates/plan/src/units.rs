@@ -369,7 +369,7 @@ fn number_and_multiple(text: &str) -> (&str, u64) {
     let in_thousands = text.strip_suffix(['k', 'K']).map(|number| (number, 1_000));
     let in_millions = || text.strip_suffix('M').map(|number| (number, 1_000_000));
     let (number, multiple) = in_thousands.or_else(in_millions).unwrap_or((text, 1));
-    // The unit may stand behind a blank, and not alone.
+    // The unit may follow a blank, but not stand alone.
     (number.trim_end(), multiple)
 }
 

@@ -209,7 +209,7 @@ fn ledger_bytes(plan: &Plan, broadcast: Broadcast, units: u64) -> u64 {
         + hold_ns as f64;
     let messages = broadcast.senders as f64 * (send_ns / broadcast.gap_mean_ns.max(1.0));
     let pairs = broadcast.senders.saturating_mul(units);
-    // A float turns into an integer by saturating.
+    // A float converts to an integer by saturating.
     let log = (messages * DEPARTURE_BYTES as f64) as u64;
     pairs.saturating_mul(CELL_BYTES).saturating_add(units.saturating_mul(ROW_BYTES)).saturating_add(log)
 }

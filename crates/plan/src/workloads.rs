@@ -70,7 +70,7 @@ pub trait Workload {
 
     /// Units that are dealt out to the workers: the load itself, but connections where the load is a rate.
     fn units(&self, load: f64) -> u64 {
-        // A float turns into an integer by saturating; NaN becomes 0.
+        // A float converts to an integer by saturating; NaN becomes 0.
         load.round() as u64
     }
 

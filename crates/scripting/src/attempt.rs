@@ -121,7 +121,7 @@ fn play(
             Err(std::sync::mpsc::RecvTimeoutError::Disconnected) => break,
         }
     }
-    // Its panic was told through its channel.
+    // Its panic was reported through its channel.
     let _ = thread.join();
     Ok((all, books))
 }

@@ -46,7 +46,7 @@ pub fn run(options: &Options) -> Result<Exit, Failure> {
             options.wait.enter(|| false)?;
             leaderboard::run(leaderboard)
         }
-        // A part of the run that started it.
+        // Started by the run as one of its processes.
         Some(Subject::Runner { fault, plan }) => inflight_command::run_plan(plan, *fault, &interrupt()?),
         None => {
             let interrupt = interrupt()?;

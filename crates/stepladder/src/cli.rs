@@ -265,7 +265,7 @@ pub fn unknown_option(error: &clap::Error) -> Option<anyhow::Error> {
     else {
         return None;
     };
-    // An argument that is no option at all is clap's to explain.
+    // clap explains arguments that are not options.
     let option = written.split('=').next().filter(|option| option.starts_with("--"))?;
     let mut command = Cli::command();
     command.build();

@@ -84,7 +84,7 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     args.wait.enter(|| interrupt.is_asked())?;
     let (new, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
-    // The page lays it over the run that it repeats.
+    // The page overlays it on the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
     let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;
     if outputs.take_stdout() {
@@ -211,7 +211,7 @@ pub fn export(args: &ExportArgs) -> Answer {
         return Ok(Exit::Met);
     }
     if let Some(path) = &args.ndjson {
-        // Masked and harmless in a file too, as the lines of a run that is followed.
+        // Masked and sanitised in a file too, like the lines of a run that is followed.
         if path.as_path() == Path::new("-") {
             return exported(store::export::seconds(&store, &run, &mut say::stdout()));
         }
@@ -283,7 +283,7 @@ pub fn completions(shell: Shell) -> Answer {
 /// `stepladder man`
 pub fn man(name: Option<&str>) -> Answer {
     let mut all = Cli::command();
-    // Fills in what the names of the commands begin with.
+    // Fills in the prefixes of the commands' names.
     all.build();
     let command = match name {
         None => all,
@@ -299,7 +299,7 @@ pub fn man(name: Option<&str>) -> Answer {
 
 /// Where a URL leads to; nothing is sent there.
 fn address_of(url: &str) -> anyhow::Result<SocketAddr> {
-    // A URL that is refused may hold a password, so it is not repeated.
+    // A refused URL may contain a password, so it is not repeated.
     let target: Target = url.parse().context("--target")?;
     let addresses = lookup::addresses_of(&target).context("--target")?;
     Ok(addresses[0])
@@ -308,7 +308,7 @@ fn address_of(url: &str) -> anyhow::Result<SocketAddr> {
 fn print(text: &str) -> Result<(), Failure> {
     let mut out = say::stdout();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
-        // `stepladder runs | head` closes the pipe, and has all it wants.
+        // `stepladder runs | head` closes the pipe, which is no error.
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
             let what = "not everything could be printed on standard output";
             Err(not_measured(anyhow::Error::new(error).context(what)))

@@ -34,7 +34,7 @@ pub fn parsed() -> Result<Cli, clap::Error> {
 
 /// Without the options that the help has no need of. All of them are still understood.
 fn shaped(command: Command, words: &[OsString]) -> Command {
-    // Headings take a third of a short help.
+    // Headings would take a third of a short help.
     let is_short = words.iter().any(|word| word == "-h");
     let is_asked = is_short || words.iter().any(|word| word == "--help");
     if !is_asked || words.get(1).is_none_or(|word| word != "climb") {

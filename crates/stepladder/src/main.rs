@@ -21,7 +21,7 @@ fn main() -> ExitCode {
     let cli = match help::parsed() {
         Ok(cli) => cli,
         Err(error) => {
-            // Help and version are answers, not mistakes.
+            // Help and version are answers, not errors.
             let code = if error.use_stderr() { Exit::WrongUsage } else { Exit::Met };
             match unknown_option(&error) {
                 Some(said) => say::error(&said),

@@ -70,6 +70,6 @@ fn announce(name: &str, scheme: &str, address: SocketAddr) {
 
 fn say(line: std::fmt::Arguments<'_>) {
     let mut out = std::io::stdout();
-    // A reader that is gone does not keep the server from serving.
+    // A closed stdout does not stop the server.
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }

@@ -152,7 +152,7 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
             ),
         ];
         for (name, was, is, show) in rows {
-            // What neither run has is nothing that could be compared.
+            // If neither run has it, there is nothing to compare.
             if was.is_none() && is.is_none() {
                 continue;
             }

@@ -89,7 +89,7 @@ pub fn run(options: &Options, out: &mut impl Write, width: usize, colour: bool) 
 }
 
 fn read(path: &Path, tick_rate_hz: f64) -> io::Result<Log> {
-    // A device may have no end.
+    // A device may be endless.
     let mut file = files::open(path, Accepts::FilesAndPipes)?;
     let mut reader = TickLogReader::new(tick_rate_hz);
     let mut seconds = Vec::new();
@@ -101,7 +101,7 @@ fn read(path: &Path, tick_rate_hz: f64) -> io::Result<Log> {
             Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
             Err(error) => return Err(error),
         }
-        // Taken as they come: their histograms would fill the memory of a day-long log.
+        // Taken incrementally: their histograms would fill the memory for a day-long log.
         seconds.extend(reader.take_seconds().into_iter().map(|second| second.counts));
     }
     reader.finish();

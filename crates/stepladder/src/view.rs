@@ -15,9 +15,9 @@ use crate::cli::ViewArgs;
 /// `stepladder view`
 pub fn view(args: &ViewArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
     match Store::open_to_read(&args.store) {
-        // A climb may make it later, or is about to.
+        // A climb may create it later, or is about to.
         Ok(_) | Err(StoreError::NoStore { .. }) => {}
-        // A file that is no store is said at once, and not on a page.
+        // A file that is no store is reported at once, not on a page.
         Err(error) => return Err(climb::stored::no_store(error)),
     }
     for path in &args.files {

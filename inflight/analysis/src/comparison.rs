@@ -1,7 +1,7 @@
-//! Two stored comparisons of client libraries beside each other, old against new, as `compare` and the page have it.
+//! Two stored comparisons of client libraries side by side, old against new, as `compare` and the page show it.
 //!
-//! A client is compared with itself at the same task only. The two were measured one after the other, not block by block, so no
-//! interval is given: chance within a run says nothing about what changed on the machine between two.
+//! A client is compared with itself at the same task only. The two were measured one after the other, not block by
+//! block, so no interval is given: chance within a run says nothing about what changed on the machine between two.
 
 use serde::Serialize;
 use serde_json::json;

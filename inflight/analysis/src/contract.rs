@@ -1,4 +1,4 @@
-//! A comparison of client libraries as `bench --json` and the page have it. Additions are free, changes are not.
+//! A comparison of client libraries as `bench --json` and the page have it. Additions are free, other changes are not.
 
 use std::collections::BTreeMap;
 

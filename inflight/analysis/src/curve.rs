@@ -1,4 +1,4 @@
-//! A process second by second: what its lines `second` come to.
+//! A process second by second, from its lines `second`.
 
 use serde::Serialize;
 use serde_json::Value;

@@ -1,9 +1,9 @@
-//! A duel of two client libraries, or of two revisions of one: the figures of a client process that keeps a fixed number of
-//! operations in flight.
+//! A duel of two client libraries, or of two revisions of one: the figures of a client process that keeps a fixed
+//! number of operations in flight.
 //!
-//! The blocks, intervals, looks, verdicts and gates are those of a duel of servers (`ladder::duel`). What differs is what a
-//! trial is: a process that carries out a plan (inflight/clients/README.md). A library that fails operations, or finds
-//! nothing where something is, has lost: its speed says nothing.
+//! The blocks, intervals, looks, verdicts and gates are those of a duel of servers (`ladder::duel`). Here a trial is a
+//! process that executes a plan (inflight/clients/README.md). A library that fails operations, or does not find an
+//! existing value, has lost: its speed says nothing.
 
 use ladder::duel::libraries::OF_PROCESSES;
 use ladder::duel::{Duel, DuelNext, DuelStop, HeldTrial, Rules, Side};

@@ -1,4 +1,4 @@
-//! What the runs of a client come to: rates, latencies, CPU, and the ratio of clients with its interval.
+//! The results of a client's runs: rates, latencies, CPU, and the ratio of clients with its interval.
 
 use std::fmt;
 use std::io::Read as _;

@@ -1,8 +1,8 @@
-//! What is alive in a client's heap: from the heap snapshot that V8's inspector writes, or from a table of the client's own.
+//! What is live in a client's heap: from the heap snapshot that V8's inspector writes, or from the client's own table.
 //!
 //! A snapshot is one JSON object: `snapshot` says which numbers make a node, `nodes` holds them in a row, `strings` the
-//! names they refer to (Chrome DevTools reads the same). It is read from front to back and never held as a whole: what is
-//! kept are sums by type, of at most `TYPES_MAX` types, and the longest text of the file while it is passed.
+//! names they refer to (Chrome DevTools reads the same). It is parsed as a stream and never held as a whole: memory
+//! holds only sums by type, of at most `TYPES_MAX` types, and the longest text of the file while it is passed.
 
 mod table;
 

@@ -1,8 +1,9 @@
 //! Comparisons of client libraries: from the lines that their processes wrote to tables, curves and sentences.
 //!
-//! `lines` reads one line, `replay` puts those of a run together, `figures` holds what each client did, `sweep` says what
-//! follows from many tasks, `limits` what makes figures incomparable, `duel` compares two libraries block by block, and
-//! `contract` is all of it as `bench --json` and the page have it. The format of the lines and how they come about: inflight/clients/README.md, docs/method/clients.md.
+//! `lines` parses one line, `replay` assembles those of a run, `figures` computes each client's results, `sweep` draws
+//! conclusions from many tasks, `limits` lists what makes figures incomparable, `duel` compares two libraries block by
+//! block, and `contract` is all of it as `bench --json` and the page have it. The line format and its origin:
+//! inflight/clients/README.md, docs/method/clients.md.
 //! Pure: the same lines give the same results, right after the run and years later.
 
 mod comparison;

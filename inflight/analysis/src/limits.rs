@@ -1,4 +1,4 @@
-//! What makes figures of client libraries incomparable, or less than they seem to be.
+//! What makes figures of client libraries incomparable, or weaker than they seem.
 
 use super::figures::{Cell, Report, Run};
 

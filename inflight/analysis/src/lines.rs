@@ -1,4 +1,4 @@
-//! Lines: those that a runner writes (`inflight/clients/README.md`), and those that are noted beside them.
+//! Lines: those that a runner writes (`inflight/clients/README.md`), and those that are recorded beside them.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,4 @@
-//! The profile of a client: shares by kind and the functions that cost most, from its folded stacks.
+//! A client's profile: shares by kind and the most expensive functions, from its folded stacks.
 
 use super::contract::{ProfileFigures, ProfileFunction};
 use super::error::LineError;

@@ -1,4 +1,4 @@
-//! Stored lines become a report: the same function right after the runs, while they go on, and years later.
+//! Turns stored lines into a report: the same function right after the runs, while they go on, and years later.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

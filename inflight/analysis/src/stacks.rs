@@ -1,4 +1,4 @@
-//! Folded stacks: what they hold, by kind and by function.
+//! Folded stacks: their contents, by kind and by function.
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! What a sweep says in words: the best number in flight, how long a run must be, how time grows with the value.
+//! Findings of a sweep, in words: the best number in flight, how long a run must be, how time grows with the value.
 //!
-//! A pure function of the table: whatever was measured at six or more numbers, sizes or totals gets its sentence.
+//! A pure function of the table: whatever was measured at six or more numbers, sizes or totals gets a sentence.
 
 mod growth;
 

@@ -1,4 +1,4 @@
-//! The comparison: every client does everything, block by block, in random order.
+//! The comparison: every client runs every task, block by block, in random order.
 
 use std::path::Path;
 use std::sync::Arc;

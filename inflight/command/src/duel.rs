@@ -1,8 +1,9 @@
-//! `stepladder duel 'bench …' 'bench …'`: whether one client library is faster or slower than another, or than itself before a
-//! change, as a performance unit test.
+//! `stepladder duel 'bench …' 'bench …'`: whether one client library is faster or slower than another, or than itself
+//! before a change, as a performance unit test.
 //!
-//! Block by block each side's process carries out its plan once, in random order (`ladder::duel`, `inflight_analysis::duel`).
-//! The lines of all processes are stored as those of `bench --target`, and everything that is shown is made of them.
+//! In each block each side's process executes its plan once, in random order (`ladder::duel`,
+//! `inflight_analysis::duel`). The lines of all processes are stored like those of `bench --target`, and everything
+//! shown is derived from them.
 
 mod found;
 

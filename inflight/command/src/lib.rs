@@ -1,9 +1,10 @@
 //! `stepladder bench --target`: client libraries of several languages on one server, by the same rules.
 //!
-//! For each client a process carries out one plan (`inflight/clients/README.md`): N operations in flight, each one that ends
-//! starts the next. Runs are interleaved in random order, block by block, so that what disturbs the machine meets all of
-//! them; clients are compared by the ratio within a block. What the processes write is stored line by line, and everything
-//! that is shown is made of these lines (`inflight_analysis`). A duel of two libraries is asked for as one of servers is (`versus`).
+//! For each client a process executes one plan (`inflight/clients/README.md`): N operations in flight, each completion
+//! starting the next. Runs are interleaved in random order, block by block, so that disturbances of the machine affect
+//! all of them; clients are compared by the ratio within a block. The processes' output is stored line by line, and
+//! everything shown is derived from these lines (`inflight_analysis`). A duel of two libraries is started like one of
+//! servers (`versus`).
 
 mod compare;
 mod comparison;

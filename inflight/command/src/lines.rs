@@ -1,6 +1,6 @@
-//! Where lines go: those that a runner writes (`inflight/clients/README.md`), and those that are noted beside them.
+//! Where lines go: those that a runner writes (`inflight/clients/README.md`), and those that are recorded beside them.
 //!
-//! Both are kept as they came, in the store and, if asked for, in a file. Everything that is shown is made of them
+//! Both are kept unchanged, in the store and, if requested, in a file. Everything shown is derived from them
 //! (`inflight_analysis::Replay`).
 
 use std::fs::File;

@@ -1,4 +1,4 @@
-//! The server's process, for what it uses meanwhile.
+//! The server's process, to measure its resource use during a run.
 
 use std::net::{SocketAddr, ToSocketAddrs};
 

@@ -1,4 +1,4 @@
-//! The options of `bench --target`, and the tasks they come to.
+//! The options of `bench --target`, and the tasks that result from them.
 
 use std::path::PathBuf;
 

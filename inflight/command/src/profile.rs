@@ -1,8 +1,8 @@
-//! Where a client's time goes: a flame graph, shares by kind, the functions that cost most.
+//! Where a client's time goes: a flame graph, shares by kind, the most expensive functions.
 //!
-//! A profile is made in a run of its own behind the measured ones, whose figures do not count: profiling costs time. What
-//! it leaves are folded stacks (`inflight/clients/README.md`, "Profile"), kept as an artifact of the run; table and picture are
-//! made of them. `perf` records what does not profile itself.
+//! A profile is taken in a separate run after the measured ones, and its figures do not count, because profiling costs
+//! time. It yields folded stacks (`inflight/clients/README.md`, "Profile"), stored as an artifact of the run; table and
+//! picture are made from them. `perf` records clients that do not profile themselves.
 
 mod perf;
 

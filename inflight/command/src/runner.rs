@@ -1,4 +1,4 @@
-//! A client library's process: how it is found, started, read and ended.
+//! A client library's process: how it is found, started, read and stopped.
 
 use std::io::{BufRead, BufReader, IsTerminal};
 use std::os::unix::process::CommandExt as _;

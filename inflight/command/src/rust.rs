@@ -1,4 +1,5 @@
-//! The runner of the Rust clients: one plan in, lines of JSON out (`inflight/clients/README.md`), as the runners of other languages.
+//! The runner of the Rust clients: one plan in, lines of JSON out (`inflight/clients/README.md`), like the runners of
+//! other languages.
 
 mod hazelcast;
 mod planted;

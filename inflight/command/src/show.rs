@@ -1,4 +1,4 @@
-//! What is shown of a stored comparison: its page, and one line of it in the list of runs.
+//! How a stored comparison is shown: its page, and its line in the list of runs.
 
 use std::path::Path;
 

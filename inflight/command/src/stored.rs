@@ -1,4 +1,4 @@
-//! What is stored of a comparison: its head, its end, and what its lines come to.
+//! What is stored of a comparison: its header, its end, and the results of its lines.
 
 use climb::stored::{environment, head_of_now, unix_ms};
 use console::signals::Interrupt;

@@ -1,4 +1,4 @@
-//! What a sweep varies, and where the user names no numbers. What follows from one is said by `inflight_analysis`.
+//! What a sweep varies, and the defaults if the user gives no numbers. `inflight_analysis` draws the conclusions.
 
 /// What is varied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]

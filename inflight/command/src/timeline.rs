@@ -1,4 +1,4 @@
-//! The first operations of a run as bars in lanes: each one's end starts the next.
+//! The first operations of a run as bars in lanes: the end of each starts the next.
 
 use std::fmt::Write as _;
 use std::path::Path;

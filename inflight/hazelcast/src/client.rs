@@ -1,10 +1,10 @@
-//! Handles for any thread over one reactor thread.
+//! Thread-safe handles to one reactor thread.
 //!
 //! `Client` owns the thread; `IMap` is a named map with typed keys and values; every call returns at once with an
-//! `Operation`, which is a future and can also be waited for. Serialising happens on the caller's thread, reading values
-//! on the reactor's, straight out of its receive buffer.
-//! Dropping the last handle closes the connections; what is under way then ends as failed or unknown.
-//! Not here: routing and trying again (`reactor`).
+//! `Operation`, which is a future and can also be waited for. Values are serialised on the caller's thread and read on
+//! the reactor's, straight out of its receive buffer.
+//! Dropping the last handle closes the connections; operations in flight then end as failed or unknown.
+//! Not here: routing and retries (`reactor`).
 
 mod join;
 mod map;

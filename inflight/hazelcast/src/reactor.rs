@@ -1,9 +1,12 @@
-//! A client of a whole cluster on one thread: one connection per member, each operation straight to its partition's owner.
+//! A client of a whole cluster on one thread: one connection per member, each operation sent directly to its
+//! partition's owner.
 //!
-//! `submit` puts an operation into its connection's send buffer; `poll` writes each send buffer once, waits, reads, and hands over
-//! what ended. A closed loop is `poll`, then as many `submit`s as operations ended: so requests batch by themselves.
-//! Every operation ends exactly once: *ok*, *failed*, or *unknown* when it was sent and its answer never came. Tried again
-//! is only what cannot have been carried out, or what changes nothing. After warm-up a small operation allocates nothing.
+//! `submit` puts an operation into its connection's send buffer; `poll` writes each send buffer once, waits, reads, and
+//! returns completed operations. A closed loop is `poll`, then as many `submit`s as operations ended, so requests batch
+//! naturally.
+//! Every operation ends exactly once: *ok*, *failed*, or *unknown* when it was sent and its answer never came. Retries
+//! happen only if the operation cannot have been executed, or changes nothing. After warm-up a small operation
+//! allocates nothing.
 //! Not here: threads and futures (`client`), bytes (`wire`).
 
 mod cluster;

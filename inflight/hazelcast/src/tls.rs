@@ -1,9 +1,9 @@
-//! TLS over a socket that does not block, or does: what arrives at the socket becomes plain bytes, and the reverse.
+//! TLS over a socket, blocking or not: decrypts what arrives, and encrypts what is sent.
 //!
-//! `rustls::StreamOwned` first writes what is left over before it reads, so a peer that reads only once it was read from
-//! would stop it; and it reads a socket in pieces of 4 KB. This stream reads whatever it has to write.
-//! Invariant: it holds at most one buffer of arrived bytes, and of sent ones what rustls holds (64 KB).
-//! Not here: which certificates are trusted (`rustls::ClientConfig`), names that are looked up (`reactor`).
+//! `rustls::StreamOwned` first writes what is left over before it reads, so a peer that reads only after it was read
+//! from would block it; and it reads a socket in pieces of 4 KB. This stream reads whatever it has to write.
+//! Invariant: it holds at most one buffer of received bytes, and of sent ones what rustls holds (64 KB).
+//! Not here: which certificates are trusted (`rustls::ClientConfig`), name resolution (`reactor`).
 
 use std::io::{self, ErrorKind, IoSlice, Read, Write};
 use std::sync::Arc;

@@ -1,11 +1,11 @@
 //! The protocol without sockets, threads or a clock: bytes in, events out; requests in, bytes out.
 //!
 //! `Session` is one connection: it authenticates, correlates many operations in flight, keeps the heartbeat and follows
-//! the cluster view. An event loop of any kind reads into `Session::room`, takes events until there are none, and writes
-//! what `Session::send_buffer` holds; every instant is an argument (`_ns`, u64, since any start that the loop keeps to).
-//! `PartitionTable` says which member a key belongs to. Which connection a request takes, and what is tried again, is
-//! decided above (`reactor`).
-//! Lengths and counts from the wire are checked before anything is reckoned or reserved with them; whatever a peer sends,
+//! the cluster view. An event loop of any kind reads into `Session::room`, takes events until there are none, and
+//! writes what `Session::send_buffer` holds; every instant is an argument (`_ns`, u64, since any start that the loop
+//! keeps to). `PartitionTable` says which member a key belongs to. Routing and retries are decided in the layer above
+//! (`reactor`).
+//! Lengths and counts from the wire are checked before they enter any calculation or allocation; whatever a peer sends,
 //! nothing here panics, and a connection holds at most `Limits` bytes of what it received.
 //! Source: Hazelcast Open Binary Client Protocol 2.x (github.com/hazelcast/hazelcast-client-protocol).
 

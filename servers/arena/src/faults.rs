@@ -1,8 +1,8 @@
-//! Planted faults, as far as a thread of the arena carries them out by itself: connections that are reset, news that are
-//! late, turns that take longer, ticks that are called on time.
+//! Injected faults that a thread of the arena applies by itself: reset connections, late snapshots, slow turns, late
+//! ticks reported as on time.
 //!
-//! Shots that are lost, starts that come twice and false winners are chosen where they happen (`session`, `greeting`,
-//! `playing`). A server without faults spends one comparison per turn here.
+//! Lost shots, duplicate starts and false winners are chosen where they happen (`session`, `greeting`, `playing`). A
+//! server without faults spends one comparison per turn here.
 
 use super::inbox::ThreadMessage;
 use super::thread::Thread;

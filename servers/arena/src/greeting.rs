@@ -1,8 +1,9 @@
-//! Connections: taken in order, greeted, paired.
+//! Connections: accepted in order, upgraded, paired.
 //!
-//! Invariant: who is taken first is paired first, whichever threads take part. So a thread takes connections
-//! only while it holds the door, and there, for each one, reads the request, answers it and pairs the player
-//! before it takes the next. A client whose request is not there yet arrives when it is complete.
+//! Invariant: clients are paired in the order in which they are accepted, whichever threads take part. So a thread
+//! accepts connections only while it holds the door, and there, for each one, reads the request, answers it and pairs
+//! the player before it accepts the next. A client whose request is not there yet counts as arriving when it is
+//! complete.
 
 use std::os::fd::OwnedFd;
 use std::sync::atomic::Ordering;

@@ -1,9 +1,9 @@
 //! The arena: a two-player shooter over WebSocket, one tick loop per game, as many games as fit.
 //!
-//! Threads play, and this one controls: it takes signals, asks every second what was counted, writes the tick
+//! Threads run the games, and this one controls: it takes signals, collects the counters every second, writes the tick
 //! log and ends the threads. Sockets are paired in the order in which they came, over all threads (`greeting`).
-//! Invariants: a game's every due tick is recorded or missed, exactly once (`ticks::schedule`) · who wins follows from
-//! when shots were received, not from when ticks ran (`rules`) · no thread waits for another, and none is woken
+//! Invariants: a game's every due tick is recorded or missed, exactly once (`ticks::schedule`) · the winner follows
+//! from when shots were received, not from when ticks ran (`rules`) · no thread waits for another, and none is woken
 //! through a descriptor by another (`inbox`).
 //! Order of reading: `thread` (a turn), `greeting`, `session`, `playing`; then the pure parts.
 

@@ -1,4 +1,4 @@
-//! Who waits for an opponent. Never more than one: the next to arrive is the opponent.
+//! The player waiting for an opponent. Never more than one: the next to arrive is the opponent.
 
 use super::inbox::Address;
 

@@ -1,4 +1,4 @@
-//! The arena's messages: what a client's text means, and the exact bytes of what the server says.
+//! The arena's messages: parses clients' texts, and writes the exact bytes of the server's.
 
 use super::rules::Player;
 use servers_shared::http::response::decimal;

@@ -1,4 +1,4 @@
-//! What a user can choose about the arena, and the ranges.
+//! The arena's options, and their ranges.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;

@@ -1,4 +1,4 @@
-//! The games of a thread: their ticks in their slots, their ends, and the news to their players.
+//! A thread's games: their ticks in their slots, their ends, and the messages to their players.
 
 use std::sync::PoisonError;
 

@@ -1,13 +1,13 @@
 //! The rules of one game: who shoots when, which bullets meet, who wins.
 //!
-//! Pure integer arithmetic over instants; nothing here knows of ticks, sockets or clocks. A bullet is kept as
-//! the instant of its birth alone, because where it is follows from that: `advance` costs nothing per bullet
-//! in flight, and a late, early or skipped tick moves no bullet and lets none fly through another. The
-//! outcome depends on when shots were received and on nothing else; a tick only decides when it is noticed.
+//! Pure integer arithmetic over instants; nothing here knows of ticks, sockets or clocks. A bullet is stored as the
+//! instant it was fired, because its position follows from that: `advance` costs nothing per bullet in flight, and a
+//! late, early or skipped tick moves no bullet and lets none fly through another. The outcome depends only on when
+//! shots were received; a tick only decides when it is noticed.
 //!
-//! The walk "in order of creation" (past a player's edge: game over; closer than 24: both vanish; else move)
-//! is the same game at whole ticks: bullets of one player fly in order of creation, so that only the two
-//! foremost can meet or hit. `tests` compares both. Units: µs since the game's start, length in the game's.
+//! The walk "in order of creation" (past a player's edge: game over; closer than 24: both vanish; else move) is the
+//! same game at whole ticks: bullets of one player fly in order of creation, so that only the two foremost can meet or
+//! hit. `tests` compares both. Units: µs since the game's start, length in the game's.
 
 use std::collections::VecDeque;
 

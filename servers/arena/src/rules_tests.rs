@@ -1,4 +1,4 @@
-//! The rules against a literal walk, and the promise that the faster shooter wins.
+//! The rules against a literal walk, and the property that the faster shooter wins.
 
 use super::*;
 use proptest::prelude::*;

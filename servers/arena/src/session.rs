@@ -1,4 +1,4 @@
-//! What a client's bytes do, and how a connection ends.
+//! How a client's input is handled, and how a connection ends.
 
 use super::inbox::SocketKey;
 use super::message::{self, Meaning};

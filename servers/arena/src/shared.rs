@@ -1,4 +1,4 @@
-//! What all threads of one arena share. Counters are atomics; the few locks are held for a handful of
+//! State shared by all threads of one arena. Counters are atomics; the few locks are held for a handful of
 //! instructions, or are only ever tried (`door`, the tallies).
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};

@@ -1,7 +1,7 @@
-//! What the sockets of a game hand to its ticks, across threads and without a lock.
+//! Hands shots from a game's sockets to its ticks, across threads and without a lock.
 //!
-//! Each player's socket lives on one thread and is the only writer of that player's part; the game's thread is
-//! the only reader. A shot is its instant of receipt, so that a late tick still places its bullet exactly.
+//! Each player's socket lives on one thread, the only writer of that player's part; the game's thread is the only
+//! reader. A shot is its receive time, so that a late tick still places its bullet exactly.
 
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 

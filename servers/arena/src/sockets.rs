@@ -1,7 +1,7 @@
-//! One thread's sockets: a place for each, and the bytes that did not fit into the system's buffer.
+//! One thread's sockets: a slot for each, and the bytes that did not fit into the system's buffer.
 //!
-//! A socket at rest costs its place (some 80 bytes) and nothing on the heap; `unsent` and the request exist only
-//! while something is half there, and both are bounded.
+//! An idle socket costs its slot (some 80 bytes) and nothing on the heap; `unsent` and the request exist only while
+//! something is partial, and both are bounded.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

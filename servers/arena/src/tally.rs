@@ -1,8 +1,8 @@
-//! What one thread counts in one second, and how that reaches the log without making the thread wait.
+//! One thread's counters for one second, and how they reach the log without blocking the thread.
 //!
-//! A thread owns the tally it writes to. When the control thread asks, the thread swaps it against an empty one
-//! at its next turn; a thread that is late hands over later, and its counts stand in a later line. Nothing is
-//! lost or counted twice, so sums over lines are exact though a line's edges are a turn wide.
+//! A thread owns the tally it writes to. When the control thread asks, the thread swaps it for an empty one at its next
+//! turn; a late thread hands over later, and its counts are in a later line. Nothing is lost or counted twice, so sums
+//! over lines are exact though a line's edges are a turn wide.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};

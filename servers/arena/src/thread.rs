@@ -1,9 +1,9 @@
 //! One thread of the arena: its turn, and how it rests between turns.
 //!
-//! A turn reads the sockets, reads messages, plays the games whose slot has come, takes connections until the next
-//! slot comes, posts its own messages and answers the control thread. While games are on it sleeps by the clock and lets frames
-//! wait for at most `TURN_NS_MAX`: woken per frame instead, it would use up to 40 % more of its core. With
-//! nobody playing it sleeps in epoll, and an idle arena costs a few wake-ups per second.
+//! A turn reads the sockets, reads messages, plays the games whose slot is due, accepts connections until the next
+//! slot, posts its own messages and answers the control thread. While games are on it sleeps by the clock and lets
+//! frames wait for at most `TURN_NS_MAX`: woken per frame instead, it would use up to 40 % more of its core. Without
+//! players it sleeps in epoll, and an idle arena costs a few wake-ups per second.
 //! The other parts of a thread: `greeting` (connections), `session` (bytes), `playing` (games).
 
 use std::collections::VecDeque;

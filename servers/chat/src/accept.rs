@@ -1,4 +1,4 @@
-//! Connections: taken, dealt evenly to the threads, welcomed; and how clients leave.
+//! Connections: accepted, distributed evenly to the threads, welcomed; and how clients leave.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;

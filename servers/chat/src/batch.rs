@@ -1,4 +1,4 @@
-//! Lines that leave together: encoded once, shared by all who get them.
+//! Lines sent together: encoded once, shared by all recipients.
 
 use super::memory::{Counted, Counter};
 

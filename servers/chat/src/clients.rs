@@ -1,4 +1,4 @@
-//! What a thread knows of each of its clients.
+//! A thread's state for each of its clients.
 
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! Planted faults, as far as a thread of the chat carries them out by itself: connections that are reset, answers that are
-//! late or never come, rounds that take longer, texts that are altered.
+//! Injected faults that a thread of the chat applies by itself: reset connections, late or missing answers, slow
+//! rounds, altered texts.
 //!
-//! Deliveries that are lost or come twice are chosen where lines go out (`flush`). A server without faults spends one
-//! comparison per turn here.
+//! Lost and duplicate deliveries are chosen where lines go out (`flush`). A server without faults spends one comparison
+//! per turn here.
 
 use std::collections::VecDeque;
 

@@ -1,7 +1,7 @@
-//! Lines out: one write per client and round, of everything that is new in its room.
+//! Output: one write per client and round, with everything new in its room.
 //!
-//! For most clients of a room that write is the same, so its slices are laid out once. A client is served one by
-//! one when it said one of these lines itself, entered in between, or still has to take earlier ones.
+//! For most clients of a room that write is the same, so its slices are built once. A client is served individually if
+//! it sent one of these lines itself, joined in between, or still has earlier ones pending.
 
 use std::io::IoSlice;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Lines in: what clients say goes to their room, and what they ask is answered.
+//! Input: clients' lines go to their room, and their commands are answered.
 
 use std::sync::{Arc, PoisonError};
 

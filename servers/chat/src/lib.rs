@@ -1,12 +1,13 @@
 //! The chat: every line goes to every other client of the room, over plain TCP, and every delivery is accounted for.
 //!
-//! A message is encoded once, shared by all who get it, and leaves with what else was said in the window: one
-//! write per client and round. Threads serve, and this one controls: it takes signals, reports, answers for the
-//! metrics and ends the threads.
-//! Invariants: what is owed to a client is delivered, dropped, waiting, or was in flight at its close, and only one
-//! of these (`queue`) · all members of a room see its lines in one order (`room`) · who is stalled costs a reference
-//! per window and bounded memory, and delays nobody · what waits for all clients is bounded, too (`memory`) · a line is said with everything that was read before it: the
-//! answer to `/books` stands behind all of that, whichever threads read it (`flush`).
+//! A message is encoded once, shared by all recipients, and sent with everything else from the same window: one write
+//! per client and round. Threads serve, and this one controls: it takes signals, reports, serves the metrics and ends
+//! the threads.
+//! Invariants: every delivery owed to a client is exactly one of delivered, dropped, waiting, or in flight at its close
+//! (`queue`) · all members of a room see its lines in one order (`room`) · a stalled client costs a reference per
+//! window and bounded memory, and delays nobody · the total waiting for all clients is bounded, too (`memory`) · a line
+//! enters its room together with everything that was read before it: the answer to `/books` comes after all of that,
+//! whichever threads read it (`flush`).
 //! Order of reading: `thread` (a turn), `accept`, `input`, `flush`; then the pure parts, `queue` first.
 
 mod accept;

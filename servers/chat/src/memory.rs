@@ -1,11 +1,11 @@
-//! What waiting lines take in memory, over all threads, and how much of that one client may hold.
+//! Memory used by waiting lines, over all threads, and how much of it one client may hold.
 //!
-//! Lines are shared by all who wait for them, so a batch is counted once, from when it is frozen until the last reference
-//! to it goes; what a queue takes for itself is counted by its thread. While the sum exceeds the cap, the share of a
-//! client is halved, from the most that one client can hold: who holds more than the share loses the excess as
-//! `--on-full` says, and who holds less loses nothing. Each thread trims its own clients, and the next step waits until
+//! Lines are shared by all clients that wait for them, so a batch is counted once, from when it is frozen until its
+//! last reference is dropped; a queue's own memory is counted by its thread. While the sum exceeds the cap, a client's
+//! share is halved, starting from the most that one client can hold: a client above the share loses the excess as
+//! `--on-full` says, and one below it loses nothing. Each thread trims its own clients, and the next step waits until
 //! all have. Below half the cap the share doubles again, slowly.
-//! The cap is passed by what comes in during one step at most. Two lines per client stay allowed whatever the cap is.
+//! The cap is exceeded by at most the input of one step. Two lines per client are allowed whatever the cap is.
 
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};

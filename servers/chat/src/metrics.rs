@@ -1,7 +1,7 @@
 //! The figures over HTTP, as OpenMetrics text.
 //!
-//! Answered by the control thread between its other work. Who asks gives the whole request within `ANSWER_WITHIN`; meanwhile
-//! the others are answered, and of too many who keep silent the oldest is let go. Source: OpenMetrics 1.0.
+//! Served by the control thread between its other work. A client must send the whole request within `ANSWER_WITHIN`;
+//! meanwhile others are answered, and if too many stay silent the oldest is dropped. Source: OpenMetrics 1.0.
 
 use std::fmt::Write as _;
 use std::io::{self, Read, Write};

@@ -1,4 +1,4 @@
-//! What a user can choose about the chat, and the ranges.
+//! The chat's options, and their ranges.
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;

@@ -1,12 +1,12 @@
-//! What waits for one client, and the books about it.
+//! One client's queue, and its delivery accounts.
 //!
-//! Lines are not copied: a queue refers to the shared batches, so that a stalled client costs a reference per
-//! window. A referred-to batch lives as long as one of its lines waits somewhere; as lines wait in the order in
-//! which they were said, a queue keeps at most two batches of which it does not need every line, and a copy of the lines
-//! instead of a batch of which it needs less than a quarter.
-//! Invariant: every line that is owed is delivered (the system has all of it), dropped, or waiting, and only one
-//! of these. A line of which the system has a part is never dropped, for the client could not tell.
-//! Answers stand between the lines where they belong, and their figures are those of that place. Pure.
+//! Lines are not copied: a queue refers to the shared batches, so that a stalled client costs a reference per window. A
+//! batch lives as long as one of its lines waits somewhere. Lines wait in the order in which they were sent, so a queue
+//! keeps at most two batches of which it does not need every line, and a copy of the lines instead of a batch of which
+//! it needs less than a quarter.
+//! Invariant: every line owed is exactly one of delivered (the system has all of it), dropped, or waiting. A line of
+//! which the system has a part is never dropped, for the client could not tell.
+//! Answers are queued between the lines in order, and their figures are those of that point. Pure.
 
 use std::collections::VecDeque;
 use std::io::IoSlice;

@@ -1,4 +1,4 @@
-//! Queues against a plain model: what the client reads must agree with what the books say.
+//! Queues against a simple model: what the client reads must agree with the accounts.
 
 use std::io::IoSlice;
 use std::sync::Arc;

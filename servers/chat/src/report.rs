@@ -1,4 +1,4 @@
-//! The report line, in the shape of the published one.
+//! The report line, in the published format.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! A room: the lines that were said in it and not yet fetched by every thread, and who is in it.
+//! A room: its lines that not every thread has fetched yet, and its members.
 //!
-//! Rooms span threads, and all members see the lines in one order: that in which they were appended here, which
-//! is done as soon as they are read. A thread fetches what is new when it writes, so what was read before, on
-//! whichever thread, is in. The lock is held for copying a read's worth of lines, or a few references.
+//! Rooms span threads, and all members see the lines in one order: that in which they were appended here, which happens
+//! as soon as they are read. A thread fetches new lines when it writes, so everything read before, on whichever thread,
+//! is included. The lock is held while copying one read's lines, or a few references.
 //! A line's number counts the lines of its room since the beginning.
 
 use std::collections::{BTreeSet, VecDeque};

@@ -1,8 +1,8 @@
-//! What all threads of one chat share, and how one learns that another has something for it.
+//! State shared by all threads of one chat, and how they notify each other.
 //!
-//! A thread that rests between two rounds looks by itself. One that sleeps because nothing was to do is woken
-//! through an event descriptor; all threads keep the same ones under the same numbers, so that the number means
-//! the same in each one's table (see `thread_table`). It is written to at most once per sleep.
+//! A thread that rests between two rounds checks by itself. One that sleeps because it was idle is woken through an
+//! event descriptor; all threads keep the same ones under the same numbers, so that the number means the same in each
+//! table (see `thread_table`). It is written to at most once per sleep.
 
 use std::collections::HashSet;
 use std::io;

@@ -1,8 +1,8 @@
-//! From bytes to lines.
+//! Splits bytes into lines.
 //!
-//! A line ends with `\n`; one `\r` before it belongs to the end. Telnet's negotiation (RFC 854: what follows a
-//! byte 255, which no UTF-8 contains) is taken out before lines are looked for. What is held between two reads
-//! is the beginning of one line, never more than the longest line. Pure.
+//! A line ends with `\n`; one `\r` before it belongs to the line ending. Telnet negotiation (RFC 854: what follows a
+//! byte 255, which no UTF-8 contains) is removed before lines are split. Only the beginning of one line is kept between
+//! two reads, never more than the longest line. Pure.
 
 use memchr::memchr;
 

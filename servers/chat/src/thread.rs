@@ -1,10 +1,9 @@
 //! One thread of the chat: its turn, and how it rests between turns.
 //!
-//! A turn reads what is ready, and writes a round when one is due. Lines go to their room as soon as they are
-//! read; a round takes all that is new in the rooms of this thread's clients and gives each client one write.
-//! Between two rounds it sleeps by the clock and lets lines wait in their sockets for at most `STEP_NS_MAX`,
-//! because a wake-up per line costs more than the line. With nothing to do it sleeps in epoll; then the first
-//! line leaves at once.
+//! A turn reads what is ready, and writes a round when one is due. Lines go to their room as soon as they are read; a
+//! round takes everything new in the rooms of this thread's clients and gives each client one write. Between two rounds
+//! it sleeps by the clock and lets lines wait in their sockets for at most `STEP_NS_MAX`, because a wake-up per line
+//! costs more than the line. When idle it sleeps in epoll; then the first line is sent at once.
 //! The other parts of a thread: `accept` (connections), `input` (lines in), `flush` (lines out).
 
 use std::io;

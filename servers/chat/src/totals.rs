@@ -1,4 +1,4 @@
-//! The books of the whole server: sums that outlive the clients.
+//! The accounts of the whole server: sums that outlive the clients.
 
 /// What one thread has counted since it began, and what it holds now. Totals of several threads add up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! When a thread may write again: the coalescing window.
 //!
-//! Sends are what costs, about 5 µs each whatever their size up to some kB, so lines that leave together are
-//! cheap. `Auto` bounds the share of a core that goes into writing: a round of writes that used t of processor
-//! time is followed by a rest of `REST_PER_ROUND` t. The window is thus in proportion to the clients there are to
-//! write to, and nearly nothing for a few of them, without anybody telling how many there are or what a write
-//! costs here. Processor time and not the clock's: where the round has to share its core, the clock's time would
-//! count the others' work, too, and the window would grow with what the server cannot help.
-//! Pure: instants come as arguments, in monotonic ns.
+//! Sends dominate the cost, about 5 µs each whatever their size up to some kB, so lines sent together are cheap. `Auto`
+//! bounds the share of a core spent on writing: a round of writes that used t of processor time is followed by a rest
+//! of `REST_PER_ROUND` t. The window is thus proportional to the number of clients to write to, and nearly zero for a
+//! few, without knowing how many there are or what a write costs here. Processor time, not wall time: if the round has
+//! to share its core, wall time would include the others' work, and the window would grow with something the server
+//! cannot change.
+//! Pure: instants are arguments, in monotonic ns.
 
 use std::fmt;
 use std::time::Duration;

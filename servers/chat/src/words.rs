@@ -1,4 +1,4 @@
-//! What a line means: text for the room, or a command for the server. Pure.
+//! The meaning of a line: text for the room, or a command for the server. Pure.
 
 /// The longest name of a client or a room, in bytes.
 pub(super) const NAME_BYTES_MAX: usize = 32;

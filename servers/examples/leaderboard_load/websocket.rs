@@ -1,4 +1,4 @@
-//! Updates as protobuf messages over WebSocket, several requests under way on each connection.
+//! Updates as protobuf messages over WebSocket, several requests in flight on each connection.
 
 use std::collections::VecDeque;
 use std::io::{Read, Write};

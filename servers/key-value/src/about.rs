@@ -1,4 +1,4 @@
-//! What clients ask of the server and of their connection rather than of keys: `HELLO`, `CLIENT`, `INFO`, `CONFIG`, `COMMAND`.
+//! Commands about the server and the connection rather than keys: `HELLO`, `CLIENT`, `INFO`, `CONFIG`, `COMMAND`.
 
 use std::fmt::Write as _;
 

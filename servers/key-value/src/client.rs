@@ -1,4 +1,4 @@
-//! One connection: what has come and is not carried out yet, and what it has not taken yet.
+//! One connection: its input not yet executed, and its output not yet sent.
 
 use std::io::IoSlice;
 use std::os::fd::OwnedFd;

@@ -1,6 +1,6 @@
-//! The commands: one table, which dispatch, `COMMAND` and the counts of `INFO commandstats` share.
+//! The commands: one table, shared by dispatch, `COMMAND` and the counts of `INFO commandstats`.
 //!
-//! Replies and the words of errors are those of Redis 7. There is one database, number 0.
+//! Replies and error texts are those of Redis 7. There is one database, number 0.
 
 use std::rc::Rc;
 

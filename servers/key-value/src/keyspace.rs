@@ -1,11 +1,11 @@
 //! Keys, values and times to live, in memory.
 //!
-//! A key and a value below `LARGE_FROM_BYTES` lie in one allocation, which a new value of the same length uses again. A
-//! larger value can be referred to while it is sent, so that sending copies nothing and a client that does not read pins
-//! no copy of its own. The table is divided, so that growing and shrinking move one part at a time and no request waits for
-//! all of it. Each key with a time to live is listed once, however often that is renewed.
-//! `used_bytes` counts entries, values (sent ones included), tables and lists with their free places, and what connections
-//! hold beyond a little: the cap of `--memory` refuses whatever would exceed it.
+//! A key and a value below `LARGE_FROM_BYTES` share one allocation, which a new value of the same length reuses. A
+//! larger value can be referenced while it is sent, so that sending copies nothing and a client that does not read pins
+//! no copy of its own. The table is divided, so that growing and shrinking move one part at a time and no request waits
+//! for all of it. Each key with a time to live is listed once, however often that is renewed.
+//! `used_bytes` counts entries, values (including those being sent), tables and lists with their free slots, and what
+//! connections hold beyond a little: the cap of `--memory` refuses whatever would exceed it.
 //! Times are ms of the monotonic clock.
 
 use std::cell::Cell;

@@ -1,11 +1,11 @@
 //! The key-value store: strings with times to live in memory, over Redis's protocol (RESP 2 and 3).
 //!
-//! It answers what drivers, redis-cli and redis-benchmark send, in the words of Redis 7. One thread holds all keys, so
-//! that no operation locks; commands are carried out in the order in which they came on their connection, pipelined or
-//! not, and all answers to one read leave with one write.
-//! Nothing is kept on disk. `--memory` bounds what keys, values and connections take; what would exceed it is refused as
-//! Redis does with `noeviction`. Back-pressure instead of a limit on answers: of a client that does not read them, no
-//! command is carried out, and at most 1 MB is read, to find half a command that stays incomplete.
+//! It answers what drivers, redis-cli and redis-benchmark send, with the texts of Redis 7. One thread holds all keys,
+//! so that no operation locks; commands are executed in the order in which they came on their connection, pipelined or
+//! not, and all answers to one read are sent with one write.
+//! Nothing is kept on disk. `--memory` bounds what keys, values and connections take; what would exceed it is refused
+//! as Redis does with `noeviction`. Back-pressure instead of a limit on answers: for a client that does not read them,
+//! no command is executed, and at most 1 MB is read, to find half a command that stays incomplete.
 
 mod about;
 mod client;

@@ -1,4 +1,4 @@
-//! Planted faults of single commands and replies: what bots that read and write keys have to find.
+//! Injected faults in single commands and replies, for bots that read and write keys to find.
 //!
 //! A server without faults does not come here.
 

@@ -1,4 +1,4 @@
-//! Replies, appended to what leaves next. A client that has said `HELLO 3` gets the kinds of RESP 3 where they differ.
+//! Replies, appended to the output buffer. A client that has sent `HELLO 3` gets the RESP 3 types where they differ.
 
 pub(super) fn simple(out: &mut Vec<u8>, text: &str) {
     line(out, b'+', text.as_bytes());

@@ -1,8 +1,8 @@
-//! Commands as clients send them: an array of strings, or a line of words. Pure, and the same however the bytes were cut.
+//! Parses clients' commands: an array of strings, or a line of words. Pure, and the same however the bytes were split.
 //!
-//! A command's words are places in the bytes that it came in, so that none is copied. What is known of an incomplete
-//! command is kept, so that a long one is not read from its beginning with each piece. Counts and lengths are checked
-//! before anything is reckoned with them, and no memory is taken for what is only announced.
+//! A command's words are offsets into the input, so that none is copied. The state of an incomplete command is kept, so
+//! that a long one is not parsed from its beginning with each piece. Counts and lengths are checked before they enter
+//! any calculation, and no memory is allocated for data that is only announced.
 //! Source: redis.io, "Redis serialization protocol specification".
 
 /// Words of one command; the limit of Redis before 7.

@@ -1,4 +1,4 @@
-//! The one thread: sleeps in epoll, reads, carries out, answers, and removes what has expired.
+//! The single thread: sleeps in epoll, reads, executes, answers, and removes expired keys.
 
 use std::collections::VecDeque;
 use std::io;

@@ -1,4 +1,4 @@
-//! What requests carry as JSON. Text is borrowed from the request where it has no escapes.
+//! Request bodies as JSON. Text is borrowed from the request if it has no escapes.
 
 use std::borrow::Cow;
 use std::fmt;

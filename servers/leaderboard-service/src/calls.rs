@@ -1,4 +1,4 @@
-//! Operations that come as messages of `proto/leaderboard.proto`, over WebSocket or gRPC: from each to its result.
+//! Executes operations that arrive as messages of `proto/leaderboard.proto`, over WebSocket or gRPC.
 
 use std::cell::Cell;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! All changes of boards: each is made and recorded as one step where there is a log.
+//! All changes of boards: each is applied and recorded as one step if there is a log.
 
 use std::sync::Arc;
 

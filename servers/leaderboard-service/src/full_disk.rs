@@ -1,5 +1,5 @@
-//! The service while its disk is full: nothing is acknowledged, everything is refused that needs the disk, and it goes on
-//! when there is room.
+//! The service while its disk is full: nothing is acknowledged, everything that needs the disk is refused, and it
+//! resumes when there is room.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};

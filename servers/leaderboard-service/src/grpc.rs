@@ -1,12 +1,12 @@
 //! The leaderboard over gRPC: HTTP/2 by prior knowledge, on the port that also takes HTTP/1.1.
 //!
-//! The `h2` crate does the protocol over two buffers, and is polled by the service's own threads after whatever could
-//! have moved it; no runtime takes part. A call is carried out when its message is whole, and answered at once, up to a
-//! portion of all calls in a turn; `Bulk` answers message by message, and reads no further while its client does not take
-//! the answers. While a client leaves no room for the answers it has, none of its calls is carried out. Messages that are not whole
-//! take bounded memory together; a call beyond it is refused.
+//! The `h2` crate implements the protocol over two buffers, and is polled by the service's own threads after anything
+//! that could have made progress; no runtime is involved. A call is executed when its message is complete, and answered
+//! at once, up to a limit over all calls in a turn. `Bulk` answers message by message, and reads no further while its
+//! client does not read the answers. While a client leaves no room for its pending answers, none of its calls is
+//! executed. Incomplete messages share bounded memory; a call beyond it is refused.
 //! Signature and idempotency key are metadata, named as over HTTP; what is signed is what is signed over WebSocket.
-//! Not here: compression, deadlines that calls set (nothing waits but for the disk).
+//! Not here: compression, deadlines set by calls (nothing waits except for the disk).
 //! Source: grpc.io, "gRPC over HTTP2".
 
 mod call;

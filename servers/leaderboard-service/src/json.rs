@@ -1,4 +1,4 @@
-//! JSON out, written by hand, and the pieces of a target that are not JSON yet.
+//! JSON output, written by hand, and decoding of a target's parts.
 //!
 //! Answers are appended to the caller's buffer; nothing else is allocated for scores of up to 64 bits.
 

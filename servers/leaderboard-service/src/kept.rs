@@ -1,4 +1,4 @@
-//! What a data directory keeps: all that a restart must find again.
+//! The state that a data directory keeps: everything that must survive a restart.
 
 use std::sync::Arc;
 

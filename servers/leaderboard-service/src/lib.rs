@@ -1,12 +1,12 @@
 //! The leaderboard as a service: HTTP/JSON, and protobuf messages over WebSocket or gRPC, all on one port.
 //!
-//! `routes` is the table of what is where, `responder` turns a request into its answer, `changes` makes the changes,
-//! `thread` reads and writes. The messages of `proto/leaderboard.proto` come over `websocket` and `grpc` (`session`), and
-//! `calls` carries them out; with `--store` there is HTTP only. A thread per core, each with its own connections; they
+//! `routes` is the routing table, `responder` turns a request into its answer, `changes` makes the changes, `thread`
+//! reads and writes. The messages of `proto/leaderboard.proto` come over `websocket` and `grpc` (`session`), and
+//! `calls` executes them; with `--store` there is HTTP only. A thread per core, each with its own connections; they
 //! share the boards.
-//! A change is answered after it was made: who has an answer finds it in every answer after it, on any connection.
-//! Ranks count from 1, scores are decimal strings without a bound. Requests are refused with RFC 9457 problems, and a
-//! request that is refused has changed nothing.
+//! A change is answered after it was made: a client that has the answer sees the change in every later answer, on any
+//! connection. Ranks count from 1, scores are decimal strings without a bound. Requests are refused with RFC 9457
+//! problems, and a refused request has changed nothing.
 
 mod bodies;
 mod calls;

@@ -1,9 +1,9 @@
 //! The messages of `proto/leaderboard.proto`, read in place and written by hand.
 //!
-//! By hand rather than generated: reading borrows, so that an update allocates nothing, and users need no compiler of
-//! schemas. A test compares both directions with a reader that is made from the schema itself.
-//! As the format demands, unknown fields are skipped, a field that comes twice counts by its last value, messages that
-//! come twice are merged, and of a oneof the last field counts.
+//! By hand rather than generated: reading borrows, so that an update allocates nothing, and users need no schema
+//! compiler. A test compares both directions with a reader that is built from the schema itself.
+//! As the format demands, unknown fields are skipped, the last value of a repeated scalar field counts, repeated
+//! messages are merged, and of a oneof the last field counts.
 
 use super::problem::Problem;
 use crate::protobuf::{Field, Fields, Malformed, put_bytes, put_message, put_signed, put_whole};

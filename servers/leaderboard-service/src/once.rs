@@ -1,6 +1,6 @@
 //! Changes with an idempotency key: a repetition gets the first answer, and changes nothing.
 //!
-//! For `KEPT_S`, and with a data directory across restarts: the answer comes to disk together with its change.
+//! For `KEPT_S`, and with a data directory across restarts: the answer is written to disk together with its change.
 //! The answers' bytes are bounded. Beyond `BYTES_MAX` the longest are dropped, but not their keys: a repetition is then
 //! refused, and still changes nothing.
 

@@ -1,4 +1,4 @@
-//! `/openapi.json`: the OpenAPI 3.1 document, made from the table of routes.
+//! `/openapi.json`: the OpenAPI 3.1 document, generated from the table of routes.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! Planted faults of answers: what an audit of a leaderboard has to find.
+//! Injected faults in answers, for an audit of a leaderboard to find.
 //!
 //! A server without faults comes here only for one comparison per rank.
 

@@ -1,4 +1,4 @@
-//! Why a request was refused, and the answer that says so (RFC 9457, `application/problem+json`).
+//! Why a request was refused, as an answer (RFC 9457, `application/problem+json`).
 
 use super::json;
 use crate::protobuf::{self, Malformed};

@@ -1,7 +1,7 @@
-//! Protocol Buffers on the wire: fields read one by one in place, and written.
+//! The Protocol Buffers wire format: reads fields one by one in place, and writes them.
 //!
-//! No schema and no allocation; what the numbers mean is up to the caller. Every length is compared with what is left
-//! before anything is taken. Groups, long deprecated, are skipped to a bounded depth; no field of ours is one.
+//! No schema and no allocation; the caller interprets the numbers. Every length is compared with the remaining bytes
+//! before anything is read. Groups, long deprecated, are skipped to a bounded depth; no field of ours is one.
 //! Source: protobuf.dev, "Encoding".
 
 /// Unknown groups within each other; what the official parsers allow.

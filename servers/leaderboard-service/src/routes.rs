@@ -1,4 +1,4 @@
-//! The table of routes: what is where. The router and the OpenAPI document both come from it.
+//! The table of routes. The router and the OpenAPI document both come from it.
 
 /// What a request asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What a connection may switch to from HTTP/1.1.
+//! The protocols that a connection may switch to from HTTP/1.1.
 
 use super::calls::Caller;
 use super::grpc::{self, Grpc};

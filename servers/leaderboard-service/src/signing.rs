@@ -1,11 +1,11 @@
-//! Signed changes: who may change scores, and that nothing signed is taken twice.
+//! Signed changes: who may change scores, and that no signed change is accepted twice.
 //!
-//! A change names its key (`Stepladder-Key`), a nonce (`Stepladder-Nonce`), when it expires (`Stepladder-Expires`, seconds
-//! since the epoch, at most `LIFE_S` ahead), and is signed (`Stepladder-Signature`): HMAC-SHA-256 in hexadecimal digits
-//! over method, target, key, nonce, expiry and idempotency key, each with a line feed behind it, and the body. The
-//! target is path and query as sent; an absent idempotency key counts as empty.
-//! Nonces are remembered until they expire; with a data directory across restarts, without one a signed change can be
-//! taken once more after a restart within its life, which is why that is short. Source: RFC 2104.
+//! A change names its key (`Stepladder-Key`), a nonce (`Stepladder-Nonce`), when it expires (`Stepladder-Expires`,
+//! seconds since the epoch, at most `LIFE_S` ahead), and is signed (`Stepladder-Signature`): HMAC-SHA-256 in
+//! hexadecimal digits over method, target, key, nonce, expiry and idempotency key, each followed by a line feed, and
+//! the body. The target is path and query as sent; an absent idempotency key counts as empty.
+//! Nonces are remembered until they expire; with a data directory across restarts. Without one a signed change can be
+//! accepted once more after a restart within its life, which is why that is short. Source: RFC 2104.
 
 use std::collections::HashMap;
 use std::path::Path;

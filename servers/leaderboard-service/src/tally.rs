@@ -1,4 +1,4 @@
-//! What one thread counts, and the metrics that all threads' counts make.
+//! One thread's counters, and the metrics built from those of all threads.
 //!
 //! Each thread writes only its own counters, so that counting never moves a cache line between cores.
 

@@ -1,8 +1,8 @@
 //! One thread of the service: sleep in epoll, read, answer.
 //!
-//! All whole requests of one read are answered with one write, up to a portion. From a client that does not take its
-//! answers, or whose answers wait, nothing more is read; it has to take them in time, and the memory of all answers that
-//! wait for clients is bounded, and so is that of requests which are not whole (`late`).
+//! All complete requests of one read are answered with one write, up to a limit. A client that does not read its
+//! answers, or whose answers are pending, is not read from; it has to read them in time. The memory of all answers
+//! waiting for clients is bounded, and so is that of incomplete requests (`late`).
 
 mod late;
 mod stored;

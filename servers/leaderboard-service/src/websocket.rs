@@ -1,8 +1,9 @@
-//! The leaderboard over WebSocket: each binary frame is a `Request` of `proto/leaderboard.proto`, and gets a `Response`.
+//! The leaderboard over WebSocket: each binary frame is a `Request` of `proto/leaderboard.proto`, and gets a
+//! `Response`.
 //!
-//! A client may have many requests under way; they are carried out and answered in their order, and all responses to
-//! one read leave with one write. A message that cannot be read is answered if its id was found, else the connection is
-//! closed with 1007: its client could not tell which request has failed.
+//! A client may have many requests in flight; they are executed and answered in order, and all responses to one read
+//! are sent with one write. An unreadable message is answered if its id was found, else the connection is closed with
+//! 1007: its client could not tell which request has failed.
 
 use super::calls::Caller;
 use super::messages::{ERROR_FIELD, Operation, Request};

@@ -1,4 +1,4 @@
-//! Boards that one thread uses at a time: what one lock or one owning thread makes a leaderboard of.
+//! Boards for one thread at a time: the basis of leaderboards with a single lock or an owning thread.
 
 use super::types::{BulkRefused, Deleted, Mode, Options, Outcome, Page, Refused, Row, Standing, Update};
 use super::{Score, Snapshot};

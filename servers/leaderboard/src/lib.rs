@@ -1,12 +1,12 @@
 //! The leaderboard: exact scores, exact ranks, several implementations behind one trait.
 //!
 //! A library without IO: the network service, the log and signed submissions use it and are not here. `Leaderboard` is
-//! one board; `Boards` holds them by name; `Implementation` makes one of each kind. All kinds give the same answers,
-//! which one suite of tests checks, and one benchmark (`bench`) compares them. The product uses `OneLock`.
+//! one board; `Boards` holds them by name; `Implementation` creates one of each kind. All kinds give the same answers,
+//! which one test suite checks, and one benchmark (`bench`) compares them. The product uses `OneLock`.
 //! Invariants: every operation takes effect at one moment between its call and its return (linearizable); a bulk is
 //! applied whole or not at all; the sequence numbers of a board's changes have no gaps.
-//! All operations are O(log n), but `snapshot` and the archive of a season, which are O(n); the archive is built after
-//! the board is free again.
+//! All operations are O(log n), except `snapshot` and the archive of a season, which are O(n); the archive is built
+//! after the board has been released.
 //! Order of reading: `types`, `order` (the structure that decides the speed), `zones`, `ranking`, `flat_board`,
 //! `implementations`.
 

@@ -2,7 +2,7 @@
 //!
 //! A look-up costs two cache misses: the slot, which holds 32 bits of the hash and the record's number, and the record,
 //! which holds the place in the order and, up to 14 bytes, the name itself. Slots are ordered by the hash's upper bits,
-//! so that doubling the table walks old and new memory forwards and reads no names.
+//! so that doubling the table scans old and new memory forwards and reads no names.
 //! The hash is seeded per board: names come from clients, who must not be able to choose colliding ones.
 //! Invariant: a slot is empty (0) or holds a live record; records of deleted members wait in `free`.
 

@@ -1,6 +1,6 @@
-//! The order of a board with its rules and metadata: everything but the way from a name to a member.
+//! The order of a board with its rules and metadata: everything but the lookup of a member by name.
 //!
-//! Members are numbers here, and each has a `Place`, which the owner of the names keeps and gives back. All
+//! Members are numbers here, and each has a `Place`, which the owner of the names stores and passes back. All
 //! implementations share this; they differ in how they find a member and in what they lock meanwhile.
 
 use std::collections::HashMap;

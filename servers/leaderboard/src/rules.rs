@@ -1,4 +1,4 @@
-//! What an update makes of a score, and who is first among equals: the rules that all implementations share.
+//! How an update changes a score, and how ties are ordered: the rules that all implementations share.
 
 use super::Score;
 use super::types::{Direction, Mode, Options, TieRule};

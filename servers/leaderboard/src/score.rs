@@ -1,7 +1,7 @@
-//! Scores: integers without a bound, exact.
+//! Scores: exact integers without a bound.
 //!
-//! What fits an `i128` is kept in place; only larger values allocate. There is no rounding anywhere, unlike in the
-//! many leaderboards whose scores are 64-bit floats.
+//! A value that fits an `i128` is stored inline; only larger values allocate. There is no rounding anywhere, unlike in
+//! the many leaderboards whose scores are 64-bit floats.
 //! Invariant: a value that fits an `i128` is never stored as a big integer, so equal scores are equal values.
 //! Units: whatever the game counts. Input is bounded to `MAX_DIGITS`; sums are not, and need no bound: n increments
 //! lengthen a score by at most log₁₀ n digits.

@@ -1,4 +1,4 @@
-//! What goes into a board and comes out of it. Plain data; ranks are 1-based here.
+//! A board's inputs and outputs. Plain data; ranks are 1-based here.
 
 use super::Score;
 

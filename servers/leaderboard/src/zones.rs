@@ -1,11 +1,11 @@
 //! The order of a board over scores of any size.
 //!
-//! Three zones in a row: scores below the range of `i64`, within it, beyond it. Almost every score lies in the middle
+//! Three zones in a row: scores below the range of `i64`, within it, beyond it. Almost every score is in the middle
 //! zone, whose keys are 16 bytes; the outer ones hold exact scores of any size. A rank is a rank within a zone plus the
-//! sizes of the zones before. So no score, however large, makes a board convert itself, and all operations stay
-//! O(log n) whatever the mixture.
+//! sizes of the zones before. So no score, however large, makes a board convert itself, and all operations stay O(log
+//! n) for any mixture.
 //! Here everything is sorted ascending by key; a descending board stores reversed scores (`rules`).
-//! Generic over the ordered set, so that the peer (`indexset`) differs from the own tree in nothing else.
+//! Generic over the ordered set, so that the peer (`indexset`) differs from our own tree in nothing else.
 
 use std::collections::HashMap;
 

@@ -1,4 +1,4 @@
-//! What one client's bytes are answered with. Pure: bytes in, bytes out.
+//! The answer to one client's bytes. Pure: bytes in, bytes out.
 
 use super::Protocol;
 use super::http::Http;

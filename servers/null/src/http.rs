@@ -1,7 +1,7 @@
-//! What requests are answered with: `200` and `ok`, or as many bytes as `/bytes/N` asks for.
+//! Answers to requests: `200` and `ok`, or as many bytes as `/bytes/N` asks for.
 //!
-//! Pure, and bounded for a client that asks for much and takes little: answers are made in portions, the next one
-//! when the last one has left. Between requests a connection holds no memory here.
+//! Pure, and bounded for a client that requests much and reads little: answers are produced in portions, the next one
+//! when the last one has been sent. Between requests a connection holds no memory here.
 
 use servers_shared::http::request::{self, Front, Limits, Request};
 use servers_shared::http::response;

@@ -1,10 +1,9 @@
-//! The null server: says back what it hears, and does nothing else. What an instrument measures against it is
-//! the instrument.
+//! The null server: echoes its input, and does nothing else. What an instrument measures against it is the instrument.
 //!
-//! WebSocket: texts and binaries are echoed, and all frames of one read are answered with one write. Lines over
-//! plain TCP: what comes goes back, byte by byte, so a line is echoed as soon as its end is there. HTTP/1.1: every
-//! request is answered `200` and `ok`, `/bytes/N` with N bytes, and all requests of one read with one write, up to
-//! 64 KiB. A thread per core, each asleep in epoll with a descriptor table of its own, so that an answer leaves at once.
+//! WebSocket: texts and binaries are echoed, and all frames of one read are answered with one write. Lines over plain
+//! TCP: input is returned byte by byte, so a line is echoed as soon as its end is there. HTTP/1.1: every request is
+//! answered `200` and `ok`, `/bytes/N` with N bytes, and all requests of one read with one write, up to 64 KiB. A
+//! thread per core, each asleep in epoll with its own descriptor table, so that an answer is sent at once.
 //! Back-pressure instead of a limit: from a client that does not read, nothing more is read.
 
 mod echo;

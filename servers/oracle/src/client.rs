@@ -1,4 +1,4 @@
-//! One connection of the oracle: what was read, what is due, what it has not taken.
+//! One connection of the oracle: its input, its pending answers, and its unsent output.
 //!
 //! Nothing here knows the clock or the queue: requests come out, answers go in.
 

@@ -1,8 +1,8 @@
-//! Faults that are planted by number: every n-th plain answer is not what it should be.
+//! Faults injected by number: every n-th plain answer is wrong.
 //!
-//! Plain requests (any path without a meaning of its own) are counted from 1 over all connections, in the order in
-//! which they were read. Where two faults fall on the same number, no answer goes before a status, and a status
-//! before a wrong body. So `--wrong-body-one-in 100` and 10,000 requests are exactly 100 wrong bodies.
+//! Plain requests (any path without a special meaning) are counted from 1 over all connections, in the order in which
+//! they were read. If two faults fall on the same number, no answer takes precedence over a status, and a status over a
+//! wrong body. So `--wrong-body-one-in 100` and 10,000 requests are exactly 100 wrong bodies.
 
 /// Which faults, and how often. None: not at all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::Args)]

@@ -1,17 +1,18 @@
-//! The oracle: an HTTP/1.1 server whose response times follow a known distribution, so that instruments can be held to it.
+//! The oracle: an HTTP/1.1 server whose response times follow a known distribution, so that instruments can be checked
+//! against it.
 //!
-//! `service_time` says when a request is answered, `faults` which answers are planted wrong, `pages` what lies where. One thread
-//! with one queue for all connections, in the order in which requests were read. Everything planted is exact:
-//! - An answer leaves at `max(arrival, end of the one before) + service`, and never before that. Arrival is when the
-//!   request's last byte was read. The thread wakes early and waits for the instant awake, so that what an answer is
-//!   late does not hang on the timer; it never moves the answers behind.
+//! `service_time` decides when a request is answered, `faults` which answers are wrong, `pages` what each path returns.
+//! One thread with one queue for all connections, in the order in which requests were read. All of it is exact:
+//! - An answer is sent at `max(arrival, end of the one before) + service`, and never earlier. Arrival is when the
+//!   request's last byte was read. The thread wakes early and spins until the instant, so that lateness does not depend
+//!   on the timer; it never delays later answers.
 //! - While frozen, nothing is read, answered or accepted, from the start on: the first period begins with a stall.
-//!   Answers that fall due meanwhile leave at its end. The kernel goes on taking connections and bytes, as it does for
-//!   a process that was stopped.
-//! - Faults by number are counted over all connections. What comes behind a request that is never answered, on the
-//!   same connection, is neither answered nor counted.
+//!   Answers that fall due meanwhile are sent at its end. The kernel goes on accepting connections and bytes, as it does
+//!   for a stopped process.
+//! - Faults by number are counted over all connections. What follows a request that is never answered, on the same
+//!   connection, is neither answered nor counted.
 //!
-//! A connection with 64 unanswered requests, or with an answer that it does not take, is not read meanwhile.
+//! A connection with 64 unanswered requests, or with unsent output, is not read meanwhile.
 
 mod client;
 mod faults;

@@ -1,8 +1,8 @@
-//! The service time: when a request that arrived then is answered, and when the server is frozen.
+//! The service time: when a request that arrived at a given time is answered, and when the server is frozen.
 //!
 //! Pure. One queue, first come first served, one server: a request that arrives at `a` while the server is busy until
 //! `b` is answered at `max(a, b) + s`, and that is the server's next `b`. Instants are sums of planned times alone, so
-//! that a late wake-up delays one answer and never the ones behind it.
+//! that a late wake-up delays one answer and never the later ones.
 //! With exponential service of mean 1/µ and Poisson arrivals at rate λ < µ the time in the system is exponential, too,
 //! with rate µ − λ: p99 = ln 100 / (µ − λ). The random numbers are ours, because the arrivals are the instrument's.
 //! Units: ns, of the monotonic clock or since the start.

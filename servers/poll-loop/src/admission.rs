@@ -1,10 +1,10 @@
 //! How many requests are admitted, and whether one more may be.
 //!
-//! A request counts from its admission until the last of its answer goes out: it leaves the count *before*
-//! these bytes are handed to the system, since a client that has them may ask again at once. So as many requesters
-//! as the limit, each with one request at a time, never see a refusal, and one more does.
-//! One thread lets in, another lets out. That is why a look and an addition may be two steps, and a refusal costs
-//! neither thread more than the look: refusals come a thousand times as often as answers.
+//! A request counts from its admission until the last of its answer is sent: it leaves the count *before* these bytes
+//! are handed to the system, since a client that has them may send its next request at once. So as many requesters as
+//! the limit, each with one request at a time, never see a refusal, and one more does.
+//! One thread admits, another releases. That is why check and increment may be two steps, and a refusal costs neither
+//! thread more than the check: refusals are a thousand times as frequent as answers.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 

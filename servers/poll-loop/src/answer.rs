@@ -1,7 +1,7 @@
-//! One request from when it is taken to the last of its answer: made at once, sent chunk by chunk.
+//! One request from admission to the last of its answer: built at once, sent chunk by chunk.
 //!
-//! The page is made whole when its first piece is due, so that it speaks of one tick. Its planted cost is paid in equal
-//! shares, one before each chunk.
+//! The page is built as a whole when its first piece is due, so that it describes one tick. Its planted cost is paid in
+//! equal shares, one before each chunk.
 
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
-//! Real work for so much processor time.
+//! Burns a given amount of processor time.
 //!
-//! A frame needs a fixed amount of work, whoever else uses the core: counted by the wall clock, a loop that gets half
-//! of its core would draw as fast as ever, and what competition does to frames could not be seen. Hence the clock of
-//! the thread's own processor time. Planted costs of services are paid in the same coin.
+//! A frame needs a fixed amount of work, whoever else uses the core. Measured by the wall clock, a loop that gets half
+//! of its core would draw as fast as ever, and the effect of contention on frames could not be seen. Hence the thread's
+//! own CPU clock. Planted costs of services are measured the same way.
 
 use std::hint::black_box;
 

@@ -1,9 +1,8 @@
-//! One client's connection, as far as both threads touch it.
+//! One client's connection, as far as both threads access it.
 //!
-//! While its request is admitted, a connection is written to by the loop and not read; otherwise it belongs to the
-//! network. The change of hands and the send that goes with it happen under the line's lock, so that a refusal can never
-//! overtake the answer before it. The descriptor is closed when the last who may use it lets go: its number is never
-//! somebody else's socket.
+//! While its request is admitted, the loop writes to a connection and nobody reads it; otherwise it belongs to the
+//! network. The handover and its send happen under the line's lock, so that a refusal can never overtake the answer
+//! before it. The descriptor is closed when its last user drops it, so its number never refers to another socket.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::{Mutex, MutexGuard, PoisonError};

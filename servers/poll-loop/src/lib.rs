@@ -1,23 +1,23 @@
 //! The poll loop: an HTTP service that lives inside a simulation loop.
 //!
-//! Tick k begins at t₀ + k/30 s, absolutely. At its start the loop takes at most `slots` whole waiting requests in the
-//! order of their arrival, makes and sends their answers, simulates, and draws a frame if there is time. A request that
-//! had not wholly arrived waits for the next tick; that of a client that has gone is dropped when its turn comes. Hence: one requester gets 30 answers per second, ten get 300, and
-//! nobody gets more. At most `queue` requests are admitted at once (`admission`); beyond that they are refused at once, also
-//! while the loop draws, by the network's thread.
+//! Tick k begins at t₀ + k/30 s, absolutely. At its start the loop takes at most `slots` complete waiting requests in
+//! order of arrival, builds and sends their answers, simulates, and draws a frame if there is time. A request that was
+//! not complete waits for the next tick; that of a disconnected client is dropped when its turn comes. Hence one
+//! requester gets 30 answers per second, ten get 300, and nobody gets more. At most `queue` requests are admitted at
+//! once (`admission`); the network thread refuses any beyond that at once, even while the loop draws.
 //!
 //! A model of published behaviour, not of one machine: `foreground` makes a frame cost 72 % of a tick instead of 1.2 %,
-//! and `priority` says who yields when answers and frame do not both fit. At normal priority the frame is kept: answers
-//! get what drawing leaves of the tick, at least one chunk, and what is left of them goes on at the next tick in its
-//! slot; long answers then make the response rate collapse at 30 frames per second. Below normal the answers come first
-//! and drawing gets what they leave; a frame that is not ready when the tick ends goes on in the next, whose own is
-//! skipped; the response rate stays linear and the frame rate drops once the tick is full. Short answers do neither,
-//! nor do long ones in the background.
+//! and `priority` decides what yields when answers and frame do not both fit. At normal priority the frame is kept:
+//! answers get what drawing leaves of the tick, at least one chunk, and the rest of them continues at the next tick in
+//! its slot; long answers then make the response rate collapse at 30 frames per second. Below normal the answers come
+//! first and drawing gets what they leave; a frame that is not ready when the tick ends continues in the next, whose
+//! own is skipped; the response rate stays linear and the frame rate drops once the tick is full. Short answers cause
+//! neither, nor do long ones in the background.
 //!
 //! Two threads serve and share a descriptor table: `network` and `simulation`, which sends its answers itself. The
 //! calling thread controls: it takes signals, writes the tick log and ends the others.
-//! Invariants: requests = refused + answers + dropped + admitted · neither thread waits for the other · who refuses
-//! does not touch what the loop needs.
+//! Invariants: requests = refused + answers + dropped + admitted · neither thread waits for the other · refusing a
+//! request does not touch what the loop needs.
 //! Order of reading: `turn` (a tick, pure), `admission`, `services`; `simulation`, `network`, `connection`.
 
 mod admission;

@@ -1,10 +1,10 @@
-//! The network's thread: takes connections, reads requests, lets them in or refuses them, and sends on what a client
-//! did not take at once.
+//! The network thread: accepts connections, reads requests, admits or refuses them, and sends the rest of answers that
+//! a client did not take at once.
 //!
-//! It never waits for the loop nor the loop for it, so that a refusal goes out while the loop draws; and of refusals
-//! it makes no more than a fifth of a core can bear, or they would take the core that the loop draws on. One request per
-//! connection is admitted; what comes behind it stays in the system's buffers until the answer is out. Silence on a line
-//! that owes nothing is no fault: TCP's keep-alive reaps the dead, `max_connections` bounds the rest.
+//! Neither this thread nor the loop waits for the other, so a refusal goes out while the loop draws. Refusals are
+//! limited to a fifth of a core, or they would take the core that the loop draws on. One request per connection is
+//! admitted; what follows it stays in the system's buffers until the answer is out. An idle connection that owes
+//! nothing is no fault: TCP's keep-alive reaps dead peers, `max_connections` bounds the rest.
 
 use std::io;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! What a user can choose about the poll loop, and the ranges.
+//! The poll loop's options, and their ranges.
 
 use std::fmt;
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! The pages. Every number has a fixed width, so that a page's length depends on what is near and on nothing else.
+//! The pages. Every number has a fixed width, so that a page's length depends only on what is near.
 
 use std::io::Write;
 

@@ -1,10 +1,10 @@
-//! The eight services: where they are, how long their pages are, and what they cost.
+//! The eight services: their paths, the lengths of their pages, and their costs.
 //!
-//! The table is the whole of it. A page's bytes are exact (every number has a fixed width), so that an instrument may
-//! rely on them; its cost is its formatting, some µs to some 100 µs, plus the planted processor time that stands here.
-//! The root page has no planted cost, so that what is measured against it is the loop alone. A short page goes out in
-//! one chunk of 1,460 bytes, the size of a TCP segment on Ethernet; a long one in several, each after its share of
-//! the cost.
+//! All of it is in this table. A page's bytes are exact (every number has a fixed width), so that an instrument may
+//! rely on them; its cost is its formatting, some µs to some 100 µs, plus the planted processor time given here. The
+//! root page has no planted cost, so that measurements against it show the loop alone. A short page goes out in one
+//! chunk of 1,460 bytes, the size of a TCP segment on Ethernet; a long one in several, each after its share of the
+//! cost.
 
 use super::pages;
 use super::world::{FORCE_MAX, OBJECTS, World};

@@ -1,7 +1,7 @@
-//! What the two threads and the controlling one share.
+//! State shared by the two threads and the controlling one.
 //!
-//! Requests go from the network to the loop through a channel that neither side waits for; answers leave from the
-//! loop through the line they came from. A lock is held for some ns, but a line's own during one send.
+//! Requests go from the network to the loop through a non-blocking channel; the loop sends answers on the connection
+//! they came from. A lock is held for some ns, except a connection's own during one send.
 
 use std::io;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};

@@ -1,6 +1,6 @@
-//! The loop's thread: at each tick it takes what waits, answers, simulates, draws, and sleeps until the next.
+//! The loop's thread: at each tick it takes waiting requests, answers, simulates, draws, and sleeps until the next.
 //!
-//! What is done when is decided in `turn`; here it is done.
+//! `turn` decides what happens when; this file does it.
 
 use std::collections::VecDeque;
 use std::sync::atomic::Ordering;

@@ -1,5 +1,5 @@
-//! The queue against what theory says of it, in virtual time: a request that arrives anywhere in a tick is answered
-//! at the start of one of the next, ten at a time. Seeded; a failure names the seed.
+//! The queue against theory, in virtual time: a request that arrives anywhere in a tick is answered at the start of one
+//! of the next, ten at a time. Seeded; a failure names the seed.
 
 use hdrhistogram::Histogram;
 

@@ -1,12 +1,13 @@
-//! What the loop does within a tick: who is taken, whose answer goes on, when drawing begins and when it stops.
+//! What the loop does within a tick: which requests it takes, which answers continue, when drawing begins and stops.
 //!
-//! Pure: time comes in as an argument, and the caller does the work of each `Step` and tells what became of it.
-//! Invariants: a request that had not wholly arrived when the tick began is not taken in it · at most `slots` requests
-//! are under way, and an answer that did not fit goes on at the next tick in its slot · at least one piece of an
-//! answer goes out per tick · the request of a client that has gone takes no slot, and that of one that sends nothing more
-//! gets only slots that no other request wants: it may have gone, too · frames due = drawn + skipped + at most two (one half drawn, one not begun).
-//! A frame that is not finished when the tick ends goes on in the next, behind that tick's answers. The frame of a
-//! tick in which none could be begun until the next was due is skipped.
+//! Pure: time is an argument, and the caller does the work of each `Step` and reports the result.
+//! Invariants: a request that was not complete when the tick began is not taken in it · at most `slots` requests are in
+//! progress, and an answer that did not fit continues at the next tick in its slot · at least one piece of an answer
+//! goes out per tick · the request of a disconnected client takes no slot, and that of one that has shut down its
+//! sending side gets only slots that no other request wants: it may have gone, too · frames due = drawn + skipped + at
+//! most two (one half drawn, one not begun).
+//! A frame that is not finished when the tick ends continues in the next, after that tick's answers. The frame of a
+//! tick is skipped if none could be begun before the next was due.
 //! Units: `_ns`; instants of the monotonic clock, drawing in processor time.
 
 use std::collections::VecDeque;

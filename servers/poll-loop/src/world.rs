@@ -1,8 +1,8 @@
-//! The small world that is simulated: one craft of our own and what flies around it.
+//! The small simulated world: one craft of our own and what flies around it.
 //!
-//! It exists so that answers are made of numbers that change from tick to tick, as a real simulation's are. Positions
-//! in metres, speeds in metres per second, angles in degrees; all bounded, so that a page has the same length at every
-//! tick. Deterministic: the same tick shows the same world, but for the force that a client may have set.
+//! It exists so that answers contain numbers that change from tick to tick, as in a real simulation. Positions in
+//! metres, speeds in metres per second, angles in degrees; all bounded, so that a page has the same length at every
+//! tick. Deterministic: the same tick shows the same world, except for the force that a client may have set.
 
 /// Our own craft is number 0; the others can be asked for one by one even where they are not near.
 pub(super) const OBJECTS: usize = 401;

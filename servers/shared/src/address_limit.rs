@@ -1,7 +1,7 @@
-//! At most so many new connections per second from one address.
+//! Limits new connections per second from one address.
 //!
-//! A token bucket per address with one second's worth of burst. Bounded: beyond `ADDRESSES_MAX` addresses the
-//! ones whose bucket is full again are forgotten, which changes no decision about them.
+//! A token bucket per address with one second's worth of burst. Bounded: beyond `ADDRESSES_MAX` addresses, those whose
+//! bucket is full again are evicted, which changes no decision about them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;

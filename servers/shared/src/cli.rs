@@ -1,4 +1,4 @@
-//! What the servers' options have in common on the command line: units, ranges, and defaults that stand once.
+//! What the servers' command-line options have in common: units, ranges, and shared defaults.
 
 use std::fmt::Debug;
 use std::ops::RangeBounds;

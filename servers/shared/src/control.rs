@@ -1,4 +1,4 @@
-//! The controlling thread's part in every server: what can fail before anything is served, the threads, and their end.
+//! The controlling thread's part in every server: startup errors, the threads, and their shutdown.
 
 use std::io;
 use std::net::SocketAddr;

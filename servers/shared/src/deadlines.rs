@@ -1,7 +1,7 @@
-//! What clients of a thread must have done by when.
+//! Deadlines for the clients of a thread.
 //!
-//! An expectation is not taken back: when its time comes, the server looks whether it still holds. What a client has to
-//! do again and again (`Due`) is entered once, however often it begins anew, so that memory is bounded.
+//! A deadline is not cancelled: when it expires, the server checks whether it still applies. A recurring one (`Due`) is
+//! entered only once, however often it is renewed, so that memory is bounded.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;

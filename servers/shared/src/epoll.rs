@@ -1,7 +1,7 @@
 //! Readiness of one thread's sockets.
 //!
-//! Edge-triggered throughout, but for the listener. An event carries the socket's key and generation, so
-//! that one which arrives after its socket was closed and the place given away is recognised as stale.
+//! Edge-triggered throughout, except for the listener. An event carries the socket's key and generation, so an event
+//! that arrives after its socket was closed and the slot reused is recognised as stale.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};

@@ -1,10 +1,10 @@
-//! What the reference servers have in common: the skeleton of a thread and of its control (`thread`, `control`),
-//! sockets, deadlines, HTTP/1.1, WebSocket, a loop's ticks, planted faults, and the errors of all servers.
+//! Shared by the reference servers: the skeleton of a thread and of its control (`thread`, `control`), sockets,
+//! deadlines, HTTP/1.1, WebSocket, a loop's ticks, injected faults, and the errors of all servers.
 //!
-//! Invariant: nothing here comes from `crates/`. The frame codec and the sleeper exist twice on purpose, because a server
-//! that shared a bug with its judge would always be found innocent.
-//! The library never prints; what it has to say goes through return values and the tick log. One exception: a process
-//! that ends by a planted fault (`fault`) says so on stderr.
+//! Invariant: nothing here comes from `crates/`. The frame codec and the sleeper exist twice on purpose, because a
+//! server that shared a bug with its judge would always pass.
+//! The library never prints; it reports through return values and the tick log. One exception: a process that ends by
+//! an injected fault (`fault`) says so on stderr.
 
 // For the servers beside this crate only: an error without words means that the connection is broken.
 #![allow(clippy::new_without_default, clippy::result_unit_err)]

@@ -1,8 +1,8 @@
 //! One listening socket, shared by all threads of a server.
 //!
-//! Every accepted socket inherits its options (no delay, keep-alive, buffer sizes) from the listener, which
-//! saves four system calls per connection. Keep-alive and the user timeout reap half-open peers without
-//! any help of ours: 30 s of silence, then three probes; 30 s for bytes that nobody acknowledges.
+//! Every accepted socket inherits its options (no delay, keep-alive, buffer sizes) from the listener, which saves four
+//! system calls per connection. Keep-alive and the user timeout reap half-open peers by themselves: 30 s of silence,
+//! then three probes; 30 s for unacknowledged bytes.
 //! Each thread has its own descriptor for the same socket, by the same number (see `thread_table`).
 
 use std::io;

@@ -1,8 +1,8 @@
-//! Memory that clients held, or that waited for them, goes back to the system once most of it is no longer needed.
+//! Returns memory that was held for clients to the system once most of it is no longer needed.
 //!
-//! What is freed stays with the allocator, in the arenas of the threads that asked for it, and nothing but a request makes it
-//! return all of it. The controlling thread looks once a second. A request after every coming and going, or between two waves
-//! of a backlog, would cost the page faults of the next one, and each holds the allocator's locks for a moment.
+//! Freed memory stays with the allocator, in the arenas of the threads that allocated it, and only an explicit request
+//! returns all of it. The controlling thread checks once a second. A request after every disconnect, or between two
+//! waves of a backlog, would cost the page faults of the next one, and each holds the allocator's locks for a moment.
 
 use crate::clock;
 

@@ -1,8 +1,8 @@
-//! How a server is told to end: by SIGTERM, SIGINT or a handle.
+//! How a server is shut down: by SIGTERM, SIGINT or a handle.
 //!
-//! Every signal is blocked on the server's threads, so that none interrupts a turn; the control thread, which
-//! is the one that called `run`, takes SIGTERM and SIGINT from a descriptor. That thread keeps the process's
-//! descriptor table, which is why it may be woken through descriptors and the others may not.
+//! Every signal is blocked on the server's threads, so that none interrupts a turn; the control thread, which is the
+//! one that called `run`, takes SIGTERM and SIGINT from a descriptor. That thread keeps the process's descriptor table,
+//! which is why it may be woken through descriptors and the others may not.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};

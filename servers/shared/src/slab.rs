@@ -1,7 +1,7 @@
-//! The clients of one thread, by place; a generation tells a place's clients apart.
+//! The clients of one thread, by slot; a generation tells successive clients of a slot apart.
 //!
-//! A client's key goes into epoll with its socket. What is told under it after the client has gone and its place was
-//! given away finds nobody, so that no client is served for another.
+//! A client's key goes into epoll with its socket. An event for it after the client has gone and its slot was reused
+//! matches nobody, so that no client is served for another.
 
 /// Where a client is, and the count that tells it from those before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

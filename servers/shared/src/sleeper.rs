@@ -1,6 +1,6 @@
-//! Sleeping to an absolute instant, and asking the scheduler to keep it.
+//! Sleeps until an absolute instant, and asks the scheduler to keep it.
 //!
-//! Absolute, so that an interrupted or late sleep moves nothing after it. Not here: what to sleep towards.
+//! Absolute, so that an interrupted or late sleep delays nothing after it. Not here: which instant.
 
 use std::num::NonZeroU64;
 

@@ -1,4 +1,4 @@
-//! Reading from and writing to a non-blocking socket, with no state but the bytes that did not fit.
+//! Reading from and writing to a non-blocking socket, with no state except the bytes that did not fit.
 
 use std::io::IoSlice;
 use std::os::fd::AsFd;

@@ -1,10 +1,11 @@
-//! The skeleton of a server's thread: sockets, connections, deadlines, the end, and the order of a turn.
+//! The skeleton of a server's thread: sockets, connections, deadlines, shutdown, and the order of a turn.
 //!
-//! A server fills it in (`Serve`); calls are resolved when it is compiled. A turn reads what is ready, does the server's
-//! own work, takes connections, parts from the late, and rests. What a thread shares with others is `Common` and what
-//! the server adds to it.
-//! A server takes a bounded part of what one client sends, and the rest in a later turn (`Core::read_on_later`): a client
-//! that sends without end would otherwise keep all others, and the end of the server, waiting for ever.
+//! A server implements `Serve`; calls are resolved at compile time. A turn reads what is ready, does the server's own
+//! work, accepts connections, drops clients that missed a deadline, and rests. `Common` is what a thread shares with
+//! others, plus what the server adds to it.
+//! A server handles a bounded part of one client's input per turn, and the rest in a later turn
+//! (`Core::read_on_later`): a client that sends without end would otherwise block all others, and the server's
+//! shutdown, for ever.
 
 use std::collections::VecDeque;
 use std::io;

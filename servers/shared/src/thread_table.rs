@@ -1,8 +1,8 @@
 //! A descriptor table per thread, because a common hard limit is 20,000 descriptors *per table*.
 //!
-//! A thread with a table of its own must never be handed a descriptor number of another thread, nor be
-//! woken through one: in its table that number is closed, or somebody's socket. Threads talk through memory.
-//! What must be seen by all (the listener) is named in `keep` and stays open under the same number.
+//! A thread with its own table must never be handed another thread's descriptor number, nor be woken through one: in
+//! its table that number is closed, or a different socket. Threads communicate through memory. What all must see (the
+//! listener) is named in `keep` and stays open under the same number.
 
 use std::io;
 use std::os::fd::RawFd;

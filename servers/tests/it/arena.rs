@@ -1,4 +1,4 @@
-//! The arena over real sockets: who is paired with whom, what they are told, and what is not tolerated.
+//! The arena over real sockets: who is paired with whom, the messages they get, and what is rejected.
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! The chat over real sockets: who gets which line, what is answered, and that the books agree with both.
+//! The chat over real sockets: who gets which line, what is answered, and that the accounts agree with both.
 
 use std::collections::HashMap;
 use std::io::{Read, Write};

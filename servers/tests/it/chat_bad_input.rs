@@ -1,4 +1,4 @@
-//! What clients of the chat do wrong, and that nobody else pays for it.
+//! Bad input from chat clients, and that it affects nobody else.
 
 use std::net::TcpStream;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! A chat client of the plainest kind: blocking, one line at a time.
+//! A minimal chat client: blocking, one line at a time.
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpStream};

@@ -1,6 +1,6 @@
-//! What the chat's memory does when many clients stall: bounded meanwhile, and given back.
+//! The chat's memory when many clients stall: bounded meanwhile, and returned afterwards.
 //!
-//! The chat has a process of its own, so that its memory is nobody else's: this program, started again.
+//! The chat has its own process, so that its memory can be measured: this program, started again.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! A WebSocket client of the plainest kind: blocking, one frame at a time, able to break every rule.
+//! A minimal WebSocket client: blocking, one frame at a time, able to break every rule.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! An HTTP client of the plainest kind: blocking, byte by byte, able to break every rule.
+//! A minimal HTTP client: blocking, byte by byte, able to break every rule.
 
 use std::net::SocketAddr;
 

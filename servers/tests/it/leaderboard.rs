@@ -1,4 +1,4 @@
-//! The leaderboard service over real sockets: every path, every refusal, many connections, and the end.
+//! The leaderboard service over real sockets: every path, every refusal, many connections, and shutdown.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Leaderboards that have a thread each, when the system starts no further one.
+//! Leaderboards with a thread each, when the system refuses to start another.
 
 use serde_json::Value;
 

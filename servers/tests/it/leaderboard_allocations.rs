@@ -1,7 +1,7 @@
 //! What an update of the leaderboard service allocates: nothing, over HTTP and over WebSocket, with and without a log.
 //!
-//! All threads of a process are counted together, so the service and its client have one of their own: this program,
-//! started again. The client has its bytes from before and reads into an array.
+//! All threads of a process are counted together, so the service and its client share a separate process: this program,
+//! started again. The client's bytes are prepared in advance, and it reads into an array.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! The leaderboard service over something that is no store: whatever it sends, the service lives and claims nothing.
+//! The leaderboard service over something that is no store: whatever it sends, the service survives and claims nothing.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};

@@ -1,7 +1,7 @@
-//! The service killed in mid-write, again and again: every acknowledged increment is there afterwards, and none that was
-//! never sent.
+//! The service killed in mid-write, again and again: every acknowledged increment is there afterwards, and none that
+//! was never sent.
 //!
-//! `STEPLADDER_KILLS` says how often; bench/leaderboard has the figure for a thousand.
+//! `STEPLADDER_KILLS` sets how often; bench/leaderboard has the figure for a thousand.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};

@@ -1,4 +1,4 @@
-//! Clients that keep the leaderboard service waiting, and what it keeps for them: both have bounds.
+//! Clients that keep the leaderboard service waiting, and what it buffers for them: both have bounds.
 
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};

@@ -1,4 +1,4 @@
-//! The leaderboard service over WebSocket, spoken to by a reader and writer that are made from its schema.
+//! The leaderboard service over WebSocket, tested with a reader and writer that are generated from its schema.
 
 use std::sync::LazyLock;
 

@@ -1,4 +1,4 @@
-//! The servers over real sockets, byte by byte. Every server has a free port of its own and ends by its handle.
+//! The servers over real sockets, byte by byte. Every server has its own free port and is shut down by its handle.
 
 #![allow(clippy::unwrap_used)]
 

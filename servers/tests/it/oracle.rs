@@ -1,4 +1,5 @@
-//! The oracle over real sockets. Times are held from below, where the distribution is exact whatever the machine does.
+//! The oracle over real sockets. Only lower bounds on times are asserted, where the distribution is exact whatever the
+//! machine does.
 
 use std::io::Read;
 use std::time::{Duration, Instant};

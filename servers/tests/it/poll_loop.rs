@@ -1,6 +1,6 @@
 //! The poll loop over real sockets: when answers come, who is refused, and how it ends.
 //!
-//! Pages tell the tick at which they were made: that, and not a stopwatch, says what was answered when.
+//! Pages contain the tick at which they were built: that, and not a stopwatch, shows what was answered when.
 
 use std::io::ErrorKind;
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! A Redis or Valkey server for one test: on a free port of the loopback, with nothing kept on disk, ended by its handle.
+//! A Redis or Valkey server for one test: on a free loopback port, with nothing kept on disk, shut down by its handle.
 //!
 //! Also used by the unit tests of the service's store.
 

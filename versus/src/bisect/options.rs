@@ -106,7 +106,7 @@ impl BisectArgs {
             budget_ns: duel::budget_ns(&self.budget)?,
             figure: figure.transpose()?,
         };
-        // What is wrong with the load is said before anything is built.
+        // Errors in the load are reported before anything is built.
         asked.decide(self, [Path::new("."); 2], None, 1)?;
         Ok(asked)
     }

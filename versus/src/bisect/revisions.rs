@@ -60,7 +60,7 @@ impl Repository {
     /// Errors: one of them is unknown; `bad` does not come after `good`.
     pub fn history(&self, good: &str, bad: &str) -> anyhow::Result<Vec<Revision>> {
         let commit = |name: &str, option: &str| {
-            // What begins with a hyphen would be an option of git.
+            // A leading hyphen would make it an option of git.
             let is_name = !name.is_empty() && !name.starts_with('-');
             let found = is_name
                 .then(|| self.git(&["rev-parse", "--verify", "--quiet", &format!("{name}^{{commit}}")]));
@@ -112,7 +112,7 @@ impl Repository {
             folders.push(folder);
         }
         for folder in folders {
-            // Only when nothing else is in it. Of two trees the second finds it gone.
+            // Only if nothing else is in it. Of two trees the second finds it gone.
             let _ = fs::remove_file(folder.join(OWNED)).and_then(|()| fs::remove_dir(folder));
         }
     }
@@ -236,7 +236,7 @@ impl<'a> Tree<'a> {
             let mut output = tempfile::tempfile().context("the output of the build cannot be kept")?;
             if let Err(how) = run(command, &self.path, &output, interrupt)? {
                 let mut text = Vec::new();
-                // What cannot be read is not told; that it failed is.
+                // Unreadable output is not reported; that the command failed is.
                 let _ = output.rewind().and_then(|()| output.read_to_end(&mut text));
                 let text = String::from_utf8_lossy(&text);
                 let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -266,7 +266,7 @@ fn run(
         .process_group(0)
         .spawn()
         .context("the build cannot be started")?;
-    // A build that outlived this process would go on in a tree that is gone.
+    // A build that outlived this process would go on in a deleted tree.
     let _last_will = ExitGuard::end_group(Pid::from_child(&child)).ok();
     let group = -(child.id() as i32);
     let mut told = None;
@@ -287,7 +287,7 @@ fn run(
 impl Drop for Tree<'_> {
     fn drop(&mut self) {
         let path = self.path.to_string_lossy().into_owned();
-        // What cannot be given back now is by the next search; its folder goes with the temporary one.
+        // What cannot be removed now is removed by the next search; its folder goes with the temporary one.
         let _ = self.repository.remove(&path);
     }
 }

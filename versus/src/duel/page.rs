@@ -40,7 +40,7 @@ fn of(
         })
         .collect();
     conclusions.push(Conclusion::new("duel_ended", &[ended(stop)], json!({})));
-    // First what was asked; what a climb of the same trials would say comes behind it.
+    // The duel's own answer first; what a climb of the same trials would conclude follows.
     conclusions.append(&mut climb.conclusions);
     climb.conclusions = conclusions;
     let differs = differences(run.plan_of(Side::A), run.plan_of(Side::B));

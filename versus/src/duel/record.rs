@@ -86,7 +86,7 @@ impl DuelRun {
     /// Reads and judges the trials that ended since the last call; of a run that is no longer recorded also one that was cut
     /// off.
     pub fn read_on(&mut self, store: &Store) -> anyhow::Result<()> {
-        // Before the trials: one that ends in between is left for the next time.
+        // Read before the trials: one that ends in between is picked up the next time.
         let is_recording = matches!(store.run(&self.id)?.state, RunState::Recording);
         self.read(store, |is_ended| is_ended || !is_recording)
     }

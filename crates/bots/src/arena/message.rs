@@ -96,7 +96,7 @@ mod tests {
             |text: &str, expected: Option<Message>| assert_eq!(read(text.as_bytes()), expected, "{text}");
         check(r#"{"type":"start"}"#, Some(Message::Start));
         check(r#"{ "type": "start" }"#, Some(Message::Start));
-        // The original writes its bulletCount twice; the last one of a doubled key counts and we need neither.
+        // The original writes its bulletCount twice; the last value of a duplicate key counts and we need neither.
         check(
             r#"{"type":"stop","lastFire":1,"bulletCount":3,"bulletCount":6,"won":true,"x":-1000,"direction":1,"id":7}"#,
             Some(Message::Stop(Stop { won: true, player: 1, has_error: false })),

@@ -86,8 +86,8 @@ where
     pub(super) fn start_is_missing(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
         let pair = &self.pairs[unit as usize];
         let has_one_started = pair.players.iter().any(|player| player.started_ns.is_some());
-        // Only the holder of the pairing lock knows which player waits at the server. And where neither has started,
-        // the server may just be too slow or broken, which one extra player is enough to tell.
+        // Only the holder of the pairing lock knows which player is waiting at the server. And if neither has started,
+        // the server may just be too slow or broken, which one extra player is enough to find out.
         if pair.is_inside && !ctx.drains() && (has_one_started || pair.heals == 0) {
             return self.replace(unit, ctx);
         }
@@ -123,7 +123,7 @@ where
         }
         pair.heals += 1;
         if pair.heals > HEALS_MAX || ctx.drains() {
-            // The pair does not give up: as long as it lasts, the error is to be seen in the hold too.
+            // The pair does not give up: while this lasts, the error must be visible in the hold too.
             pair.is_out_of_step = true;
             if !ctx.drains() {
                 ctx.error_with(error::OUT_OF_STEP, || {
@@ -133,7 +133,7 @@ where
             self.fail(unit, ctx);
             return false;
         }
-        // What was planned for the player that left is not for the extra one.
+        // Events planned for the player that left are not for the extra one.
         pair.game = pair.game.wrapping_add(1);
         true
     }

@@ -42,7 +42,7 @@ where
     pub(super) fn storm(&mut self, bot: u32, planned_ns: u64, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
         ctx.at(planned_ns + person.period_ns, bot, STORM);
-        // One that is still on its way in from the last storm goes on coming in.
+        // A client still reconnecting from the last storm just continues.
         if let Some(connection) = person.connection.take() {
             person.standing = Standing::Away;
             let now_ns = ctx.now_ns();

@@ -26,7 +26,7 @@ impl Dialect for Irc {
         if let Some(Login::Password { password, .. }) = who.login {
             let _ = write!(out, "PASS :{password}\r\n");
         }
-        // Nine characters at most, as the RFC asks; the first is a letter. A write into memory does not fail.
+        // Nine characters at most, as the RFC asks; the first is a letter. Writing to memory cannot fail.
         let _ = write!(out, "NICK b{0}\r\nUSER b{0} 0 * :b{0}\r\n", who.number);
     }
 
@@ -68,13 +68,13 @@ impl Dialect for Irc {
 
     #[inline]
     fn text<'l>(line: &'l [u8], room: &str) -> &'l [u8] {
-        // `:nick!user@host PRIVMSG #room :text`; a host may hold colons, but none behind a blank.
+        // `:nick!user@host PRIVMSG #room :text`; a host may contain colons, but none after a blank.
         if line.first() != Some(&b':') {
             return &[];
         }
         let Some(at) = memmem::find(line, b" :") else { return &[] };
         let (head, text) = (&line[..at], &line[at + 2..]);
-        // Names of channels are the same in capitals (RFC 2812, section 1.3).
+        // Channel names are case-insensitive (RFC 2812, section 1.3).
         let (head, name) = head.split_at(head.len().saturating_sub(room.len()));
         let is_ours = name.eq_ignore_ascii_case(room.as_bytes()) && head.ends_with(b" PRIVMSG #");
         if is_ours { text } else { &[] }

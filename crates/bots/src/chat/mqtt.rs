@@ -55,7 +55,7 @@ impl Dialect for Mqtt {
         let login_flags = if login.is_some() { HAS_USER | HAS_PASSWORD } else { 0 };
         write_packet_header(out, CONNECT, 10 + 2 + id.len() + login_bytes);
         write_text(out, "MQTT");
-        // No keep-alive: a listener that says nothing is not cut.
+        // No keep-alive: a silent listener is not disconnected.
         out.extend_from_slice(&[PROTOCOL_LEVEL, CLEAN_SESSION | login_flags, 0, 0]);
         write_text(out, &id);
         if let Some((user, password)) = login {
@@ -95,9 +95,9 @@ impl Dialect for Mqtt {
             Some(&SUBACK) if body == GRANTED => Word::Joined,
             Some(&SUBACK) => Word::Refused,
             Some(&PINGRESP) => Word::CaughtUp(None),
-            // What others left in the topic before; a text of this trial is no such thing.
+            // A message retained in the topic from earlier; a text of this trial is never that.
             Some(&RETAINED) if payload::read(Self::text(packet, who.room)).is_none() => Word::Nothing,
-            // A text that comes at another QoS, or once more, is not what was owed; and no broker sends the other types.
+            // A text at another QoS, or a redelivery, is not what was owed; and brokers do not send the other types.
             Some(_) => Word::Strange,
         }
     }

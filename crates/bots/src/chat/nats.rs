@@ -25,7 +25,7 @@ impl Dialect for Nats {
     type OfConnection = Option<u32>;
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {
-        // A write into memory does not fail.
+        // Writing to memory cannot fail.
         let _ = write!(out, "{CONNECT}b{}\"", who.number);
         match who.login {
             Some(Login::Password { user, password }) => {
@@ -49,10 +49,10 @@ impl Dialect for Nats {
     }
 
     fn received(line: &[u8], _: Who<'_>, is_member: bool, _: &mut Option<u32>) -> Word {
-        // Of messages, `book` leaves those that are not ours, or not as they were announced.
+        // Of messages, `book` leaves those that are not ours, or do not match their announcement.
         match line {
             b"PING" => Word::Answer(b"PONG\r\n".to_vec()),
-            // The first answers the greeting: the subscription stands.
+            // The first answers the handshake: the subscription is active.
             b"PONG" if is_member => Word::CaughtUp(None),
             b"PONG" => Word::Joined,
             b"+OK" => Word::Nothing,
@@ -78,7 +78,7 @@ impl Dialect for Nats {
         while let Some(end) = memchr(b'\n', block) {
             let line = without_return(&block[..end]);
             if line.starts_with(b"MSG ") {
-                // One behind which no payload came is as wrong as one that is not ours.
+                // An announcement without a payload is as wrong as a payload that is not ours.
                 *announced = if announced.is_some() { None } else { announced_bytes(line, room) };
                 if announced.is_none() {
                     return block;

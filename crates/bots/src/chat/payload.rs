@@ -111,7 +111,7 @@ fn digit(number: u64, at: u32) -> u8 {
 /// Eight characters as a number of 48 bits; `None` when one of them is no digit.
 #[inline]
 fn digits(characters: u64) -> Option<u64> {
-    // A character below the first borrows from its neighbour, but leaves its own high bits set, so it is noticed.
+    // A character below the first borrows from its neighbour, but leaves its own high bits set, so it is detected.
     let each = characters.wrapping_sub(ALL_FIRST);
     if each & NO_DIGIT != 0 {
         return None;

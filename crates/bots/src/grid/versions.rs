@@ -57,7 +57,7 @@ impl Versions {
     /// `keys`: 0 where reads and writes are not mixed, so that nothing has to be told apart; `own_max`: how many values a
     /// worker may have, at least 2.
     pub(super) fn new(worker: usize, workers: usize, keys: usize, own_max: usize) -> Versions {
-        // Workers that had fewer than two values each could tell nothing apart.
+        // With fewer than two values each, workers could not tell writes apart.
         let keys = if 2 * workers <= VARIANTS { keys } else { 0 };
         let own = VARIANTS.saturating_sub(worker).div_ceil(workers).min(own_max);
         Versions { worker, workers, own, keys: vec![Key::default(); keys] }
@@ -151,7 +151,7 @@ impl Key {
             (self.over, self.over_behind) = (self.newest, 0);
             return;
         }
-        // Farther away it is forgotten until none is in flight, and less is known meanwhile.
+        // Older writes are forgotten until none is in flight; meanwhile less is known.
         let behind = number - self.over - 1;
         if behind < u64::BITS {
             self.over_behind |= 1 << behind;
@@ -187,7 +187,7 @@ mod tests {
         let (mut versions, old, new) = written_twice();
         let read = versions.look(0);
         assert!(is_stale(&versions, read, old) && !is_stale(&versions, read, new));
-        // Sent behind the read, it may be found too.
+        // A write sent after the read may be found too.
         let later = versions.begin(0);
         assert!(!is_stale(&versions, read, later));
         versions.done(0, later, true);

@@ -127,13 +127,13 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
             self.count_closing(ctx);
         }
         if lapses && !self.clients[bot as usize].open_requests.is_empty() {
-            // What the server has taken is answered.
+            // Requests that the server has accepted are answered.
             self.clients[bot as usize].is_leaving = true;
             return;
         }
         let is_over = closes || !self.http.keep_alive || is_left;
         if is_over {
-            // Other requests that were open on it are lost with it, and recorded as lost when it is closed.
+            // Other requests open on it are lost with it, and recorded as lost when it is closed.
             self.forget_connection(bot, ctx);
             ctx.close(connection);
         }
@@ -153,7 +153,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
                 if ctx.drains() || self.has_left(bot, ctx) {
                     return;
                 }
-                // Who was rejected does not come back at once; that would be a storm of its own making.
+                // A rejected client does not come back at once, which would cause a retry storm.
                 let pause_ns = think_ns + COME_BACK_NS * failures.min(COME_BACK_STEPS_MAX);
                 if is_over && self.http.keep_alive && !is_left && !lapses {
                     return self.come_back_later(bot, failures, ctx);

@@ -47,7 +47,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     pub(super) fn is_spent(&self, client: &Client<D::Prepared>) -> bool {
         let plan::Visit { requests, reconnect_after } = self.http.visit;
         let is_over = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count >= limit);
-        // What reads back afterwards is no visit.
+        // Reading back afterwards is not a visit.
         !self.has_met
             && (is_over(requests, client.in_visit) || is_over(reconnect_after, client.on_connection))
     }
@@ -110,8 +110,8 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         if self.clients[bot as usize].connection.is_some() || self.has_left(bot, ctx) {
             return;
         }
-        // A requester that cannot be connected again goes on asking, or a server that has gone would pass for one that is
-        // asked nothing.
+        // A requester that cannot reconnect keeps sending requests; otherwise a dead server would look like an idle
+        // one.
         let asks_again = D::REOPENS && self.stream.is_none() && self.clients[bot as usize].has_stood;
         if self.http.keep_alive && !asks_again {
             self.open(bot, ctx);

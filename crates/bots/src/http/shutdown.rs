@@ -39,7 +39,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         }
         self.has_noted_stop = true;
         for open in self.clients.iter_mut().flat_map(|client| &mut client.open_requests) {
-            // What is no message of the load is owed nothing.
+            // Requests that are not part of the load are owed nothing.
             let Some(id) = open.id else { continue };
             let has_left = ctx.departed_ns(id).is_some_and(|at_ns| at_ns < before_ns);
             open.at_stop = if has_left { AtStop::UnderWay } else { AtStop::Later };
@@ -51,7 +51,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     /// to end has not reached it, and says nothing about the load before.
     pub(super) fn enter_at_stop(&self, planned_ns: u64, ctx: &mut BotContext<'_, D>) -> (u64, AtStop) {
         let stops_ns = ctx.subject_stops_ns();
-        // What reads back is no load.
+        // Reading back is not load.
         if ctx.now_ns() < stops_ns || self.has_met {
             return (planned_ns, AtStop::Untouched);
         }
@@ -63,7 +63,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
     /// A request that was planned never left.
     pub(super) fn never_sent(&mut self, planned: Planned<D::Prepared>, ctx: &mut BotContext<'_, D>) {
         if let Some((open, id)) = planned.again.as_ref().and_then(|open| Some((open, open.id?))) {
-            // It left once, and its reply is owed.
+            // It was sent once, and its reply is owed.
             count_lost(open, ctx);
             ctx.lose(id);
             return self.source.abandoned(planned.chosen);

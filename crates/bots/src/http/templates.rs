@@ -246,7 +246,7 @@ impl Texts {
             if text.len() > CAPTURED_BYTES_MAX {
                 return Err(Why::CapturedTooLong(pointer));
             }
-            // It goes into headers as it is; with a line's end a server could write requests of its own.
+            // It goes into headers unchanged; with a line ending a server could inject requests.
             let is_harmless = !text.chars().any(char::is_control);
             let variable = self.variables.iter().position(|variable| variable.name == *name);
             texts.extend(variable.filter(|_| is_harmless).map(|at| (at, text)));

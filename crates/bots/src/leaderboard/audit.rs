@@ -156,7 +156,7 @@ impl Audit {
             .filter_map(|(member, row)| row.as_ref().map(|row| (row.rank, row.score, *member)))
             .collect();
         ranked.sort_unstable();
-        // Each rank against the next one is a fact too.
+        // Each rank compared with the next one is a fact too.
         checked += ranked.len().saturating_sub(1) as u64;
         for pair in ranked.windows(2) {
             let ((rank, score, member), (next_rank, next_score, _)) = (pair[0], pair[1]);

@@ -242,7 +242,7 @@ impl Members {
         let Known { member, least: acknowledged, .. } = known;
         self.is_about(standing, member)?;
         let score = self.scores[member as usize];
-        // Updates only add, and one that is under way is not in the range yet.
+        // Updates only add, and one in flight is not in the range yet.
         let is_right = standing.score >= acknowledged
             && (score.is_open || standing.score <= score.most || score.least < score.most);
         if is_right { Ok(()) } else { Err(self.wrong(member, standing.score)) }

@@ -51,7 +51,7 @@ impl RankHistory {
     /// A rank was told that is believed.
     pub fn tell(&mut self, told: RankAnswer) {
         let worst = &mut self.worst[class(told.score)];
-        // Of equal ranks the higher score says more.
+        // Of equal ranks the one with the higher score is the stronger evidence.
         if (told.rank, told.score) > (worst.rank, worst.score) {
             *worst = told;
         }

@@ -135,7 +135,7 @@ fn play(spoken: Spoken, lie: Lie, updates: &[(u32, i64)]) -> (u64, u64, u64) {
         };
         let told = board.0.get(&name).copied().unwrap_or(0) + points;
         *board.0.entry(name.clone()).or_default() += applied;
-        // A server that loses an update, or applies it twice, still acknowledges it as if all were well.
+        // A server that loses an update, or applies it twice, still acknowledges it normally.
         let rank = board.rank(&name);
         let body = spoken.update(&name, told, rank);
         let standing = dialect.standing(&body).unwrap();
@@ -204,7 +204,7 @@ proptest! {
     #[test]
     fn a_rank_that_is_off_by_one_is_found_where_ranks_are_looked_up(spoken in spoken(), updates in updates()) {
         let (_, _, wrong) = play(spoken, Lie::Rank, &updates);
-        // Every tenth of those that were read is looked up, the best of them first; others are found by their neighbours.
+        // Every tenth of the members read is looked up, the best of them first; others are found by their neighbours.
         let members: std::collections::BTreeSet<u32> = updates.iter().map(|(member, _)| *member).collect();
         prop_assert!(wrong > 0 || members.len() > 10, "{} members", members.len());
     }

@@ -95,7 +95,8 @@ impl Body {
             Body::Json(message, json) => {
                 let value_of =
                     |name: &str| names.iter().position(|known| *known == name).map(|at| values[at].clone());
-                // A captured text that fits no field leaves the message empty; others were tried by the plan.
+                // A captured text that fits no field leaves the message empty; all other values were checked by the
+                // plan.
                 if let Ok(message) = schema::message_of(message, &schema::filled(json, &value_of)) {
                     out = message.encode_to_vec();
                 }
@@ -277,7 +278,7 @@ impl<D: Http> Calls<D> {
         let status = match (&self.over, code) {
             // Codes are at most 16.
             (ProtobufOver::Grpc, Some(code)) => code as u16,
-            // An answer of HTTP alone, such as a proxy's.
+            // A plain HTTP answer, such as a proxy's.
             (ProtobufOver::Grpc, None) => return Err(wrong(errors::of_status(answer.status), What::Status)),
             (ProtobufOver::WebSocket(_), _) => answer.status,
         };
@@ -290,7 +291,7 @@ impl<D: Http> Calls<D> {
             return Err(wrong(errors::of_answer(answer, GRPC_AT), what));
         }
         if code.is_some_and(|code| code != 0) {
-            // An error that is expected; its body is its text.
+            // An expected error; its body is its text.
             let outcome = check_bytes(&said.check, answer.body, answer.body_bytes);
             return outcome.map(|()| Vec::new()).map_err(|why| wrong(errors::WRONG_BODY, What::Text(why)));
         }

@@ -145,7 +145,7 @@ impl Compiler<'_> {
         for (name, value) in fields {
             if !self.varies(value) {
                 let alone = Map::from_iter([(name.clone(), value.clone())]);
-                // Looked up first: the name of a missing field is better told than by the decoder.
+                // Looked up first: we report a missing field's name better than the decoder does.
                 field(message, name)?;
                 parts.push(Part::Bytes(constant(message, Value::Object(alone))?));
                 continue;

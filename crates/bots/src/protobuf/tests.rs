@@ -110,7 +110,7 @@ proptest! {
         });
         let bytes = DynamicMessage::deserialize(all(), value).unwrap().encode_to_vec();
         let find = |names: &str| path(&all(), names).unwrap().find(&bytes).unwrap();
-        // What is 0 or empty is not sent.
+        // Zero and empty values are not sent.
         let whole = |value: i64| (value != 0).then_some(Found::Whole(value));
         prop_assert_eq!(find("a_sint64"), whole(number));
         prop_assert_eq!(find("a_int64"), whole(number));

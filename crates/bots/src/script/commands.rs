@@ -59,7 +59,7 @@ impl<D: AnyDriver> Scripts<D> {
             let is_done = commands.is_empty();
             let mut all = commands.drain(..).peekable();
             while let Some((bot, command)) = all.next() {
-                // Of a bot that is not in, what its function threw is why, and no second error.
+                // If the bot has not joined, what its function threw is the reason, not a second error.
                 if let Command::Threw(words) = &command
                     && !self.bots[bot as usize].is_in
                     && self.bots[bot as usize].is_awaited
@@ -185,7 +185,7 @@ impl<D: AnyDriver> Scripts<D> {
         match address {
             Ok(mut address) => {
                 address.upgrade.headers.extend(headers);
-                // Those of --subprotocol are offered first; none may stand there twice.
+                // Those of --subprotocol are offered first; duplicates are not allowed.
                 for name in protocols {
                     if !address.upgrade.subprotocols.contains(&name) {
                         address.upgrade.subprotocols.push(name);
@@ -230,7 +230,7 @@ impl<D: AnyDriver> Scripts<D> {
             self.look_at_membership(bot, ctx);
             return ctx.at(ctx.now_ns() + CLOSE_WITHIN_NS, bot, number);
         }
-        // What never stood fails, as in browsers; TCP and UDP have no goodbye to wait for.
+        // A socket that never opened fails, as in browsers; TCP and UDP have no closing handshake to wait for.
         let (code, reason, is_clean) = match socket.stage {
             Stage::Connecting => (NO_CLOSE_FRAME, "", false),
             Stage::Open | Stage::Closing => (code.unwrap_or(NO_CODE), reason, true),
@@ -267,7 +267,7 @@ impl<D: AnyDriver> Scripts<D> {
         };
         let socket = self.socket(bot, socket).map(|socket| (socket.connection, socket.bytes_max));
         let connection = socket.map(|(connection, _)| connection);
-        // The driver refuses it, so it counts as not sent; only here is known why.
+        // The driver refuses it, so it counts as not sent; the reason is known only here.
         if let Some((_, bytes_max)) = socket.filter(|(_, bytes_max)| bytes > *bytes_max) {
             ctx.error_with(FAILED, || {
                 format!(
@@ -305,7 +305,7 @@ impl<D: AnyDriver> Scripts<D> {
         ctx: &mut BotContext<'_, D>,
     ) {
         let earlier = self.bots[bot as usize].asked.insert((operation, key), request);
-        // Which of two an answer would mean is not known; the earlier one has none.
+        // It is unknown which of the two an answer would belong to; the earlier one gets none.
         if let Some(earlier) = earlier {
             ctx.failed(earlier);
             ctx.error_with(THREW, || {
@@ -325,14 +325,14 @@ impl<D: AnyDriver> Scripts<D> {
         let Some(last_ns) = self.bots[bot as usize].last_tick_ns.replace(now_ns) else { return };
         let interval_ns = now_ns.saturating_sub(last_ns);
         let interval_ms = now_ns / 1_000_000 - last_ns / 1_000_000;
-        // A tick has no number here: what should have come in the time between never did.
+        // Ticks have no numbers here: those that should have come in between never did.
         let periods = (interval_ns + self.tick_period_ns / 2) / self.tick_period_ns.max(1);
         ctx.tick(now_ns, interval_ns, interval_ms, periods.saturating_sub(1), age_ns);
     }
 
     /// Its function has returned, or failed.
     fn end(&mut self, bot: u32, has_failed: bool, ctx: &mut BotContext<'_, D>) {
-        // Of a later session it is told where the script says when it is in, and did not fail.
+        // For a later session this is reported only if the script says when it is in, and it did not fail.
         if !self.bots[bot as usize].is_awaited && (has_failed || !self.says_ready) {
             self.is_in(bot);
         }
@@ -344,7 +344,7 @@ impl<D: AnyDriver> Scripts<D> {
         }
         self.look_at_membership(bot, ctx);
         let ended = &mut self.bots[bot as usize];
-        // What it asked by no connection of its own has no answer any more.
+        // Its requests outside of its own connections can no longer be answered.
         let asked = mem::take(&mut ended.asked).into_values();
         for request in asked.chain(mem::take(&mut ended.measured).into_iter().map(|(_, request)| request)) {
             ctx.lose(request);

@@ -55,7 +55,7 @@ impl Home {
         let mut address =
             known.ok_or_else(|| format!("{host} is not the server of --target, and no other is loaded"))?;
         let port = port.unwrap_or(if place.is_tls() { 443 } else { 80 });
-        // The process that was started may listen elsewhere than its URL says.
+        // The started process may listen on another port than its URL names.
         if port != self.port {
             address.socket.set_port(port);
         }

@@ -37,7 +37,7 @@ impl<D: AnyDriver> Scripts<D> {
 
     /// A connection of a bot has ended; with the last of them it is a member of no room any more.
     pub(super) fn look_at_membership(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        // What comes after a close is not heard.
+        // What arrives after a close is discarded.
         if self.bots[bot as usize].sockets.iter().all(|socket| socket.stage == Stage::Closing) {
             let now_ns = ctx.now_ns();
             ctx.ledger().cut_off(bot, now_ns);

@@ -112,7 +112,7 @@ impl Sessions {
         self.count(ctx);
         self.under_way += 1;
         self.starting = Some(bot);
-        // Its send lag: whether this worker began it in time.
+        // Its send lag: whether this worker started it in time.
         ctx.waits(planned_ns);
         ctx.begin(self.op, planned_ns)
     }

@@ -13,7 +13,7 @@ static LISTENER: OnceLock<Listener> = OnceLock::new();
 
 /// From now on `listener` hears of everything that bots of scripts do. Called once at most.
 pub fn listen(listener: Listener) {
-    // A second listener would be a mistake of the caller; the first one goes on.
+    // A second listener would be a caller's bug; the first one stays.
     let _ = LISTENER.set(listener);
 }
 

@@ -125,7 +125,7 @@ fn a_winner_says_nothing_of_the_server_where_our_shots_left_late() {
         (of("games_played"), of("games_unjudged"))
     };
     assert_eq!(judged((5 * SECOND_NS, 6 * SECOND_NS)), (150, 50));
-    // The stops of games that end within the stall are read before the shots that should have left in it.
+    // The stops of games that end within the stall are read before the shots that should have been sent in it.
     let (played, unjudged) = judged((11 * SECOND_NS, 13 * SECOND_NS));
     assert!((50..=100).contains(&unjudged), "{unjudged} of {played}");
     // A delay within the distance of the players' first shots changes no winner.
@@ -165,7 +165,7 @@ fn games_are_counted_by_how_they_ended() {
 
 #[test]
 fn shots_that_a_late_generator_never_sent_are_booked_as_not_sent() {
-    // The core is taken away from the middle of the hold until long after its end.
+    // The core is unavailable from the middle of the hold until long after its end.
     let stall = (17 * SECOND_NS, 40 * SECOND_NS);
     let calm = play(Pairing::Pipelined, Fault::None, None).ops["shot"];
     let trial = play(Pairing::Pipelined, Fault::None, Some(stall));

@@ -190,7 +190,7 @@ fn a_pair_of_which_neither_is_started_lets_one_extra_player_in() {
     let trial = counted(20, Pairing::Strict, &mut server);
     assert!(trial.errors.is_empty(), "{:?}", trial.errors);
     assert_eq!((trial.counters["pairs_healed"], server.extra), (1, 1));
-    // The first pair takes ten seconds to find out, and then all play.
+    // The first pair takes ten seconds to detect it, and then all play.
     assert!(trial.counters["games_played"] > 20 * 7, "{}", trial.counters["games_played"]);
 }
 

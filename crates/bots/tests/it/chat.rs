@@ -128,7 +128,7 @@ impl Room {
             0x82 => self.join(peer, b"\x90\x03\x00\x01\x00", at_ns, says),
             0xc0 => says.message(at_ns.max(self.members[&peer].until_ns), peer, b"\xd0\x00"),
             _ => {
-                // Two bytes of length and `lobby` stand before the text.
+                // Two bytes of length and `lobby` precede the text.
                 let text = String::from_utf8(packet_body(packet)[7..].to_vec()).unwrap();
                 self.cast(peer, &text, at_ns, says);
             }
@@ -139,7 +139,7 @@ impl Room {
         let member = self.members.get_mut(&peer).unwrap();
         let answer_ns = at_ns + MS + (self.join_takes_ns)(peer);
         member.has_joined = true;
-        // In NATS it is the answer to a PING behind it that says so.
+        // In NATS the answer to a PING behind it confirms this.
         member.until_ns = member.until_ns.max(answer_ns);
         if !answer.as_ref().is_empty() {
             says.message(answer_ns, peer, answer.as_ref());
@@ -327,7 +327,7 @@ fn what_is_dropped_while_the_generator_stands_still_is_unread_and_what_a_server_
     let stall = Times { generator_stall: Some((12 * SECOND_NS, 16 * SECOND_NS)), ..TIMES };
     let with = |times: Times, fault: Fault| {
         let plan = worker_plan(BotSettings::Chat(chat(ChatDialect::Lines)), BOTS);
-        // The bots say nothing while they stand still: what comes then is what the room had for them before.
+        // The bots send nothing while they are stalled: what arrives then is what the room had for them before.
         let mut room = Room { delay_ns: 2 * SECOND_NS, ..Room::new(ChatDialect::Lines, fault) };
         books_of(play::<Chat<Lines, Wire<Blocks>>>(&plan, times, &mut room)).judged
     };

@@ -20,7 +20,7 @@ impl SimulatedServer for Ending {
 }
 
 fn check<B: engine::Bots<Driver: Simulated>>(bots: BotSettings) {
-    // Longer than the connections last, and shorter than it takes anybody to come back and be ended again.
+    // Longer than the connections last, and too short for a client to reconnect and be disconnected again.
     let times = Times { hold_ns: SECOND_NS, drain_ns: 5 * SECOND_NS / 2, generator_stall: None };
     let mut plan = worker_plan(bots, 20);
     plan.open_attempts = 1;

@@ -27,7 +27,7 @@ impl SimulatedServer for Frozen {
 }
 
 fn hold_100_s(generator_stall: Option<(u64, u64)>, server: &mut impl SimulatedServer) -> Trial {
-    // The gap of 198.8 ms does not divide the server's period, so every freeze meets other phases of the clients.
+    // The gap of 198.8 ms does not divide the server's period, so every freeze hits different phases of the clients.
     hold_100_s_over::<OverMessages>(5.03, generator_stall, server)
 }
 
@@ -261,10 +261,10 @@ fn receive_lag_is_how_long_the_generator_leaves_lying_what_has_come() {
     let server = || Frozen { frozen_ns: 0, every_ns: SECOND_NS };
     let calm = hold_100_s(None, &mut server());
     let lag = calm.distribution(Measure::ReceiveLag);
-    // One reading per message here; an interval of 0 is booked as 1 ns.
+    // One read per message here; an interval of 0 is recorded as 1 ns.
     assert!((100_000..101_000).contains(&lag.count()), "{}", lag.count());
     assert_eq!(lag.max_ns(), Some(1));
-    // What was under way when the core was taken away lies until it comes back.
+    // What was in flight when the core was taken away waits until it comes back.
     let mut slow = Frozen { frozen_ns: 500_000_000, every_ns: SECOND_NS };
     let stall = (50 * SECOND_NS + 300_000_000, 51 * SECOND_NS + 300_000_000);
     let stalled = hold_100_s(Some(stall), &mut slow);

@@ -190,7 +190,7 @@ fn so_many_operations_are_in_flight_and_no_more_and_each_one_that_ends_starts_th
     for in_flight in [1, 10, 250] {
         let mut store = Store { takes_ns: 2 * MS, ..Store::default() };
         let trial = hold(grid(GridOp::Get), in_flight, &mut store);
-        // 500 rounds of 2 ms a second; the first and the last may lie across the ends of the hold.
+        // 500 rounds of 2 ms a second; the first and the last may straddle the ends of the hold.
         let answered = trial.flow().answered;
         assert!(answered.abs_diff(1500 * in_flight) <= in_flight, "{in_flight}: {answered}");
         // The 64 puts that come first are more than ten at once.
@@ -280,7 +280,7 @@ fn a_reply_that_is_not_right_is_none() {
 
 #[test]
 fn a_reply_that_was_not_asked_for_answers_nothing() {
-    // What is never answered rightly stays open.
+    // An operation that never gets a correct answer stays open.
     check(GridOp::Get, Fault::UnknownTag, "reply to no operation in flight", |flow| flow.open_after);
     let trial = hold(grid(GridOp::Get), 1, &mut Store::with(Fault::Twice));
     assert!(trial.errors["reply to no operation in flight"] > 0);
@@ -319,8 +319,8 @@ fn values_that_cannot_be_put_do_not_hold_up_the_load_for_ever() {
     let times = Times { hold_ns: 15 * SECOND_NS, drain_ns: 17 * SECOND_NS, generator_stall: None };
     let seconds = simulate::<Bots<Wire<Operations>>>(&plan_of(grid(GridOp::Get), 100), times, store);
     let trial = sum_up(seconds, 15, 17);
-    // The load begins after 10 s, long before the hold, in which nothing is answered: it is the silence that is judged.
-    // The puts that are still in flight take the place of as many operations.
+    // The load begins after 10 s, long before the hold, in which nothing is answered: the silence is what is judged.
+    // The puts still in flight take the place of as many operations.
     assert_eq!(store.received, 100);
     assert_eq!((trial.flow().offered, trial.flow().answered), (0, 0));
 }
@@ -341,7 +341,7 @@ fn a_rate_is_offered_whatever_the_store_does_and_spread_over_the_connections() {
     assert_eq!(store.opened, 4);
     assert!(trial.flow().answered.abs_diff(6000) <= 1, "{:?}", trial.flow());
     assert_eq!((trial.flow().not_sent, trial.flow().failed), (0, 0));
-    // What is in flight is a result: 2000/s for 0.3 s each, and 64 puts at once on each connection before that.
+    // The number in flight is a result: 2000/s for 0.3 s each, and 64 puts at once on each connection before that.
     assert!(store.most.abs_diff(600) <= 1, "{}", store.most);
     let response_ns = trial.distribution(Measure::Response).max_ns().unwrap();
     assert!(response_ns.abs_diff(300 * MS) < 2 * MS, "{response_ns}");
@@ -401,7 +401,7 @@ fn values_that_expire_are_misses_and_those_that_should_have_are_wrong() {
     assert!(trial.errors["expired value found"] > 30_000, "{:?}", trial.errors);
     // Errors count in the second in which they came, operations in the phase in which they were planned.
     assert!(trial.flow().failed.abs_diff(trial.errors["expired value found"]) <= 10);
-    // Set again all the time, they are there, and none of them is called expired.
+    // Constantly set again, they exist, and none of them is reported as expired.
     let again = GridBots { op: GridOp::Shares { gets: 1, sets: 1 }, ..grid.clone() };
     let trial = hold(again, 10, &mut Store { takes_ns: MS, ..Store::default() });
     assert_eq!(trial.errors, BTreeMap::new());
@@ -499,7 +499,7 @@ fn when_one_of_three_members_ends_its_operations_are_lost_and_the_others_take_it
     for (grid, rate_per_s) in [(grid(GridOp::Shares { gets: 9, sets: 1 }), 0.0), (open, 10_000.0)] {
         let (cluster, trial) = on_cluster(2 * SECOND_NS, grid, rate_per_s);
         let flow = trial.flow();
-        // What was in flight to the one that ended, and nothing else; nothing waits for it.
+        // Only what was in flight to the member that ended; nothing waits for it.
         assert!((1..=30).contains(&flow.lost), "{flow:?}");
         assert_eq!((flow.failed, flow.not_sent), (0, 0), "{flow:?}");
         let expected = if rate_per_s > 0.0 { 30_000 } else { 90_000 };

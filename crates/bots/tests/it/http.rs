@@ -75,7 +75,7 @@ fn a_server_that_allows_no_further_request_fails_whoever_plans_them() {
 #[test]
 fn what_is_unanswered_at_the_stop_took_at_least_so_long() {
     let plan = open(100.0, 16, Arrivals::Even, 9);
-    // From the fifth second of the hold on the server says nothing more.
+    // From the fifth second of the hold on the server stays silent.
     let sum = simulate_sum::<Simulated>(
         &plan,
         times(10),

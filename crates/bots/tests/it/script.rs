@@ -60,7 +60,7 @@ fn held_with_words(
     server: &mut impl SimulatedServer,
 ) -> (Trial, Vec<String>) {
     let http = server.requests_at_once().map(|_| HttpVersion::Two);
-    // Ten thousand come within a second too.
+    // Ten thousand bots must join within a second too.
     let ramp = Ramp::Every(2_000_000.min(SECOND_NS / units));
     let bots = script(text, http, ScriptLoad::default());
     let plan = WorkerPlan { tick_period_ns: 50_000_000, ramp, ..worker_plan(bots, units) };
@@ -198,7 +198,8 @@ fn answers_that_were_not_asked_for_or_come_late_are_told_apart() {
         ("as asked", game(), 1.0, 0.0, 0.0),
         ("twice", Game { answers_twice: true, ..game() }, 1.0, 0.0, 1.0),
         ("without a question", Game { answers_others: true, ..game() }, 0.0, 0.0, 1.0),
-        // Of ten seconds the first three are answered when they are over, and after the patience of one second two of them.
+        // Of every ten seconds, requests of the first three are answered after the freeze, two of them after the
+        // patience of 1 s.
         ("after the patience", Game { frozen_ns: 3 * SECOND_NS, ..game() }, 1.0, 0.2, 0.0),
     ] {
         let trial = held(PLAYER, 20, 20, None, &mut server);

@@ -51,7 +51,7 @@ impl SimulatedServer for Shop {
         match path {
             "/events" => {
                 answer(200, "Content-Type: text/event-stream\n", &[b"data: one\n\n", b"data: tw", b"o\n\n"]);
-                // And never an end.
+                // It never ends.
             }
             "/wrong" => {
                 answer(500, "", &[b"sorry"]);
@@ -117,7 +117,7 @@ fn a_journey_is_measured_by_its_requests_and_as_a_whole() {
     };
     assert!((p50_ms("POST /items/:id") - 10.0).abs() < 0.5, "{}", p50_ms("POST /items/:id"));
     assert!((p50_ms("journey") - 30.0).abs() < 1.0, "{}", p50_ms("journey"));
-    // The redirect's own target is a request too, whose name only shows at run time.
+    // The redirect's own target is a request too, whose name is known only at run time.
     assert_eq!(trial.ops["GET /moved"].answered, 200);
     assert_eq!(trial.ops["fetch"].answered, 200);
     // A redirect is followed while the answer that says so has not ended.
@@ -159,7 +159,7 @@ fn one_connection_of_http_2_carries_as_many_requests_as_the_server_allows() {
         let max_ms = trial.of_ops["GET /list"].max_ns().unwrap() as f64 / 1e6;
         assert!((max_ms - rounds * 10.0).abs() < 2.0, "{requests_at_once}: {max_ms}");
     }
-    // One that is given up takes the others' connection with it over HTTP/1.1 alone.
+    // Only over HTTP/1.1 does giving up a request close a connection that others use.
     let gives_up = "export default async (bot) => { bot.ready(); for await (const n of bot.every('1s')) { \
                     fetch('/never', { signal: AbortSignal.timeout(5) }).catch(() => {}); await (await fetch('/list')).text(); } };";
     let mut shop = Shop { requests_at_once: Some(8), ..Shop::default() };

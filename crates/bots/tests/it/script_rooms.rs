@@ -90,7 +90,7 @@ fn books(fault: Fault) -> Books {
     let words: Vec<_> = played.seconds.iter().flat_map(|second| &second.samples).collect();
     assert!(words.is_empty(), "{words:?}");
     let last = played.seconds.last().unwrap().index;
-    // What is missing is waited for as long as the patience lasts.
+    // Missing messages are waited for as long as the patience lasts.
     assert_eq!(
         last >= 42,
         fault == Fault::Drop || fault == Fault::Die || fault == Fault::Forge,
@@ -118,7 +118,7 @@ fn rooms_have_exact_books_and_each_planted_fault_stands_in_them() {
             Fault::None => (0, 0, 0, 0),
             Fault::Drop => (1, 0, 0, 0),
             Fault::Double => (0, 1, 0, 0),
-            // As that of a bot in each room it is strange.
+            // As a message of a bot in each room it is unknown.
             Fault::Forge => (4, 0, found.2, found.3),
             Fault::Die => (4 * (books.sent - 99), 0, 0, 0),
             Fault::Leak => (0, 0, 0, 15),

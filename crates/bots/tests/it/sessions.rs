@@ -94,7 +94,7 @@ fn a_bot_that_repeats_lives_again_and_again_and_brings_nothing_along() {
     let at_once = trial.at_once.unwrap();
     assert!((at_once.mean - 10.0).abs() < 0.05 && at_once.max < 10.2, "{at_once:?}");
     assert!(shop.opened.abs_diff(350) <= 20, "a connection for each life: {}", shop.opened);
-    // What a life takes is no response of the server.
+    // A session's length is not a response time of the server.
     assert_eq!(trial.flow().offered, trial.ops["GET /a"].offered + trial.ops["GET /b"].offered);
 }
 
@@ -199,7 +199,7 @@ fn sessions_that_find_no_room_are_recorded_as_not_begun() {
 
     let mut dead = Shop { dies_ns: 40 * SECOND_NS, ..Shop::default() };
     let (trial, flow, _) = held(&visiting(VISIT, 5_000, Arrivals::Even), &mut dead);
-    // Of thirty seconds, and of those that were under way: none ends any more, and none is forgotten.
+    // Thirty seconds' worth, plus those in progress: none ends any more, and none is forgotten.
     assert!(
         flow.open_after.abs_diff(1_600) <= 5 && flow.answered + flow.open_after == flow.offered,
         "{flow:?}"

@@ -43,7 +43,7 @@ pub fn examine() -> Vec<Finding> {
     findings.push(clock());
     findings.extend(timers());
     findings.push(stalled());
-    // Last of all, so that its second is the one in which the others were found.
+    // Last, so that its second is the one in which the other findings were made.
     let (noise, tells_steal) = noise(&mut machine);
     findings.extend([noise, seen(OtherPrograms::new().sees_all(), tells_waiting(), tells_steal)]);
     findings.extend([throttling(&machine), realtime()]);
@@ -79,7 +79,7 @@ fn cores() -> Finding {
     let figures = json!({ "online": online, "allowed": allowed.affinity, "quota": allowed.quota });
     let finding = Finding::new("cores", Grade::Good, text, figures);
     if allowed.quota.is_some_and(|quota| quota < allowed.affinity as f64) {
-        // A quota halts all threads at once for the rest of its period, in the middle of a tick.
+        // A quota stops all threads at once for the rest of its period, in the middle of a tick.
         return finding.with_remedy(
             "a CPU quota halts everything for tens of ms at a time; give the control group whole cores (cpuset) \
              instead",

@@ -186,7 +186,7 @@ mod tests {
         assert!(old.remedy.is_some_and(|remedy| remedy.contains("20.20")));
         let none = look(node, &said(None));
         assert!(none.text.contains("not found") && none.remedy.is_some(), "{none:?}");
-        // The second of two programs will do.
+        // Either of the two programs is enough.
         let valkey =
             look(&NEEDED[0], &|program, _| (program == "valkey-server").then(|| "v=8.1.0".to_owned()));
         assert_eq!(

@@ -18,7 +18,7 @@ pub fn check_writable(flag: &str, path: Option<&Path>) -> anyhow::Result<()> {
         .open(path)
         .with_context(|| format!("{flag} {}: cannot be written; check the folder", path.display()))?;
     if is_new {
-        // An empty file more is no reason to complain, but it would be all that a killed climb leaves.
+        // A leftover empty file is not worth an error, but it would be all that a killed climb leaves.
         let _ = std::fs::remove_file(path);
     }
     Ok(())
@@ -54,7 +54,7 @@ pub fn write_whole(
 ) -> anyhow::Result<()> {
     let found = std::fs::symlink_metadata(path);
     let is_replaced = found.as_ref().map_or(true, std::fs::Metadata::is_file);
-    // What a file has it keeps; a new one gets what the umask leaves.
+    // An existing file keeps its permissions; a new one gets those of the umask.
     let permissions = found.map_or_else(|_| Permissions::from_mode(0o666), |found| found.permissions());
     match is_replaced.then(|| store::export::part_of(path, permissions)) {
         Some(Ok(part)) => {

@@ -131,7 +131,7 @@ impl Drop for Unwritten {
         if let Some(path) = &self.0
             && path.metadata().is_ok_and(|file| file.len() == 0)
         {
-            // An empty file more is no reason to complain.
+            // A leftover empty file is not worth an error.
             let _ = std::fs::remove_file(path);
         }
     }

@@ -41,7 +41,7 @@ fn properties(climb: &Climb) -> Vec<(&'static str, String)> {
 }
 
 fn cases(climb: &Climb) -> Vec<Case> {
-    // A rung decides only where its failure is one of the run.
+    // Rungs decide only if the run has no gates and did not pass.
     let rungs_decide = climb.gates.is_empty() && climb.verdict != Verdict::Pass;
     let names = names(&climb.rungs);
     let rungs = climb.rungs.iter().zip(names).map(|(rung, name)| Case {

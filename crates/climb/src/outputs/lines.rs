@@ -43,7 +43,7 @@ impl LineFile {
         }
         let mut options = File::options();
         match path.metadata() {
-            // A FIFO would be waited for, and a full one would hold the thread.
+            // Opening a FIFO would block, and a full one would block the thread.
             Ok(found) if !found.is_file() => {
                 options.write(true).custom_flags(libc::O_NONBLOCK);
                 if found.file_type().is_fifo() {
@@ -79,7 +79,7 @@ impl LineFile {
         let work = move || {
             viewer::yield_to_others();
             let end = writing.follow(&store).unwrap_or_else(End::Store);
-            // Nobody listens any more when the wait for this thread was given up.
+            // The receiver is gone if the wait for this thread was given up.
             let _ = tell.send(Told { end, written: writing.written });
         };
         std::thread::Builder::new().name("ndjson".to_owned()).spawn(work).context(name.clone())?;
@@ -110,7 +110,7 @@ impl LineWriter {
         let all = format!("stepladder export {run} --ndjson FILE writes them all");
         match end {
             End::Whole => None,
-            // `| head` has seen enough.
+            // The reader closed the pipe, as `| head` does.
             End::Closed if name == "--ndjson -" => None,
             End::Closed => Some(format!("{name}: its reader left after {written} lines")),
             End::Stalled { left } => {
@@ -152,7 +152,7 @@ impl Writing {
         let store = Store::open_to_read(path)?;
         let mut version = None;
         loop {
-            // Before the look: what is committed from here on is found by the next one.
+            // Read these before the store: what is committed from here on is found by the next look.
             let (is_over, now) = (self.over.get().is_some(), store.version()?);
             if is_over || version != Some(now) {
                 version = Some(now);
@@ -179,7 +179,7 @@ impl Writing {
                     Ok(()) => self.written += 1,
                     Err(End::Stalled { .. }) => {
                         let mut left = piece.len() - at;
-                        // The run is over, so this comes to an end.
+                        // The run is over, so this loop terminates.
                         while !self.lines.has_ended() {
                             left += self.lines.step(store)?.len();
                         }

@@ -100,7 +100,7 @@ fn row(cells: &[String]) -> String {
 fn escaped(text: &str) -> String {
     let masked = mask_own(text);
     let plain = say::harmless(&masked).replace('\u{1b}', "\\u001b");
-    // Blanks at the margins, and several of them, mean something to Markdown.
+    // Leading, trailing and repeated blanks are significant in Markdown.
     let plain = plain.split_whitespace().collect::<Vec<_>>().join(" ");
     let mut out = String::new();
     for (at, letter) in plain.char_indices() {

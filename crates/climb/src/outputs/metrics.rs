@@ -72,7 +72,7 @@ fn address(text: &str) -> anyhow::Result<SocketAddr> {
             )
         })?,
     };
-    // A name that a request may call us by; 127.0.0.2 is none.
+    // Only addresses that a request may use as our host name; 127.0.0.2 is not one.
     if ![IpAddr::from(Ipv4Addr::LOCALHOST), IpAddr::from(Ipv6Addr::LOCALHOST)].contains(&address.ip()) {
         bail!(
             "--metrics {text}: figures are served to programs of this machine only; write --metrics 127.0.0.1:{}, and forward that \

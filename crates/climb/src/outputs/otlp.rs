@@ -58,7 +58,7 @@ impl Collector {
         };
         let work = move || {
             viewer::yield_to_others();
-            // Nobody listens any more when the wait for this thread was given up.
+            // The receiver is gone if the wait for this thread was given up.
             let _ = tell.send(sending.follow(&ended));
         };
         std::thread::Builder::new().name("otlp".to_owned()).spawn(work).context("--otlp")?;
@@ -138,7 +138,7 @@ pub struct Exporter {
 impl Exporter {
     /// Lets it send what there is at the end. Returns what its user should know; `None`: everything arrived.
     pub fn finish(self) -> Option<String> {
-        // One that has failed has ended before.
+        // A thread that failed has already ended.
         let _ = self.end.send(());
         let words = match self.told.recv_timeout(LAST_WORDS) {
             Ok(Told { last: None, .. }) => return None,

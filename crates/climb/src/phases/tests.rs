@@ -35,7 +35,7 @@ fn a_hold_of_a_time_begins_and_ends_on_whole_seconds() {
 
 #[test]
 fn a_hold_ends_on_the_second_when_the_subject_is_told_to_end_and_never_later() {
-    // Also one that cannot be judged yet.
+    // Including one that cannot be judged yet.
     let undecided = Seen { can_be_judged: false, ..ALL_IN };
     let mut phases = PhaseController::new(HoldLength::Time(60 * SECOND_NS), 2 * SECOND_NS, 10, 20, SECOND_NS)
         .stopping_subject(Some(3 * SECOND_NS));

@@ -75,7 +75,7 @@ pub fn members(
     }
     let Some(why) = without_tls.first() else { return Ok(members) };
     if without_tls.len() == members.iter().filter(|member| **member != socket).count() {
-        // Members name their own addresses, not that of the proxy which speaks TLS for all of them.
+        // Members report their own addresses, not that of the proxy which terminates TLS for all of them.
         say::err_line!(
             "{target}: its {} members speak no TLS at the addresses that they call themselves by, so all operations go \
              through {socket}",

@@ -63,7 +63,7 @@ pub fn worker_of(plan: &Plan, target: &Target, address: std::net::SocketAddr) ->
     }
     let worker = plan::split(&plan, 1.0, target, address, 1, &[]).into_iter().next()?;
     let worker = if ScriptBots::of(&plan.bots).is_some() { worker.of_bots(1) } else { worker };
-    // Whoever is thrown out does not come back by itself: a try of its own begins later.
+    // A bot that is thrown out does not reconnect by itself: a separate attempt starts later.
     Some((WorkerPlan { open_attempts: 1, stop: None, ..worker }, needs(&plan, 1.0).connections))
 }
 
@@ -90,7 +90,8 @@ pub fn come_in(worker: &WorkerPlan, connections: u64) -> anyhow::Result<()> {
         match outcome {
             Outcome::Stayed => return Ok(()),
             Outcome::NotOpened => handshake(worker, connections)?,
-            // Who ends connections before anything was said may say why, and the handshake knows such words.
+            // A server that closes connections before any message may give a reason, and the handshake probe can quote
+            // it.
             Outcome::ThrownOut if attempt == 1 => handshake(worker, connections)?,
             Outcome::ThrownOut => {}
             Outcome::Waits => bail!(
@@ -175,7 +176,7 @@ fn play(worker: &WorkerPlan, connections: u64) -> anyhow::Result<(Outcome, Strin
     let mut seen = Seen::default();
     let client = Client { worker, connections, progress: &progress, joined: &met[..] };
     let watched = client.watch(&clock, &hears, &mut seen);
-    // Members of a room are in when they have joined, however soon they are thrown out.
+    // Members of a room count as in once they have joined, however soon they are thrown out.
     let was_in = client.has_come();
     let now_ns = clock.now_ns();
     timeline.drain_at(now_ns);
@@ -183,18 +184,18 @@ fn play(worker: &WorkerPlan, connections: u64) -> anyhow::Result<(Outcome, Strin
     while !seen.is_over && clock.now_ns() < now_ns + ENDS_WITHIN.as_nanos() as u64 {
         seen.hear(&hears, LOOK);
     }
-    // One that does not end is left to itself; what it has told is enough.
+    // If it does not end it is abandoned; what it has reported is enough.
     if seen.is_over {
-        // Its panic was told through its channel, and the trial will meet it again and report it.
+        // Its panic was reported through its channel, and the trial will hit it again and report it.
         let _ = thread.join();
     }
     match watched? {
         outcome if ScriptBots::of(&worker.bots).is_some() => {
-            // One that is not waited for any longer is not in.
+            // A client that we stopped waiting for is not in.
             let outcome = if seen.not_admitted > 0 { Outcome::Waits } else { outcome };
             Ok((outcome, seen.words()))
         }
-        // What the server does wrongly while the client is in, and what the client itself ends, the load shows.
+        // Server errors while the client is in, and whatever the client ends itself, are found by the load.
         Outcome::ThrownOut if seen.ended == 0 && (was_in || seen.broken == 0) => {
             let words = last_words(worker)?;
             Ok(words.map_or((Outcome::Stayed, String::new()), |words| (Outcome::ThrownOut, words)))
@@ -241,7 +242,7 @@ impl Client<'_> {
             if failed > 0 && !self.has_come() {
                 return Ok(Outcome::NotOpened);
             }
-            // Clients with a connection for each request have none that stands. The two counts are not read at the same moment.
+            // Clients with a connection per request keep none open. The two counts are not read at the same moment.
             missing = if self.connections > 0 && open < opened { missing + 1 } else { 0 };
             if failed > 0 || seen.is_over || missing > 1 {
                 return Ok(Outcome::ThrownOut);

@@ -92,7 +92,7 @@ async fn let_in(
         (Transport::Hazelcast, _) => {
             open_and_close(address, connections, async |_: &mut Hazelcast, _| Ok(())).await
         }
-        // Nothing is agreed on before the first datagram.
+        // Nothing is negotiated before the first datagram.
         (Transport::Udp, _) => Ok(()),
         (Transport::Tcp, FirstSign::Greeting { of, begins_with }) => {
             let greets = async |socket: &mut _, buffer: &mut _| greets(socket, buffer, of, begins_with).await;
@@ -125,7 +125,7 @@ async fn open_and_close<D: Driver>(
     let goodbyes = async {
         for socket in &mut open {
             socket.close();
-            // It is gone already; then there is nobody to say goodbye to.
+            // The peer may be gone already; then no close frame is needed.
             let _ = poll_fn(|cx| socket.poll_flush(cx)).await;
         }
         for socket in &mut open {

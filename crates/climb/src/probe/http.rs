@@ -133,7 +133,7 @@ async fn attempt<D: Http>(
         if socket.send(Outgoing { prepared: &request, tag: 0 }).is_err() {
             return Outcome::Ended;
         }
-        // A server that hangs up at once has perhaps said why.
+        // A server that closes at once may have given a reason.
         let _ = poll_fn(|cx| socket.poll_flush(cx)).await;
         loop {
             while let Some(received) = socket.next(&mut buffer) {
@@ -151,7 +151,7 @@ async fn attempt<D: Http>(
                     Err(broken) => return Outcome::Broken(broken, Vec::new()),
                 }
             }
-            // HTTP/2 has something to say between two reads.
+            // HTTP/2 may have frames to send between two reads.
             let read = poll_fn(|cx| {
                 let _ = socket.poll_flush(cx);
                 socket.poll_read(cx, &mut buffer)
@@ -238,7 +238,7 @@ fn told(
             let doubt = doubt(asked, request, status, location.as_deref(), media);
             Ok(doubt.map_or(First::Right, First::Doubtful))
         }
-        // Web servers tell whoever comes without TLS so.
+        // Web servers report plain-text connections to a TLS port this way.
         Outcome::Answered { status: 400, wrong: Some(_), .. } if !is_tls => bail!(
             "{target} answers the first request, {asked}, with status 400 (bad request), and so it would answer all others; \
              check path and headers, and whether it wants https://"

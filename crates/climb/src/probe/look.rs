@@ -57,7 +57,7 @@ fn spoken(address: SocketAddr, target: &Target) -> Vec<Scheme> {
             let is_page = status_of(&plain).is_some_and(|status| status < 400);
             return if is_page { vec![Scheme::Ws, Scheme::Http] } else { vec![Scheme::Ws] };
         }
-        // It wants another upgrade, or one at another path.
+        // It expects another upgrade, or one at another path.
         Some(426) => return vec![Scheme::Ws, Scheme::Http],
         Some(_) => return vec![Scheme::Http, Scheme::Ws],
         None => {}

@@ -100,14 +100,14 @@ impl TrialRunner<'_> {
                 }
                 None if now_ns >= told_ns + end.stop.grace_ns + GRACE_MARGIN_NS => {
                     end.state = State::Over;
-                    // Nothing that is still awaited will come.
+                    // Nothing more is expected to arrive.
                     self.timeline.stop_at(now_ns);
                     let limit = seconds(now_ns - told_ns);
                     keep_event(context, now_ns, kind::SUBJECT_STAYED, &format!("after {limit}"))
                 }
                 None => Ok(()),
             },
-            // Its number may become another process's once it is started again, so the watch must have seen its end.
+            // Its pid may be reused once it is started again, so the watch must have seen its end.
             State::Ended(_, ended_ns) if end.has_heard || now_ns >= ended_ns + HEARD_WITHIN_NS => {
                 end.state = State::Over;
                 if !end.stop.reads_back {

@@ -17,7 +17,7 @@ pub fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Addre
             host: host.clone(),
             login: secrets::of_address(plan.login.as_ref()),
             path: plan::percent::encoded(&path).into_owned(),
-            // Another member of a cluster shows the certificate of its own address.
+            // Another member of a cluster presents the certificate of its own address.
             tls: tls
                 .as_ref()
                 .map(|tls| if socket == plan.address { tls.clone() } else { tls.of(socket.ip()) }),

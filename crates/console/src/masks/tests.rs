@@ -43,7 +43,7 @@ fn no_piece_of_it_is_left_in_base64_wherever_it_stands() {
         for text in [STANDARD.encode(&whole), URL_SAFE_NO_PAD.encode(&whole)] {
             let shown = masked(&text);
             assert!(shown.contains(MASK), "{text}");
-            // What is left are the neighbours, and no more than the letters that it shares with them.
+            // Only the neighbours are left, and the letters that share bits with them.
             assert!(shown.len() - MASK.len() <= (before + 9) * 4 / 3 + 6, "{text} became {shown}");
         }
     }
@@ -104,25 +104,25 @@ fn a_password_within_basic_credentials_is_masked_however_they_are_encoded() {
     check("admin%3ASup3rS3cretPw%21x", password);
     check(&URL_SAFE_NO_PAD.encode("admin:~~~???>>>\u{ff}"), "~~~???>>>\u{ff}");
     check(&percent_encoded(&STANDARD.encode(&credentials)), password);
-    // As it is encoded again.
+    // Encoded a second time.
     check(&STANDARD.encode(&credentials), "Sup3rS3cretPw%21x");
     check(&STANDARD.encode(&credentials), "5375703372533363726574507721");
-    // Too short to be a piece of what it stands in.
+    // Too short to be masked as a piece of its surroundings.
     check(&STANDARD.encode("admin:pw4!"), "pw4!");
     check("admin:pw4!", "pw4!");
     check("redis://admin:pw4%21@10.0.0.7:6379/0", "pw4!");
-    // What Kubernetes stores: base64 of what is base64 already.
+    // What Kubernetes stores: base64 of base64.
     check(&STANDARD.encode(STANDARD.encode(&credentials)), password);
 }
 
 #[test]
 fn what_is_no_encoded_text_adds_nothing() {
     for (value, text) in [
-        // Its bytes are no text.
+        // Its bytes are not text.
         ("hunter2hunter2!", "user hunter"),
-        // The user's name alone is no secret.
+        // The user name alone is no secret.
         ("root:pw4!", "root"),
-        // What a token claims is no credential.
+        // A token's claims are no credential.
         ("eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiJqYW5lIn0.c2lnbmF0dXJlLW9mLWl0", "{\"sub\":\"jane\"}"),
         ("https://server.example:8443/path", "8443"),
     ] {
@@ -141,7 +141,7 @@ fn a_long_secret_beside_a_short_one_costs_no_more_than_its_length() {
     assert_eq!(forms.mask(&words, Text::OfOthers), words);
     assert_eq!(forms.mask(&"zq7x ".repeat(20_000), Text::OfOthers), format!("{MASK} ").repeat(20_000));
     assert_eq!(forms.mask(&long, Text::OfOthers), MASK);
-    // A repeated letter is one piece at every place.
+    // A run of one repeated letter matches the same piece at every offset.
     forms.add(&"x".repeat(100_000));
     assert_eq!(forms.mask(&"x".repeat(100_000), Text::OfOthers), MASK);
     let many: String = (0..5_000).map(|at| format!("word-{at:08} ")).collect();
@@ -157,7 +157,7 @@ fn a_short_number_is_masked_where_others_say_it_and_stays_among_our_figures() {
     let text = "tenant 1000 of 10000000";
     assert_eq!(forms.mask(text, Text::OfOthers), format!("tenant {MASK} of {MASK}"));
     assert_eq!(forms.mask(text, Text::OfOurs), format!("tenant 1000 of {MASK}"));
-    // In base64 it is no figure; the last letter holds bits of its neighbour.
+    // In base64 it is not a figure; the last letter holds bits of its neighbour.
     assert_eq!(forms.mask("MTAwMA", Text::OfOurs), format!("{MASK}A"));
 }
 
@@ -170,7 +170,7 @@ fn json_stays_json_with_its_numbers_and_keys() {
     check(r#"{"load":"the load","x":["\\","true"]}"#, r#"{"load":"the •••","x":["\\","•••"]}"#);
     check(r#"{"x" : "<a\"b\\>" }"#, r#"{"x" : "<•••>" }"#);
     check("", "");
-    // Cut text is no JSON, and does no harm.
+    // Truncated text is not JSON, and does no harm.
     check(r#""load"#, r#""load"#);
 }
 

@@ -413,7 +413,7 @@ fn a_head_has_all_its_lines_and_no_coding_was_asked_for() {
         let lines = lines.map(|(name, value)| (name.to_owned(), value.to_owned())).to_vec();
         let expected = [Told::Head(3, 201, lines), Told::Part(3, b"ok".to_vec()), Told::End(3, false)];
         assert_eq!(client.hear().await.unwrap(), expected);
-        // Between two requests the server may close, which is no cut.
+        // Between two requests the server may close; that is not a truncation.
         drop(far);
         assert!(matches!(client.end().await, (_, Closed::ByPeer(None))));
         assert!(Protocol::Http(HttpVersion::One).reopens() && !Protocol::Udp.reopens());

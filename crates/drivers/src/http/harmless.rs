@@ -9,7 +9,7 @@ pub fn write_path(out: &mut Vec<u8>, path: &str, also: &[u8]) {
         if byte.is_ascii_graphic() && !also.contains(&byte) {
             out.push(byte);
         } else {
-            // A Vec takes whatever is written.
+            // Writing to a Vec cannot fail.
             let _ = write!(out, "%{byte:02X}");
         }
     }

@@ -230,7 +230,7 @@ fn a_certificate_that_is_not_trusted_ends_the_handshake() {
             assert!(matches!(Client::<Http1>::open(&to).await, Err(OpenError::Tls(_))));
             assert!(matches!(Client::<Http2>::open(&to).await, Err(OpenError::Tls(_))));
         }
-        // TLS to a server that speaks none, and none to one that does.
+        // TLS to a plain-text server, and plain text to a TLS server.
         let plain = Server::start(Over::One, false).await;
         let to = address(plain.socket, Some(trusting()));
         assert!(matches!(Client::<Http1>::open(&to).await, Err(OpenError::Tls(_))));

@@ -158,7 +158,7 @@ impl Envelope {
         let Some(path) = &self.error else { return Ok(RIGHT) };
         Ok(match path.find(reply)? {
             None => RIGHT,
-            // A message that is there is an error although nothing is in it.
+            // A present message is an error even if it is empty.
             Some(found) if found.is_default() && path.encoding != Encoding::Message => RIGHT,
             Some(Found::Whole(status)) => u16::try_from(status).unwrap_or(ERROR),
             Some(Found::Float(_) | Found::Bytes(_)) => ERROR,
@@ -218,7 +218,7 @@ mod tests {
                 let ids = Ids { request: path.clone(), reply: path };
                 let envelope = Envelope { id: Some(ids), error: None };
                 for id in [1, 127, 128, 4_000_000_000] {
-                    // Another number stands there before, and counts no longer.
+                    // An earlier number in the message, which no longer counts.
                     let mut message = vec![0x7a, 1, 0];
                     envelope.put_id(&mut message, 5);
                     envelope.put_id(&mut message, id);

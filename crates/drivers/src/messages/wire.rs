@@ -72,7 +72,7 @@ impl<'a> Fields<'a> {
         for (at, byte) in self.rest.iter().take(VARINT_BYTES_MAX).enumerate() {
             value |= u64::from(byte & 0x7f) << (7 * at);
             if *byte < 0x80 {
-                // Of the tenth byte one bit is left.
+                // Only one bit of the tenth byte is left.
                 if at == VARINT_BYTES_MAX - 1 && *byte > 1 {
                     return Err(Malformed);
                 }
@@ -137,7 +137,7 @@ pub fn put_key(out: &mut Vec<u8>, number: u32, wire_type: u8) {
 
 /// Appends a length and what `put` writes behind it.
 pub fn put_sized(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
-    // A byte for the length is kept free, and more is made room for where that is too little.
+    // One byte is reserved for the length, and more is inserted if that is too little.
     out.push(0);
     let from = out.len();
     put(out);

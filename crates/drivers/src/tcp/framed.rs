@@ -100,7 +100,7 @@ impl Driver for Framed {
 
     /// Refuses also what is longer than its frame can say.
     fn send(&mut self, what: &[u8]) -> Result<(), Refused> {
-        // Behind a goodbye the kernel takes nothing either, and would end the connection for the attempt.
+        // After a shutdown the kernel takes nothing either, and would end the connection because of the attempt.
         if self.shutdown.is_said() || self.unsent.len() > UNSENT_BYTES_MAX {
             return Err(Refused(UNSENT_BYTES_MAX));
         }
@@ -120,7 +120,7 @@ impl Driver for Framed {
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
         match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(self.carried.bytes()))) {
             Ok(0) => Poll::Ready(Err(self.end())),
-            // Many servers end the connection without TLS's own goodbye.
+            // Many servers close the connection without TLS's close_notify.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => Poll::Ready(Err(self.end())),
             Err(error) => Poll::Ready(Err(Closed::Failed(error))),
             Ok(count) => {

@@ -29,7 +29,7 @@ impl<const WIDTH: usize> Framing for LengthPrefixed<WIDTH> {
     }
 
     fn write(out: &mut Vec<u8>, message: &[u8]) {
-        // A length cut off would turn the rest of the payload into frames that were not sent.
+        // A truncated length would turn the rest of the payload into frames that were not sent.
         assert!(message.len() <= Self::PAYLOAD_BYTES_MAX, "a payload that its length cannot say");
         let length = (message.len() as u32).to_be_bytes();
         out.extend_from_slice(&length[length.len() - WIDTH..]);

@@ -11,7 +11,7 @@ pub struct Lines;
 
 impl Framing for Lines {
     fn front(bytes: &[u8]) -> Front {
-        // A block within the cap cannot hold a line beyond it; a larger one is heard in several.
+        // A block within the cap cannot contain a line beyond it; a larger one is delivered in several.
         let reach = &bytes[..bytes.len().min(MESSAGE_BYTES_MAX)];
         match memchr::memrchr(b'\n', reach) {
             Some(at) => Front::Whole { header_bytes: 0, payload_bytes: at + 1 },

@@ -23,7 +23,7 @@ impl Framing for Packets {
                 other => break other,
             }
         };
-        // What is behind the whole ones is looked at when it stands in front.
+        // The bytes after the whole packets are parsed once they are at the front.
         if block_bytes > 0 { Front::Whole { header_bytes: 0, payload_bytes: block_bytes } } else { rest }
     }
 

@@ -273,7 +273,7 @@ fn a_goodbye_ends_our_side_behind_the_last_message_and_the_servers_last_bytes_ar
         drop(far);
         let end = read(&mut socket, &mut buffer).await;
         assert!(matches!(end, Err(Closed::ByPeer(None))), "{end:?}");
-        // It is gone for good; saying so again is no failure.
+        // It is closed for good; closing it again is no error.
         socket.close();
         flush(&mut socket).await;
     });

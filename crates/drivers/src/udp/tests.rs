@@ -74,7 +74,7 @@ fn one_read_brings_many_datagrams_whole_and_in_order() {
             }
             assert_eq!(heard(&mut near, &mut buffer).await.unwrap(), sent);
         }
-        // Two of them leave no room for a third, which waits for the next read and is not cut.
+        // Two of them leave no room for a third, which waits for the next read and is not truncated.
         for _ in 0..3 {
             far.send_to(&[7; 40_000], from).await.unwrap();
         }
@@ -126,7 +126,7 @@ fn where_nothing_listens_the_first_refusal_ends_the_connection() {
         let far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
         let to = far.local_addr().unwrap();
         drop(far);
-        // It is read, or found when the next datagram is sent.
+        // The error is read, or found when the next datagram is sent.
         let (mut reads, mut sends) = (open(to).await, open(to).await);
         say(&mut reads, b"a").await.unwrap();
         let why = heard(&mut reads, &mut ReadBuffer::new()).await.unwrap_err();
@@ -150,7 +150,7 @@ fn a_server_that_has_spoken_is_forgiven_one_refusal() {
         drop(far);
         say(&mut near, b"lost").await.unwrap();
         let far = UdpSocket::bind(to).await.unwrap();
-        // The refusal of the first is reported here, and this one leaves all the same.
+        // The first one's refusal is reported here, and this one is sent anyway.
         say(&mut near, b"again").await.unwrap();
         let mut room = [0; 10];
         let count = far.recv(&mut room).await.unwrap();

@@ -141,7 +141,7 @@ impl Codec {
         if let Some(goodbye) = &self.shutdown {
             return Some(Closed::ByPeer(Some(goodbye.clone())));
         }
-        // Here and not at each ping: what one read asks for has a bound, and is flushed before the next one.
+        // Here and not at each ping: the replies that one read requests are bounded, and flushed before the next one.
         (self.pong_bytes > ANSWER_BYTES_MAX).then_some(Closed::Broken(Broken::UnreadAnswers))
     }
 
@@ -187,7 +187,7 @@ impl Codec {
                 Front::Broken(why) => return Some(Err(Broken::Protocol(why))),
             };
             let so_far = self.pieces.as_ref().map_or(0, |pieces| pieces.bytes.len());
-            // A length is the server's word, up to 2⁶⁴ − 1: it is compared with the room left and never added to.
+            // A length is the server's claim, up to 2⁶⁴ − 1: it is compared with the room left and never added to.
             let bytes_max = MESSAGE_BYTES_MAX + self.more_bytes as usize;
             if header.payload_bytes > bytes_max.saturating_sub(so_far) {
                 return Some(Err(Broken::TooLarge(bytes_max)));

@@ -89,7 +89,7 @@ fn refused(answer: &httparse::Response<'_, '_>, body: &[u8]) -> OpenError {
 /// The beginning of a body, as far as it has come; `None` where it says nothing.
 fn excerpt(body: &[u8], is_chunked: bool) -> Option<String> {
     let text = if is_chunked {
-        // The length of the first chunk stands in a line of its own, and the chunk ends with its line.
+        // The length of the first chunk is on its own line, and the chunk ends with its line.
         let begin = body.windows(2).position(|pair| pair == b"\r\n")? + 2;
         let chunk = &body[begin..];
         chunk.windows(2).position(|pair| pair == b"\r\n").map_or(chunk, |end| &chunk[..end])

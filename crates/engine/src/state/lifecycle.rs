@@ -108,7 +108,7 @@ impl<D: Driver> WorkerState<D> {
                 self.record_closed();
                 self.pacer.push(self.now_ns + CLOSE_DEADLINE_NS, Item::CloseDeadline(id));
             }
-            // It is no longer awaited: it is removed, and this is no failure of the server.
+            // Nobody waits for it any more: remove it, without counting a failure of the server.
             ConnectionState::Opening => {
                 self.end_messages(id);
                 self.connections.remove(id);
@@ -148,8 +148,8 @@ impl<D: Driver> WorkerState<D> {
             }
         }
         while let Some(request) = self.requests.first(&connection.requests) {
-            // After the hold the worker itself ends connections: replies that are still owed are unanswered at the
-            // stop, not lost, and stay open in the record.
+            // After the hold the worker itself closes connections: replies still owed are unanswered at the stop, not
+            // lost, and stay open in the record.
             if drains {
                 let request = self.requests.leave_open(&mut connection.requests, request);
                 self.recorder.unanswered(&request, self.now_ns);

@@ -163,7 +163,7 @@ impl PendingRequests {
     #[inline]
     fn unlink(&mut self, list: &mut RequestList, id: RequestId) {
         let request = self.slots[id.index as usize];
-        // A connection has no slot of the number `NO_REQUEST`: there are never so many.
+        // No slot has the number `NO_REQUEST`: there are never that many.
         if let Some(before) = self.slots.get_mut(request.earlier as usize) {
             before.later = request.later;
         }

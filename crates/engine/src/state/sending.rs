@@ -165,8 +165,8 @@ impl<D: Driver> WorkerState<D> {
             return has_none.then(|| self.requests.finish(&mut self.kept, id));
         };
         if sent_ns.is_none() {
-            // The kernel was not seen to take the buffer that holds the request. Since the reply is here, everything
-            // that was encoded up to the request has left.
+            // We have not seen the kernel take the buffer with this request. Since its reply is here, everything
+            // encoded up to the request has been sent.
             let request = connection.unsent.iter().position(|message| message.owes == Owes::Reply(id))?;
             connection.tried = connection.tried.saturating_sub(request + 1);
             for message in connection.unsent.drain(..=request) {

@@ -98,7 +98,7 @@ fn connections_of_all_kinds_are_heard_and_end_in_one_worker() {
         let mut room = [0; 100];
         let (count, from) = far.recv_from(&mut room).unwrap();
         far.send_to(&room[..count], from).unwrap();
-        // It stays, so that nothing but our own goodbye ends the connection.
+        // It stays open, so that only our own close ends the connection.
         let _ = far.recv_from(&mut room);
     });
     let nothing = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().local_addr().unwrap();

@@ -167,7 +167,7 @@ fn worker_plan(address: SocketAddr) -> WorkerPlan {
 fn last_word<B: Bots>(greeting: Greeting) -> (usize, FromWorker) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let address = listener.local_addr().unwrap();
-    // Ends with the test's process; it only ever waits for connections.
+    // Ends with the test's process; it only accepts connections.
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             std::thread::spawn(move || {

@@ -42,7 +42,7 @@ pub(super) fn load_of(climb: &Climb, load: f64) -> String {
         Some((bots, _)) if unit == LoadUnit::Games => {
             format!("{} {unit} ({bots} clients)", show_number(load))
         }
-        // How many are there at once follows from how long each takes.
+        // The number of concurrent sessions follows from how long each takes.
         Some((_, Some(sessions))) if unit == LoadUnit::Sessions => {
             format!("{} {one} ({} at once)", show_number(load), show_number(sessions.at_once))
         }
@@ -234,7 +234,7 @@ fn why_not_more(climb: &Climb) -> Conclusion {
         return Conclusion::new("why_not_more", &sentences, evidence);
     }
     let top = capacity.lower_bound.unwrap_or(0.0);
-    // Trials of a search that failed without making a bound say more about the server than those that say nothing.
+    // Search trials that failed without making a bound say more about the server than undecided ones.
     let failed =
         with_verdict(climb, Verdict::Fail).filter(|rung| capacity.search.is_some() && rung.load > top);
     if let Some(rung) = failed.min_by(|a, b| a.load.total_cmp(&b.load)) {
@@ -395,7 +395,7 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
     });
     parts.push(match disturbed_share {
         None => "whether other programs disturbed it is not readable here".to_owned(),
-        // By what stands at the rungs: below the table, or with the reason.
+        // Refers to what the rungs show: below the table, or with the reason.
         Some(share) if share > 0.0 => format!("up to {} of a hold was disturbed", show_share(share)),
         Some(_) if climb.run.shared_cores && rungs.iter().any(|rung| rung.subject.is_none()) => {
             "nothing disturbed it, as far as can be told without the server's --pid".to_owned()
@@ -419,7 +419,7 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
         (_, true) => "Yes:",
         (_, false) => "With care:",
     };
-    // What was not judged comes first: no other figure makes up for it.
+    // Unjudged loads come first: no other figure makes up for them.
     if !unjudged.is_empty() {
         let mut told: Vec<String> = unjudged
             .iter()
@@ -477,7 +477,7 @@ fn hint_at_confidence(capacity: &Capacity) -> Option<String> {
 /// late is met.
 fn was_generator_late(rung: &Rung) -> bool {
     let evidence = &rung.evidence;
-    // Of so few sends that p99 is not stated, the latest one speaks.
+    // With too few sends for a p99, the latest send is used.
     let latest_ns = rung.send_lag_ns.as_ref().and_then(|lag| lag.max).map(|ns| ns as f64);
     let lag_ns = evidence.send_lag_p99_ns.or(latest_ns);
     lag_ns.zip(evidence.send_lag_limit_ns).is_some_and(|(lag_ns, limit_ns)| lag_ns > limit_ns)
@@ -513,7 +513,7 @@ impl OwedInAll {
             0 => String::new(),
             unread => format!(", {} unread", show_many(unread)),
         };
-        // What was not read may have been lost.
+        // Unread messages may have been lost.
         let bound = loss_rate_bound(owed, self.lost + self.unread)
             .map_or(String::new(), |bound| format!(" (rate ≤ {bound:.1e} at 95 %)"));
         let residual = if self.drops_are_told {

@@ -50,7 +50,7 @@ struct Point {
 
 impl Point {
     fn of(climb: &Climb, load: f64) -> Option<Point> {
-        // What says more about the generator than about the server is no goodput of the server.
+        // A rung that says more about the generator than about the server has no goodput of the server.
         let told: Vec<&Rung> =
             climb.rungs.iter().filter(|rung| rung.load == load && rung.verdict.counts()).collect();
         let sum = |name: &str| told.iter().filter_map(|rung| stored(rung, name)).sum::<f64>();
@@ -112,7 +112,7 @@ fn recoveries(climb: &Climb) -> Option<String> {
     let recovered: Vec<(&Rung, &Value)> =
         climb.rungs.iter().filter_map(|rung| Some((rung, rung.extra.get("recovery")?))).collect();
     let lower = recovered.first()?.1.get("load")?.as_f64()?;
-    // A generator that was late was so under the lower load too, as far as anybody knows.
+    // A generator that was late was presumably also late under the lower load.
     let shown = recovered.iter().filter_map(|(rung, figures)| match rung.verdict.counts() {
         true => recovery::in_words(figures, rung.load),
         false => Some(format!("unknown after {} ({})", show_number(rung.load), rung.verdict)),

@@ -55,7 +55,7 @@ mod tests {
             (flow.offered, flow.sent, flow.told) = (sent_per_s(index), sent_per_s(index), sent_per_s(index));
             entries.push(Entry::Interval(Box::new(interval)));
         }
-        // Everything that was sent before this moment, but for what still waits at a server that stands still.
+        // Everything that was sent before this moment, except what is still queued at a stalled server.
         let sent_until = |ms: u64| -> f64 {
             let whole: u64 = (0..(ms / 1_000) as u32).map(&sent_per_s).sum();
             whole as f64 + sent_per_s((ms / 1_000) as u32) as f64 * (ms % 1_000) as f64 / 1e3
@@ -121,7 +121,7 @@ mod tests {
     fn a_stall_of_the_server_neither_hides_shots_nor_adds_any() {
         let steady = |_: u32| 7_000;
         for offset_ms in [0, 300, 900] {
-            // In the middle of the hold; over its begin; over its end.
+            // In the middle of the hold; across its begin; across its end.
             for (stall_ms, covered_s) in
                 [(5_000..8_450, None), (1_600..3_750, Some(3_750)), (10_950..12_700, None)]
             {

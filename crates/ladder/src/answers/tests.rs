@@ -73,7 +73,7 @@ fn check_contract(climb: &Climb) {
     let errors: Vec<String> =
         validator.iter_errors(&json).map(|error| format!("{}: {error}", error.instance_path())).collect();
     assert!(errors.is_empty(), "{errors:#?}");
-    // Through text, as files go; floats must come back as they were.
+    // Through text, as in files; floats must survive the round trip.
     let text = serde_json::to_string_pretty(climb).unwrap();
     assert_eq!(&serde_json::from_str::<Climb>(&text).unwrap(), climb);
 }
@@ -180,7 +180,7 @@ fn answers_are_worded_for_each_outcome() {
         text_of(&limited, "can_i_trust_it")
             .starts_with("With care: 1 of 2 rungs could not be judged: 1000 (GENERATOR_LIMITED); the load")
     );
-    // A machine that stole CPU all the time made the generator late, and the objectives were met all the same.
+    // A machine that stole CPU all the time made the generator late, but the objectives were met anyway.
     let stolen = |builder| {
         let builder = TrialBuilder { send_lag_ns: 40_000_000, steal_share: Box::new(|_| 0.2), ..builder };
         climb_of(&[judged(&builder, "ticks.late_share < 25%")])
@@ -192,7 +192,7 @@ fn answers_are_worded_for_each_outcome() {
         trust.starts_with("With care: the load generator was late in the only rung, judged all the same (send lag p99 at most 40 ms"),
         "{trust}"
     );
-    // The same where that was too much to judge the objective: the generator did not keep up there either.
+    // The same if that was too much to judge the objective: the generator did not keep up there either.
     let late = stolen(TrialBuilder::arena(500.0).late(0.3));
     assert_eq!(late.verdict, Verdict::Inconclusive);
     let trust = text_of(&late, "can_i_trust_it");
@@ -238,7 +238,7 @@ fn a_run_that_is_not_whole_never_passes_and_says_so() {
             .contains("the run is not whole (run 7 was interrupted in rung 1000)")
     );
     assert!(!text_of(&climb, "can_i_trust_it").starts_with("Yes"));
-    // What failed has failed, whatever came after it.
+    // A failure stands, whatever came after it.
     let failed = answers(&facts(), None, vec![arena(500.0, 0.01), arena(1000.0, 0.9)], early);
     assert_eq!(failed.verdict, Verdict::Fail);
     let whole = answers(&facts(), None, vec![arena(500.0, 0.01)], Asked::default());
@@ -394,7 +394,7 @@ fn the_pace_is_told_where_the_plan_means_one() {
         let at = page.tables[0].header.iter().position(|title| title == "pace").unwrap();
         page.tables[0].rows[0][at].clone()
     };
-    // The published crowd: 61 % of its pace, and nobody saw.
+    // The published crowd: 61 % of its pace, unnoticed.
     assert_eq!(paced(1_640.0), "61 %");
     assert_eq!(paced(1_000.0), "100 %");
 }
@@ -540,12 +540,12 @@ fn rates_of_requests_are_told_beside_service_and_lag() {
     assert_eq!(shown("req/s"), Some("1000"));
     assert_eq!((shown("resp. p99"), shown("serv. p99")), (Some("2 ms"), Some("2 ms")));
     assert_eq!((shown("lag p99"), shown("failed"), shown("frames/s")), (Some("200 µs"), Some("0"), None));
-    // In a cell of a sweep as well.
+    // Also in a cell of a sweep.
     let mut of_cell = builder;
     of_cell.cell.insert("service".to_owned(), "root".to_owned());
     let cells = results_page(&climb_of(&[judged(&of_cell, "errors == 0")]));
     assert_eq!((cells.tables[0].title.as_deref(), &cells.tables[0].header), (Some("root"), header));
-    // Others have no service time of their own to show.
+    // Others have no service time to show.
     let plain = results_page(&climb_of(&[judged(&TrialBuilder::asking(1_000.0), "errors == 0")]));
     assert!(!plain.tables[0].header.iter().any(|title| title.starts_with("serv.") || title == "failed"));
 }

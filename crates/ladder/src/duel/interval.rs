@@ -100,7 +100,7 @@ impl Pairs {
         }
         let sorted = self.sorted();
         let (low, high) = (sorted[(sorted.len() - 1) / 2], sorted[sorted.len() / 2]);
-        // Between the two infinities there is no middle.
+        // There is no midpoint between the two infinities.
         Some(if low == high || low.is_infinite() { low } else { 0.5 * (low + high) })
     }
 

@@ -69,7 +69,7 @@ impl Looks {
 /// How many standard errors a two-sided interval of Student's t reaches that misses with probability `level`.
 pub fn student_critical(level: f64, degrees: usize) -> f64 {
     let student = StudentsT::new(0.0, 1.0, degrees as f64).expect("degrees of freedom are at least 1");
-    // From below: 1 − level would lose the digits of a small level.
+    // From the lower tail: 1 − level would lose the digits of a small level.
     -student.inverse_cdf(level / 2.0)
 }
 
@@ -135,7 +135,7 @@ impl Paths {
 
     fn bound_crossed_by(&self, probability: f64, near: f64) -> f64 {
         let (mut low, mut high) = (0.0, 2.0 * near + 10.0);
-        // Beyond f64's digits nothing is gained.
+        // More iterations gain nothing beyond f64's precision.
         for _ in 0..50 {
             let middle = 0.5 * (low + high);
             if self.crossing(middle) > probability { low = middle } else { high = middle }

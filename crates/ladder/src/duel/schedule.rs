@@ -144,7 +144,7 @@ impl Duel {
     /// The next trial, given all that were held, in any order.
     pub fn next(&self, held: &[HeldTrial], rules: &Rules) -> DuelNext {
         let blocks = self.blocks(held);
-        // Most cases need no look at the figures.
+        // Most cases need no figures.
         self.without_looking(held, &blocks)
             .unwrap_or_else(|| self.choose(held, &blocks, &self.standing_of(&blocks, rules)))
     }
@@ -178,7 +178,7 @@ impl Duel {
     fn choose(&self, held: &[HeldTrial], blocks: &[Vec<Block>], standing: &Standing) -> DuelNext {
         let loads = &standing.loads;
         let mut gates = loads.iter().flat_map(|load| &load.gates);
-        // One missed gate is an answer, whatever the others would say.
+        // One missed gate is an answer, whatever the others would give.
         if gates.any(|gate| gate.state == GateState::NotMet) || loads.iter().all(|load| load.is_decided) {
             return DuelNext::Done(DuelStop::Known);
         }

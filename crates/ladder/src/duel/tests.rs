@@ -144,7 +144,7 @@ fn a_verdict_names_the_direction_in_the_terms_of_its_figure() {
 
 #[test]
 fn several_figures_share_the_level() {
-    // Of one figure this is known; of eight that all say the same the level of each is an eighth.
+    // For one figure this is significant; for eight that all agree the level of each is an eighth.
     let logs = [0.012, 0.03, 0.055, 0.021, 0.045, 0.006, 0.04, 0.03, 0.01];
     assert_eq!(found(&logs, &["response.p99"])[0].verdict, DuelVerdict::Larger);
     let names = [

@@ -48,7 +48,7 @@ impl Rules {
         let (least, most) = match (Scale::of(figure), figure.unit) {
             (Scale::Ratio, _) => (-self.delta.ln_1p(), self.delta.ln_1p()),
             (Scale::Difference, UnitKind::Share) => (-SHARE_DELTA, SHARE_DELTA),
-            // Of a count nobody can say what is little.
+            // For a count no difference is known to be negligible.
             (Scale::Difference, _) => (0.0, 0.0),
         };
         least <= low && high <= most
@@ -281,7 +281,8 @@ impl Duel {
     pub(super) fn standing_of(&self, by_load: &[Vec<Block>], rules: &Rules) -> Standing {
         let figures = self.compared();
         let is_gated = |figure: &FigureDoc| self.gates.iter().any(|gate| gate.figure().name == figure.name);
-        // Which figures there are is decided by the first block, once and for all: later blocks must not choose what is tested.
+        // The first block decides once and for all which figures there are: later blocks must not choose what is
+        // tested.
         let samples_of = |blocks: &[Block]| -> Vec<Sample> {
             let fair: Vec<_> = blocks.iter().filter_map(|block| block.fair.as_ref()).collect();
             let measured = |at: usize| {

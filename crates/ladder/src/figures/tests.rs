@@ -40,7 +40,7 @@ fn the_share_of_errors_is_of_all_messages_offered_and_none_without_any() {
     let share = |builder: TrialBuilder| read(&builder.build());
     assert_eq!(share(TrialBuilder::asking(100.0)), FigureValue::Value(0.0));
     assert_eq!(share(TrialBuilder::asking(100.0).rejected(5, "GET /: status 503")), FigureValue::Value(0.05));
-    // Two errors by cause for each of the messages are no more than all of them.
+    // Two errors by cause for each of the messages still count as all of them, not more.
     let twice = TrialBuilder::asking(10.0).rejected(10, "GET /: status 503");
     assert_eq!(share(twice.edit(|_, interval| interval.errors[0] = 10)), FigureValue::Value(1.0));
     let mut nothing = TrialBuilder::asking(10.0).build();

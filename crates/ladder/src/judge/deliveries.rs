@@ -31,7 +31,7 @@ pub(super) fn unowed(case: &Case<'_>) -> Option<Ruling> {
 /// the server's books: that is a backlog, and no contradiction.
 pub(super) fn residual(case: &Case<'_>) -> Option<Ruling> {
     let books = case.trial.books.as_ref().filter(|books| books.drops_are_told)?;
-    // A line that came altered is missing under its own name; that is a wrong answer, and its own rule says so.
+    // An altered line is also missing under its own name; that is a wrong answer, and has its own rule.
     if books.unknown_messages > 0 || super::rules::wrong_answers(case).is_some() {
         return None;
     }
@@ -77,7 +77,7 @@ pub(super) fn told_otherwise(case: &Case<'_>) -> Option<Ruling> {
     let contradicted = |receiver: &&ReceiverBooks| {
         let sum = &receiver.sum;
         let is_exact = sum.owed_min == sum.owed_max;
-        // A server that says a message twice may count it once or twice.
+        // A server that sends a message twice may count it once or twice.
         let came = sum.delivered..=sum.delivered.saturating_add(sum.duplicated);
         is_exact
             && (receiver.told_owed.is_some_and(|owed| owed != sum.owed_min)

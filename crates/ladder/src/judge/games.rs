@@ -68,7 +68,8 @@ pub(super) fn contradicted(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let server = trial.told(ServerCounter::GamesPlayed).filter(|_| trial.head.counts_games())?;
     let clients = counted(trial, Role::GamesPlayed) + counted(trial, Role::GamesFailed);
-    // Games that began together end together, on one side of an edge of the hold by the log and on the other by the players.
+    // Games that began together end together, but the log and the players may place that on different sides of the
+    // hold's edge.
     let most = clients.saturating_add(trial.head.load as u64).saturating_mul(COUNTED_TWICE);
     if server <= most {
         return None;

@@ -110,7 +110,7 @@ pub(super) fn no_room_for(cause: &str, count: u64, what: &str) -> Ruling {
 pub(super) fn intended(case: &Case<'_>) -> Option<f64> {
     let connections = &case.trial.connections;
     let open_share = match figures::open_share(case.trial) {
-        // A request opens the connection that it needs.
+        // A request opens its connection on demand.
         Some(_) if reopened::is_allowed(case.trial) => {
             connections.opened_in_ramp as f64 / connections.asked as f64
         }
@@ -142,7 +142,7 @@ pub(super) fn limited(case: &Case<'_>) -> Option<Ruling> {
     }
     let (late, link) = (lagging(case).or_else(|| own_latency(case)), link(case));
     let Some(late) = late else { return link };
-    // A worker without any time left, or a full link, delays more than is seen of it.
+    // A worker with no idle time, or a full link, delays more than can be measured.
     let is_full = link.is_some() || [CPU, BUSY].contains(&late.signal.as_str());
     match if is_full { AllTheSame::Unknown } else { own_lag::all_the_same(case) } {
         AllTheSame::Met => None,
@@ -196,18 +196,18 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
     let busy_share = view.busy_share_max.unwrap_or(0.0);
     let cpu_share = most(view, |host| host.worker_cpu_share);
     let waiting_share = most(view, |host| host.worker_waiting_share);
-    // The smallest percentile that may be stated and is beyond the limit proves that p99 is too.
+    // If the smallest percentile that may be stated exceeds the limit, p99 does too.
     let lagging = [(0.99, "p99"), (0.9, "p90"), (0.5, "p50")]
         .into_iter()
         .find_map(|(q, name)| send_lag_ns(view, q).map(|lag_ns| (name, lag_ns)))
         .filter(|(_, lag_ns)| *lag_ns > limit.limit_ns);
-    // With too few sends for p99 the largest lag alone would prove little, but not that of a worker with no time left.
+    // With too few sends for p99 the largest lag alone proves little, except for a worker with no idle time.
     let max_ns = view.distribution(Measure::SendLag).max_ns().map(|ns| ns as f64);
     let has_no_time = cpu_share.unwrap_or(busy_share) > BUSY_SHARE_MOST;
     let overworked = (has_no_time && send_lag_ns(view, 0.99).is_none())
         .then(|| max_ns.filter(|max_ns| *max_ns > limit.limit_ns).map(|max_ns| ("max", max_ns)))
         .flatten();
-    // So few sends that no percentile may be stated still tell when a good part of them was late.
+    // Even with too few sends for any percentile it is visible when a good part of them was late.
     let lags = view.distribution(Measure::SendLag);
     let late = lags.count_above(limit.limit_ns);
     let is_often_late = late >= LATE_SENDS_LEAST && late as f64 >= LATE_SENDS_SHARE * lags.count() as f64;
@@ -285,7 +285,7 @@ pub(super) fn left_behind(case: &Case<'_>) -> Option<Ruling> {
 /// asked nothing.
 pub(super) fn sent_nothing(case: &Case<'_>) -> Option<Ruling> {
     let (trial, flow) = (case.trial, case.trial.flow());
-    // Not asleep: at work, or waiting for a core.
+    // Not asleep: running, or waiting for a core.
     let cpu_share = most(trial, |host| host.worker_cpu_share).unwrap_or(0.0);
     let busy_share = trial.busy_share_max.unwrap_or(0.0).max(cpu_share);
     let was_asked = flow.sent > 0 || flow.not_sent == 0;

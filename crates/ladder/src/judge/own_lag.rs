@@ -102,7 +102,7 @@ fn most_delayed_ns(case: &Case<'_>, seen: &Trial) -> Option<f64> {
     let cores = seen.worker.allowed_cores.unwrap_or(1.0).max(1.0);
     let gap_ns = counted_seconds(seen)? * 1e9 * cores / sends.count().max(1) as f64;
     let own_ns = undisturbed_own_latency_ns(case.terms).unwrap_or(0.0);
-    // A request that comes just too late for its tick waits for the next.
+    // A request that just misses its tick waits for the next.
     let tick_ns = seen.head.tick_period_ns as f64;
     Some(DELAYS_PER_MESSAGE * delays_ns + GAPS_PER_WAIT * gap_ns + own_ns + tick_ns)
 }

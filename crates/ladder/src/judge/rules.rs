@@ -159,7 +159,7 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
     if open as f64 >= OPEN_SHARE_LEAST * asked as f64 {
         return None;
     }
-    // A server of HTTP may close a connection between two requests; it is to blame for those that cannot be opened.
+    // An HTTP server may close a connection between two requests; it is at fault for those that cannot be opened.
     let failed: u64 = connections.failed.values().sum();
     let cannot_open = failed as f64 > (1.0 - OPEN_SHARE_LEAST) * connections.attempts as f64
         || (open_in_ramp(trial) as f64) < OPEN_SHARE_LEAST * asked as f64;
@@ -174,7 +174,7 @@ pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
     let mut causes: Vec<(&str, u64, &str)> = told
         .into_iter()
         .flat_map(|(counts, what)| counts.iter().map(move |(cause, count)| (cause.as_str(), *count, what)))
-        // A wrong reply ends no connection.
+        // A wrong reply closes no connection.
         .filter(|(cause, count, _)| {
             *count > 0 && trial.head.metric_names.kind_of(cause) != Some(ErrorKind::WrongReply)
         })
@@ -265,7 +265,7 @@ pub(super) fn first_words(trial: &Trial, cause: &str) -> String {
 /// but users were thrown out.
 pub(super) fn broken_connections(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
-    // Bots that misbehave on purpose are rightly thrown out.
+    // Bots that misbehave on purpose are rightly disconnected.
     if trial.books.as_ref().is_some_and(|books| books.receivers.iter().any(|receiver| receiver.is_excluded)) {
         return None;
     }
@@ -298,7 +298,7 @@ pub(super) fn not_admitted(case: &Case<'_>) -> Option<Ruling> {
     if let Some(ours) = generator::buried(case, &reason) {
         return Some(ours);
     }
-    // A disturbance can delay some clients; it does not explain that nobody was let in.
+    // A disturbance can delay some clients; it does not explain that none got in.
     if case.disturbance.any() && outside < asked {
         let reason = format!("{reason}, and that may not be the server: {}", case.disturbance.culprit());
         return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
@@ -339,14 +339,14 @@ pub(super) fn certain_objectives(case: &Case<'_>) -> Option<Ruling> {
         let figure = asked.objective.figure();
         matches!(asked.seen, Seen::NotMet { over: Over::All, .. })
             && (!figure.is_disturbable() || asked.objective.is_certainly_missed(case.trial))
-            // Replies that are still waited for may wait for a generator that is late.
+            // Replies may be outstanding because the generator is late.
             && (!figure.counts_errors() || case.trial.errors.values().any(|count| *count > 0))
     };
     broken(case, &case.outcomes.iter().filter(is_certain).collect::<Vec<_>>())
 }
 
 pub(super) fn objectives(case: &Case<'_>) -> Option<Ruling> {
-    // Latencies read at a few places of the tick prove nothing, neither way.
+    // Latencies sampled at a few phases of the tick prove nothing, for better or worse.
     let is_believed = |objective: &Objective| !case.is_locked() || !objective.figure().is_phase_dependent();
     let is_broken =
         |asked: &&Asked<'_>| is_believed(asked.objective) && matches!(asked.seen, Seen::NotMet { .. });
@@ -412,7 +412,7 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
         return None;
     }
     let of = format!("{} of {} messages {what}", show_number(count as f64), show_number(offered as f64));
-    // A worker that was kept from its core sends late, and what it could not send by the end is not the server's doing.
+    // A worker that was kept off its core sends late, and what it could not send by the end is not the server's fault.
     if case.disturbance.any() && generator::late_ns(case, 0.9).is_some() {
         let reason = format!("{of}, and that may not be the server: {}", case.disturbance.culprit());
         return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
@@ -433,7 +433,7 @@ pub(super) fn wrong_answers(case: &Case<'_>) -> Option<Ruling> {
 /// What the server holds after the load is not what it acknowledged.
 pub(super) fn audit(case: &Case<'_>) -> Option<Ruling> {
     let audit = case.trial.audit.filter(|audit| audit.wrong > 0)?;
-    // The bots begin the words of what was wrong with the name of the request.
+    // The bots prefix the error text with the name of the request.
     let name = case.trial.head.metric_names.op(Role::Audit);
     let is_of_audit = |words: &str| words.split_once(": ").is_some_and(|(op, _)| Some(op) == name);
     let words = case.trial.error_samples().find(|(_, words)| is_of_audit(words));

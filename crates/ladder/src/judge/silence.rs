@@ -25,7 +25,7 @@ const STARVED_SHARE: f64 = 0.5;
 pub(super) fn no_ticks(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let hold = trial.hold.as_ref()?;
-    // An entry that lies across the whole of a short hold says that the server ran; what it did in the hold alone is not known.
+    // An entry that spans a whole short hold shows that the server ran, but not what it did in the hold alone.
     if trial.ticks.is_none() && !trial.is_in_log && case.terms.tells_ticks && trial.complete {
         let reason =
             "no tick throughout the hold: the server, which writes its ticks to a log, wrote none".to_owned();
@@ -115,7 +115,7 @@ pub(super) fn no_replies(case: &Case<'_>) -> Option<Ruling> {
     if !is_owed || !trial.hold_seconds().any(asked) {
         return None;
     }
-    // Answered, failed: it replied. Seconds in which it owed nothing and could be asked are no silence.
+    // Answered or failed: it replied. Seconds in which it owed nothing and accepted requests are no silence.
     let replied = |second: &Second| {
         second.flow.answered + second.flow.failed > 0
             || second.flow.open_before + second.flow.open_after + second.flow.not_sent == 0
@@ -158,11 +158,11 @@ fn is_starved(trial: &Trial, from: u32) -> bool {
 pub(super) fn no_deliveries(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let hold = trial.hold.as_ref()?;
-    // Where the bots had no time to read, silence may be theirs.
+    // If the bots had no time to read, the silence may be theirs.
     let is_known = |books: &&Books| books.judged.lost > 0 && books.judged.unread == 0;
     let books = trial.books.as_ref().filter(is_known)?;
     let Some(from) = stopped(trial, delivers) else { return none_to_the_end(trial, books) };
-    // What was sent in the last of them may still be on its way. Clients that wait for an answer to be let in send nothing.
+    // Messages sent in the last second may still be in flight. Clients that wait to be let in send nothing.
     let last = trial.hold_seconds().last()?;
     let silent = trial.hold_seconds().filter(|second| (from..last.index).contains(&second.index));
     let sent: u64 = silent.map(|second| second.flow.sent).sum();
@@ -228,7 +228,7 @@ fn stopped(trial: &Trial, happens: impl Fn(&Second) -> bool) -> Option<u32> {
     let seconds: Vec<&Second> = trial.hold_seconds().collect();
     let silent = seconds.iter().rev().take_while(|second| !happens(second)).count();
     let enough = SILENT_SECONDS_LEAST.max((SILENT_SHARE_LEAST * seconds.len() as f64).ceil() as usize);
-    // Of a hold that is silent throughout, one second is enough where it is all there is.
+    // If the hold is silent throughout, one second is enough when that is all there is.
     let enough = enough.min(seconds.len().max(1));
     (silent > 0 && silent >= enough).then(|| seconds[seconds.len() - silent].index)
 }

@@ -78,7 +78,7 @@ fn too_few_samples_are_inconclusive() {
     builder.hold_s = 10;
     let says = ["response.p99 needs 299 samples to be met and has 200", "hold longer (--hold 17s)"];
     check(&builder, &terms(&["response.p99 < 50ms"]), Verdict::Inconclusive, "response.p99", &says);
-    // A percentile that must lie above something is known by its value alone.
+    // A lower bound on a percentile can only be decided by its value.
     let says = ["needs 10000 samples and has 200", "hold longer (--hold 550s)"];
     check(&builder, &terms(&["response.p99 > 1ms"]), Verdict::Inconclusive, "response.p99", &says);
 }
@@ -123,11 +123,11 @@ fn few_samples_fail_a_rung_in_fair_seconds_only() {
         steal_share: Box::new(move |at| if at >= from_s { 0.6 } else { 0.0 }),
         ..builder
     };
-    // Late where the host stole CPU, and in time where it did not.
+    // Late where the host stole CPU, and on time elsewhere.
     check(&stolen(9, with_late(120, 9)), &asked, Verdict::Pass, "", &[]);
     check(&stolen(0, with_late(120, 0)), &asked, Verdict::Inconclusive, "disturbed", &["stole"]);
     check(&stolen(0, with_late(10, 0)), &asked, Verdict::Pass, "", &[]);
-    // Late in the fair seconds too.
+    // Late in the undisturbed seconds too.
     check(
         &stolen(9, with_late(200, 0)),
         &asked,
@@ -293,7 +293,7 @@ fn players_whom_a_late_generator_let_in_late_are_not_missing_because_of_the_serv
             check(&builder, &arena_terms(), Verdict::Fail, "connections.open_min", &["in the worst 10 s"]);
         }
     }
-    // A wrong reply is a fault of its own and ends no connection.
+    // A wrong reply is a separate fault and closes no connection.
     let wrong = missing(900, LATE_NS, 0).edit(|at, interval| interval.errors[1] = u64::from(at == 30));
     check(&wrong, &arena_terms(), Verdict::Fail, "wrong winner", &[]);
 }
@@ -311,7 +311,7 @@ fn a_server_that_runs_fewer_games_than_asked_for_does_not_hold_the_load() {
         "ticks.due",
         &["only 60 % of the ticks that 500 games owe"],
     );
-    // The first entry speaks of the time before the first game, and what is left of a short hold may lie between two games.
+    // The first entry covers the time before the first game, and the rest of a short hold may lie between two games.
     (builder.hold_s, builder.log_offset_ns) = (3, SECOND_NS / 2);
     check(&builder, &arena_terms(), Verdict::Pass, "", &[]);
     builder.hold_s = 5;
@@ -321,7 +321,7 @@ fn a_server_that_runs_fewer_games_than_asked_for_does_not_hold_the_load() {
 #[test]
 fn a_log_of_more_ticks_than_the_games_can_have_passes_nothing() {
     let mut builder = TrialBuilder::arena(500.0);
-    // One tick for each of two players, say.
+    // For example, one tick for each of two players.
     builder.games_running = 1_000.0;
     check(&builder, &arena_terms(), Verdict::Pass, "", &[]);
     builder.games_running = 50_000.0;
@@ -331,7 +331,7 @@ fn a_log_of_more_ticks_than_the_games_can_have_passes_nothing() {
         "does not tell the truth",
     ];
     check(&builder, &arena_terms(), Verdict::Inconclusive, "inconsistent", &says);
-    // That its ticks are late is its own word.
+    // The server itself reports that its ticks are late.
     check(&builder.late(0.9), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
 }
 
@@ -364,7 +364,7 @@ fn less_load_than_intended_is_the_generator() {
     check(&TrialBuilder::asking(1000.0), &exact, Verdict::GeneratorLimited, "offered", &says);
     exact.intended = Some(Intended::Messages(60_100));
     check(&TrialBuilder::asking(1000.0), &exact, Verdict::Pass, "", &[]);
-    // 600 messages at random moments may be 540 without anybody's fault.
+    // 600 messages at random moments may turn out to be 540 without any fault.
     let mut random = terms(&["errors == 0"]);
     random.intended = Some(Intended::PerSecond(11.0));
     check(&TrialBuilder::asking(10.0), &random, Verdict::Pass, "", &[]);
@@ -374,7 +374,7 @@ fn less_load_than_intended_is_the_generator() {
 
 #[test]
 fn send_lag_is_held_against_the_tightest_bound_the_tick_or_the_patience() {
-    // Responses of 60 ms are beyond the bound, so the lag is asked about before the server is blamed.
+    // Responses of 60 ms exceed the bound, so the lag is checked before the server is blamed.
     let asking = |send_lag_ns: u64| TrialBuilder {
         send_lag_ns,
         response_ns: 60_000_000,
@@ -425,7 +425,7 @@ fn a_busy_worker_is_blamed_only_when_it_lags() {
     check(&busy(500.0, 1_000_000), &arena_terms(), Verdict::Pass, "", &[]);
     let says = ["93 % busy", "more workers"];
     check(&busy(500.0, 20_000_000), &arena_terms(), Verdict::GeneratorLimited, "worker.busy_share", &says);
-    // 840 sends state no p99, but p90; 60 state nothing, so the largest lag of a worker without a break speaks.
+    // 840 sends allow no p99, but p90; 60 allow none, so the largest lag of a worker without idle time counts.
     check(&busy(1.0, 20_000_000), &arena_terms(), Verdict::GeneratorLimited, "worker.busy_share", &["p50"]);
     let mut few = busy(1.0, 20_000_000);
     few.shots_per_s = 1;
@@ -455,7 +455,8 @@ fn an_own_latency_near_the_bound_limits_the_generator() {
     check(&slow(), &own(4_900_000), Verdict::Fail, "response.p99", &[]);
     let says = ["5.1 ms already", "limit 5 ms"];
     check(&slow(), &own(5_100_000), Verdict::GeneratorLimited, "own_latency.p99", &says);
-    // What was met is met, and a rung whose own sends and receipts were in time is not condemned by a calibration.
+    // An objective that was met is met, and a calibration does not condemn a rung whose own sends and receipts were on
+    // time.
     check(&TrialBuilder::asking(1000.0), &own(244_000_000), Verdict::Pass, "", &[]);
     let hears_in_time = slow().edit(|_, interval| {
         interval.distribution_mut(Measure::ReceiveLag, true).record_many(100_000, 1_000);

@@ -112,7 +112,7 @@ impl View<'_> {
         let knows_seconds = !figure.is_of_books();
         if let Some(fair) = self.fair.filter(|_| knows_seconds) {
             match objective.evaluate(fair) {
-                // A server that stands still while the machine is a little disturbed does so by itself.
+                // A server that stalls while the machine is only slightly disturbed does so by itself.
                 Outcome::Met { .. } if !is_unexplained_in_all => return Seen::MetInFairSeconds,
                 Outcome::Met { .. } => {}
                 Outcome::NotMet { shown, .. } => return Seen::NotMet { shown, over: Over::Fair },

@@ -40,7 +40,7 @@ fn knee_a_corner_is_found_and_a_line_has_none() {
     let line: Vec<(f64, f64)> = loads.iter().map(|load| (*load, 30.0 * load)).collect();
     assert_eq!(knee(&line), None);
     assert_eq!(knee(&corner[..5]), None);
-    // Rising ever faster is no knee.
+    // A curve that rises ever faster has no knee.
     let convex: Vec<(f64, f64)> = loads.iter().map(|load| (*load, load * load)).collect();
     assert_eq!(knee(&convex), None);
 }

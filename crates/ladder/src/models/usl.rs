@@ -79,7 +79,8 @@ pub fn fit(points: &[(f64, f64)]) -> Result<Fit, NotFitted> {
     if error_share > ERROR_SHARE_MOST || constrained[0] <= 0.0 {
         return Err(NotFitted::NotItsShape { error_share });
     }
-    // The spread is that of the unconstrained fit: a constraint that holds a parameter at 0 must not make it sure of that.
+    // The spread is that of the unconstrained fit: a constraint that holds a parameter at 0 must not make it look
+    // certain.
     let free_squares: f64 = rows.iter().map(|(x, y)| (y - dot(x, &free)).powi(2)).sum();
     let spread = (free_squares / degrees).sqrt();
     let most = points.iter().map(|point| point.0).fold(0.0, f64::max);
@@ -215,8 +216,8 @@ fn draws(centre: [f64; 3], covariance: &[[f64; 3]; 3], spread: f64, degrees: f64
         let (u, v) = (1.0 - random.f64(), random.f64());
         (-2.0 * u.ln()).sqrt() * (2.0 * std::f64::consts::PI * v).cos()
     };
-    // A multivariate t has tails that reach further in every direction than its single parameters' intervals need; so
-    // normal draws are stretched to the quantile of t that each single interval has.
+    // A multivariate t has longer tails in every direction than its single parameters' intervals need; so normal draws
+    // are stretched to the quantile of t that each single interval has.
     let stretch = student.inverse_cdf(1.0 - TAIL) / 1.959_964;
     (0..DRAWS)
         .map(|_| {

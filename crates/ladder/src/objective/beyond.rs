@@ -152,7 +152,7 @@ mod tests {
             (1, 59, 0.95, None),
             (0, 299, 0.99, Some(true)),
             (2, 299, 0.99, None),
-            // One pause that holds up a handful is no reason to fail.
+            // One pause that delays a handful is no reason to fail.
             (8, 60, 0.99, None),
             (19, 60, 0.99, None),
             (20, 60, 0.99, Some(false)),

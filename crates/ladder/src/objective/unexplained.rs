@@ -44,7 +44,7 @@ impl Objective {
     /// makes late anyway.
     fn is_quantile_missed_without(&self, trial: &Trial, of: Of, q: f64, kept_away: f64) -> bool {
         let Ok((values, never)) = sample(trial, of) else { return false };
-        // What a wait does to a value that is no time is not known.
+        // The effect of a wait on a value that is not a time is unknown.
         if matches!(of, Of::Value(_)) {
             return false;
         }
@@ -66,7 +66,7 @@ impl Objective {
                 .map(|(_, count)| count)
                 .sum();
             let waits = threads * ((waited_s + UNSEEN_WAIT_S) / delay_s).floor();
-            // What was never sent or never answered has no time that could be too long for a wait.
+            // A message never sent or never answered has no time, so none that is too long for a wait.
             let (beyond, excused) = match waits < 1.0 {
                 true => (above as f64, 0.0),
                 false => ((above + never) as f64, by_waits + waits),

@@ -14,7 +14,7 @@ fn of_cell(climb: &Climb, rungs: Vec<usize>) -> Table {
     let first = &climb.rungs[rungs[0]];
     let title = first.cell.as_ref().map(show_cell);
     let unit = first.load_unit;
-    // A rate is asked for and not found out; what matters is how long it takes, and who is late.
+    // A rate is an input here, not a result; what matters is how long responses take, and how many are late.
     if unit != LoadUnit::Requesters {
         return table(climb, title, rungs, unit, &columns());
     }

@@ -99,7 +99,7 @@ impl<'a> OfCell<'a> {
 
     fn capacity(&self) -> Capacity {
         let trials: Vec<Judged> = self.trials().cloned().collect();
-        // Nobody looks at the unit.
+        // The unit is not used.
         capacity(LoadUnit::default(), &trials, None)
     }
 }
@@ -126,7 +126,7 @@ impl ListSchedule {
     /// that a high load kills has shown what it holds. Cells come one after the other, because the next may want another
     /// server.
     pub(super) fn next(&self, done: &[Judged]) -> Next {
-        // The null server of a calibration is another process; that it ended says nothing about the subject.
+        // A calibration's null server is another process; its exit says nothing about the subject.
         if done.iter().any(|trial| trial.purpose == Purpose::Rung && trial.subject_exited) {
             return Next::Done(Stop::SubjectExited);
         }
@@ -170,7 +170,7 @@ impl ListSchedule {
         if let Some(load) = self.beyond(rungs.last(), cell) {
             return Some(load);
         }
-        // Those that an open end added are repeated too.
+        // Loads added by an open end are repeated too.
         for trial in cell.trials() {
             if !rungs.contains(&trial.load) {
                 rungs.push(trial.load);

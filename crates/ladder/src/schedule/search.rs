@@ -84,7 +84,7 @@ impl Tally {
         let measured_ns = high_ns + self.full_low_ns;
         let whole_ns = measured_ns.max(goal.duration_sum_ns as f64);
         let missing_ns = whole_ns - measured_ns;
-        // A share that is exactly the exceed ratio is within it, whichever way its last digit was rounded.
+        // A share equal to the exceed ratio is within it, whichever way its last digit was rounded.
         let is_within = |ns: f64| ns <= (goal.exceed_ratio + ROUNDING) * whole_ns;
         if is_within(high_ns + missing_ns) {
             LoadClass::Lower
@@ -141,12 +141,12 @@ fn classes(
             tallies.push((trial.load, Tally::default()));
             tallies.len() - 1
         });
-        // Where a load needs longer trials than the goal, all of its trials count in proportion.
+        // If a load needs longer trials than the goal, all of its trials count pro rata.
         let share = trial.held_ns as f64 / full_ns(trial.load) as f64;
         let is_full = trial.is_as_long_as(full_ns(trial.load));
         let tally = &mut tallies[at].1;
         let (sum, share) = match (is_full, met) {
-            // What went on longer, to see undisturbed seconds, counts as asked.
+            // A trial extended to see undisturbed seconds counts as its planned length.
             (true, true) => (&mut tally.full_low_ns, 1.0),
             (true, false) => (&mut tally.full_high_ns, 1.0),
             (false, true) => (&mut tally.short_low_ns, share),
@@ -255,7 +255,7 @@ impl SearchSchedule {
         if of_subject(Purpose::Rung).count() >= TRIALS_MOST {
             return Next::Done(Stop::Complete);
         }
-        // A phase that was left is not gone back to: what the longer trials show counts more.
+        // A completed phase is not revisited: the longer trials count more.
         let begun = of_subject(Purpose::Rung).map(|trial| self.phase_of(trial)).max().unwrap_or(0);
         let views: Vec<Vec<Judged>> = (0..self.goals.len()).map(|goal| to_goal(done, goal)).collect();
         let each_goal = || std::iter::once(done).chain(views.iter().map(Vec::as_slice));
@@ -349,7 +349,7 @@ impl SearchSchedule {
             1 => full_ns,
             _ => {
                 let asked_ns = self.goal.final_trial_ns / shorter_by / SECOND_NS * SECOND_NS;
-                // By its length a trial is known to be of its phase, so it stays shorter than those of the next.
+                // A trial's phase is identified by its length, so it stays shorter than those of the next.
                 let next_ns = self.trial_ns(phase + 1, load).saturating_sub(SECOND_NS);
                 asked_ns.max(SHORTEST_TRIAL_NS).max(self.deciding_ns(load).min(next_ns))
             }
@@ -402,7 +402,7 @@ impl SearchSchedule {
             |load: f64| done.iter().filter(move |trial| trial.purpose == Purpose::Rung && trial.load == load);
         let untold = |load: f64| trials_at(load).filter(|trial| self.told(trial).is_none()).count();
         let told = |load: f64| trials_at(load).filter(|trial| self.told(trial).is_some()).count();
-        // The longest trial that had too few samples is not held again, for it would have too few again.
+        // A load whose longest trial had too few samples is not held again, since it would have too few again.
         let is_too_near = |load: f64| {
             let mut untold = trials_at(load).filter(|trial| self.told(trial).is_none());
             untold.any(|trial| {
@@ -410,7 +410,7 @@ impl SearchSchedule {
             })
         };
         let is_left = |load: f64| untold(load) >= TRIES + told(load) || is_too_near(load);
-        // What was begun is ended, the lowest first: a lower upper bound may make the others needless.
+        // Loads already started are finished, the lowest first: a lower upper bound may make the others unnecessary.
         let begun = |load: &f64| {
             is_inside(*load)
                 && trials_at(*load).any(|trial| trial.held_ns + SLACK_NS >= full_ns(*load))
@@ -421,7 +421,7 @@ impl SearchSchedule {
         if let Some(load) = undecided.clone().find(begun) {
             return Some(load);
         }
-        // A load of which no trial could be judged yet has no class.
+        // A load without any judged trial has no class yet.
         if let Some(trial) = done.iter().rev().find(|trial| trial.purpose == Purpose::Rung)
             && self.told(trial).is_none()
             && is_inside(trial.load)
@@ -432,8 +432,8 @@ impl SearchSchedule {
         }
         let before = (target.number > 0).then(|| bounds(&self.classes(self.target(target.number - 1), done)));
         let before = before.unwrap_or_default();
-        // What this machine cannot make ends the way up like the largest load does. Disturbances do not: far enough from
-        // the edge a load can be judged in spite of them.
+        // A load that this machine cannot generate ends the way up like the largest load does. Disturbances do not: far
+        // enough from the edge a load can be judged despite them.
         let is_beyond_us = |trial: &&Judged| {
             trial.verdict == Some(Verdict::GeneratorLimited) && told(trial.load) == 0 && is_left(trial.load)
         };
@@ -450,7 +450,7 @@ impl SearchSchedule {
         match (found.lower, found.upper) {
             (None, None) => {
                 let known = [before.lower, before.upper].into_iter().flatten().find(is_new);
-                // Beside a load that could not be judged the edge is near; from the start it would be far.
+                // Next to a load that could not be judged the edge is near; from the start it would be far.
                 let beside = before.lower.or(before.upper).and_then(|edge| {
                     let width = 1.0 - target.goal.width;
                     self.first_new([1, 2, 3].map(|times| edge * width.powi(times)), is_new)
@@ -486,7 +486,7 @@ impl SearchSchedule {
 
     /// Whole numbers, or four digits.
     fn rounded(&self, load: f64) -> f64 {
-        // A power of ten and its inverse are exact where it matters: 225.6, not 225.60000000000002.
+        // A power of ten and its inverse are exact where needed: 225.6, not 225.60000000000002.
         let digits = if self.is_whole { 0.0 } else { 3.0 - load.log10().floor() };
         let scale = 10f64.powf(digits.abs());
         let rounded =

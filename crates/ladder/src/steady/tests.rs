@@ -68,7 +68,7 @@ fn a_collapse_late_in_the_hold_is_drifting() {
         let values: Vec<f64> =
             (0..60).map(|at| if at < collapse_s { 0.01 } else { 0.7 } + 0.001 * f64::from(at % 3)).collect();
         assert_eq!(change(&values, 0.05).unwrap().0, Steadiness::Drifting, "after {collapse_s} s");
-        // Only a collapse in the first half could be taken for a warm-up; then the collapsed part is what is judged.
+        // Only a collapse in the first half could be taken for a warm-up; then the collapsed part is judged.
         assert!(warm_up(&values, 0.01) <= 21);
     }
 }
@@ -84,7 +84,7 @@ fn the_last_four_seconds_are_drifting_when_all_are_worse_than_any_before() {
         assert_eq!(change(&collapsing(seconds), 0.1).unwrap().0, Steadiness::Drifting, "{seconds} s");
     }
     assert_eq!(change(&collapsing(2), 0.1).unwrap().0, Steadiness::Steady, "two odd seconds");
-    // Such seconds came before, and went.
+    // Such seconds occurred before, and went away.
     let mut again = collapsing(4);
     again[20..24].iter_mut().for_each(|value| *value += 40.0);
     assert_ne!(change(&again, 0.1).unwrap().0, Steadiness::Drifting);

@@ -34,7 +34,8 @@ pub(super) fn write(counts: &Histogram<u64>) -> Vec<u8> {
     V2Serializer::new()
         .serialize(counts, &mut bytes)
         .expect("writing to memory does not fail and the counts fit the format");
-    // How far the library grew its table depends on the order in which parts came. The longest duration stands here instead.
+    // How far the library grew its table depends on the order in which parts came. So the longest duration is written
+    // here instead.
     bytes[HIGHEST].copy_from_slice(&LONGEST_NS.to_be_bytes());
     bytes
 }
@@ -42,14 +43,14 @@ pub(super) fn write(counts: &Histogram<u64>) -> Vec<u8> {
 /// A histogram with the bounds and digits that it was recorded with, and at most `COUNT_MAX` values. Errors: `BadHistogram`.
 pub fn read_v2(bytes: &[u8]) -> Result<Histogram<u64>, BadHistogram> {
     refuse_large_table(bytes)?;
-    // The library negates such a number, and of the lowest of all there is no opposite.
+    // The library negates such a number, and the lowest one has no opposite.
     if bytes[HEADER_BYTES..].windows(LOWEST_NUMBER.len()).any(|part| part == LOWEST_NUMBER) {
         return Err(BadHistogram("a gap of 2^63 values".to_owned()));
     }
     let read: Histogram<u64> = Deserializer::new()
         .deserialize(&mut &bytes[..])
         .map_err(|error| BadHistogram(format!("{error:?}")))?;
-    // The library's own sum stops at the end of 64 bits, and its quantiles would then add beyond it.
+    // The library's own sum saturates at 64 bits, and its quantiles would then overflow.
     if read.len() > COUNT_MAX {
         return Err(BadHistogram("more values than there can be".to_owned()));
     }
@@ -66,7 +67,7 @@ fn refuse_large_table(bytes: &[u8]) -> Result<(), BadHistogram> {
     if four(0) != COOKIE {
         return Err(BadHistogram("it does not begin as one".to_owned()));
     }
-    // The library makes room for as much as this says before it reads.
+    // The library allocates this much before it reads.
     let length = four(LENGTH) as usize;
     if length > bytes.len() - HEADER_BYTES {
         return Err(BadHistogram(format!(

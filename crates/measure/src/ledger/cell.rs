@@ -142,7 +142,7 @@ fn enter_unusual(cell: u64, next: u32, index: usize, seq: u32, holes: &mut Holes
 
 /// Notes as holes what leaves the window unseen when the newest becomes `seq`.
 fn pass(window: u32, next: u32, seq: u32, index: usize, holes: &mut Holes) {
-    // The window of the newest `seq` begins here; everything before leaves.
+    // The window of the newest `seq` begins here; everything before drops out.
     let begin = seq.saturating_sub(WINDOW);
     for back in (0..WINDOW).rev() {
         // Bit `back` is the message `next - 2 - back`; those before the first message count as seen.

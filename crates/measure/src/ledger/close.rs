@@ -48,7 +48,7 @@ fn all_sent(parts: &[LedgerPart], margin_ns: u64) -> Vec<(u32, Sent)> {
         for (local, row) in part.rows.iter().enumerate() {
             let Some((_, sent)) = all.get_mut(part.global(local as u32) as usize) else { continue };
             let reaches = reaches(row, margin_ns);
-            // What a connection carried long enough before its end has come out of it. Joining is a message of the same
+            // What a connection carried long enough before its end has been read. Joining is a message of the same
             // connection, and so was read before.
             let carries =
                 |run: &Run, reach: &Reach| run.first_ns >= reach.asked_ns && run.last_ns <= reach.sure.1;

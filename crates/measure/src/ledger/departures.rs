@@ -61,7 +61,7 @@ impl Departures {
     /// Takes the next number.
     pub(super) fn push(&mut self, changes: &SharedLedger, margin_ns: u64) {
         if self.recent.len() == self.recent.capacity() && self.recent.len() >= KEPT {
-            // What saves less than a quarter would be tried again soon.
+            // Folding that saves less than a quarter would soon be repeated.
             self.fold(changes, margin_ns, self.recent.len() / 4);
         }
         self.recent.push(NOT_SENT);
@@ -74,7 +74,7 @@ impl Departures {
 
     /// The kernel took a message.
     pub(super) fn departed(&mut self, seq: u32, at_ns: u64) {
-        // One whose successors are in a run already counts as untimed there, and is not there twice.
+        // A message whose successors are in a run already counts as untimed there, and must not count twice.
         let index = seq.checked_sub(self.old_numbers).map(|index| index as usize);
         if let Some(departure) = index.and_then(|index| self.recent.get_mut(index)) {
             *departure = at_ns;

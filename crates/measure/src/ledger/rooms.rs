@@ -153,7 +153,7 @@ pub(super) fn settle(parts: &[LedgerPart], margin_ns: u64, all: &mut Settling) -
         for (part, room, local, row) in rows().filter(|(.., row)| !row.spans.is_empty()) {
             let receiver = part.global(local);
             let mut sum = whole.settle(receiver, row, |_, sender| part.rooms.cell(room, sender, local), all);
-            // Nobody waits for the last word of a server that a bot has left.
+            // The final report of a server that a bot has left is not waited for.
             sum.not_caught_up = sum.not_caught_up.min(row.stays().into());
             let (sums, merged) = receivers.entry(receiver).or_default();
             sums.add(&sum);

@@ -108,7 +108,7 @@ impl<'s> Room<'s> {
         let is_static =
             matches!(reaches[..], [Reach { sure: (from, to), .. }] if from <= first_ns && to >= last_ns);
         let mut sum = SumOfBooks { receivers: 1, ..SumOfBooks::default() };
-        // Behind the newest that came of each sender, where the bot was still behind with reading at the end.
+        // Beyond the newest received from each sender, if the bot was still behind with reading at the end.
         let (reads_on, mut to_read) = (row.is_behind && !row.is_caught_up, 0);
         for (index, (sender, sent)) in self.senders.iter().enumerate() {
             let (owed_min, owed_max) = if *sender == receiver && !self.echoes {
@@ -158,11 +158,11 @@ pub(super) fn receiver_books(receiver: u32, row: &Row, mut sum: SumOfBooks) -> R
     sum.late = row.late;
     sum.duplicated = row.duplicated;
     sum.reordered = row.reordered;
-    // The server's word covers the notices of the present connection; without it the notices are all there is.
+    // The server's report covers the notices of the present connection; without it there are only the notices.
     sum.dropped = row.told.map_or(row.missed, |told| row.missed_before + told.dropped);
     sum.in_flight = row.told.map_or(0, |told| told.in_flight);
     sum.residual = sum.unaccounted();
-    // Of a client that came again the server tells what it did for the last connection alone.
+    // For a client that reconnected the server reports only the last connection.
     let of_all = row.told.filter(|_| row.spans.len() == 1);
     ReceiverBooks {
         receiver,
@@ -198,7 +198,7 @@ pub(super) fn reaches(row: &Row, margin_ns: u64) -> Vec<Reach> {
         }
     };
     let mut reaches: Vec<Reach> = row.spans.iter().enumerate().map(reach).collect();
-    // Where one membership's possible end lies behind the next one's possible begin, a message counts once.
+    // If one membership's possible end is after the next one's possible begin, a message counts once.
     for at in 1..reaches.len() {
         let begin = reaches[at].possible.0.max(reaches[at - 1].possible.1.saturating_add(1));
         reaches[at].possible.0 = begin;

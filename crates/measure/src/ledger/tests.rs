@@ -63,7 +63,7 @@ fn one_drop_in_a_million_deliveries_is_a_residual_of_exactly_one() {
     let pair = PairBooks { sender: 17, receiver: 42, owed_min: 100, owed_max: 100, delivered: 99, lost: 1 };
     assert_eq!(untold.worst, [pair]);
 
-    // A server whose own books know of it accounts for it; one that counts it as delivered does not.
+    // A server that reports the loss accounts for it; one that counts the message as delivered does not.
     let told = ServerReport { owed: 10_000, delivered: 9_999, dropped: 1, in_flight: 0 };
     let known = room(100, 100, (17, 42, 63), Some(told));
     assert_eq!((known.judged.lost, known.judged.dropped, known.judged.residual), (1, 1, 0));
@@ -107,7 +107,7 @@ fn a_number_beyond_the_senders_last_is_a_stranger() {
         part.departed(0, seq, 1_000_000);
     }
     let (mut in_hold, mut otherwise) = latencies();
-    // Two were sent and two came, but the second was none of them.
+    // Two were sent and two arrived, but the second was neither of them.
     part.deliveries(0, 2_000_000, (0, 1), (&mut in_hold, &mut otherwise)).received(0, 0, 0);
     assert_eq!(close(&[part.clone()]).unknown_messages, 0);
     part.deliveries(0, 2_000_000, (0, 1), (&mut in_hold, &mut otherwise)).received(0, 2, 0);
@@ -220,7 +220,7 @@ fn who_comes_after_hours_is_owed_what_was_said_from_then_on() {
 #[test]
 fn a_change_that_is_told_too_late_parts_the_bounds_and_accuses_nobody() {
     let (mut part, _) = long_talk(1_000, &[]);
-    // Of a worker that stood still for nearly all of the talk.
+    // Of a worker that was stalled for nearly all of the talk.
     part.asked(1, 500_000_000_000);
     part.joined(1, 500_000_000_000);
     let (mut in_hold, mut otherwise) = latencies();
@@ -271,18 +271,18 @@ fn what_the_bots_had_no_time_to_read_is_not_lost_and_what_was_read_in_time_is() 
     let check = |sum: SumOfBooks, expected: (u64, u64, i64)| {
         assert_eq!((sum.lost, sum.unread, sum.residual), expected, "{sum:?}");
     };
-    // Still to be read at the end: beyond the newest; the one before it is lost.
+    // Unread at the end: those beyond the newest; the one before it is lost.
     check(read_late(4, SECOND_NS, 0, Err(0)), (1, 5, 1));
-    // The same from a bot that reads in time: the server has not sent it.
+    // The same for a bot that reads in time: the server has not sent it.
     check(read_late(4, 1_000, 0, Err(0)), (6, 0, 6));
-    // A worker that is late at its end may not have come to this bot.
+    // A worker that is late at its end may not have got to this bot.
     check(read_late(4, 1_000, 0, Err(SECOND_NS)), (1, 5, 1));
     // A bot that has read to the end has nothing unread.
     check(read_late(4, SECOND_NS, 0, Ok(())), (6, 0, 6));
-    // Dropped while nobody read; the one that the server does not tell of is lost.
+    // Dropped while nobody read; the one that the server does not report is lost.
     check(read_late(4, SECOND_NS, 5, Ok(())), (1, 5, 1));
     check(read_late(4, 1_000, 5, Ok(())), (6, 0, 1));
-    // A server that invents drops does not make more unread than is missing.
+    // A server that invents drops cannot make more unread than is missing.
     check(read_late(9, SECOND_NS, 7, Ok(())), (0, 1, -6));
 }
 

@@ -103,7 +103,7 @@ impl Line {
                 Said::Count(whole(&fields, "count")?.ok_or("a counter without \"count\"")?)
             }
             Some(OWN) => Said::Own(Box::new(OwnSecond::read(&fields, time_ms)?)),
-            // An unknown title may well be a counter; whatever else it is, it is no mistake.
+            // An unknown title may well be a counter; in any case it is not an error.
             Some(_) => whole(&fields, "count").ok().flatten().map_or(Said::Nothing, Said::Count),
             None => Said::Nothing,
         };
@@ -178,7 +178,7 @@ impl OwnSecond {
             }
             let Some(count) = value.as_u64() else { continue };
             if count > COUNT_MAX && (name.ends_with("_us") || name.ends_with("_ms")) {
-                // A time of a clock.
+                // A clock time.
                 continue;
             }
             if count > COUNT_MAX {
@@ -202,7 +202,7 @@ fn point_set(fields: &Map<String, Value>) -> Result<BTreeMap<u64, u64>, String> 
     for (key, value) in points {
         let ms: u64 = key.parse().map_err(|_| format!("{key:?} is not a number of whole ms"))?;
         let count = value.as_u64().ok_or_else(|| format!("the count of {key} ms is not a whole number"))?;
-        // Keys may be written in two ways ("7", "07"), so it is the sum that is bounded.
+        // Keys may be written in two ways ("7", "07"), so the sum is bounded.
         ticks = count.saturating_add(ticks);
         if ms > LONGEST_INTERVAL_MS || ticks > COUNT_MAX {
             return Err(format!("{count} ticks of {ms} ms, which cannot be true"));

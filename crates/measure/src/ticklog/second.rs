@@ -156,7 +156,7 @@ impl Batch {
             .unwrap_or(to_ms.saturating_sub(1_000));
         let intervals_ms = self.intervals_ms();
         let counts = self.counted().unwrap_or_else(|| {
-            // Where the log has counters at all, a second without them had none of these ticks.
+            // If the log has counters at all, a second without them had none of these ticks.
             classes.map_or(TickCounts::default(), |classes| classify(&intervals_ms, classes))
         });
         let games = self.games();

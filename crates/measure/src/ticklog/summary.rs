@@ -259,14 +259,14 @@ impl TickLogSummary {
     pub(super) fn add(&mut self, batch: &Batch) {
         self.seconds += 1;
         let (from_ms, to_ms) = batch.span_ms();
-        // The first line of an original log speaks of the second before it.
+        // The first line of an original log covers the second before it.
         self.from_ms.get_or_insert(from_ms.unwrap_or(to_ms.saturating_sub(1_000)));
         self.to_ms = self.to_ms.max(Some(to_ms));
         if let Some(counts) = batch.counted() {
             self.counted.get_or_insert_default().add(&counts);
         }
         for (ms, count) in batch.intervals_ms() {
-            // No honest log has so many, and a hostile one must not fill the memory.
+            // No honest log has so many, and a hostile one must not exhaust memory.
             let is_known = self.histogram.len() < DISTINCT_MS_MAX || self.histogram.contains_key(&ms);
             let ms = if is_known { ms } else { ms.next_multiple_of(1_000) };
             *self.histogram.entry(ms).or_default() += count;

@@ -39,7 +39,7 @@ impl AfterHold {
         match entry {
             Entry::Interval(interval) => {
                 self.put(interval.index, &Entry::Interval(Box::new(interval.planned_after_hold())));
-                // Of the second before only its place is needed, beside which its samples stand.
+                // Only the position of the second before is needed, for its samples.
                 let mut before = Interval::new(&interval.metric_names);
                 before.index = interval.index;
                 self.put(interval.index.saturating_add(1), &Entry::Interval(Box::new(before)));

@@ -220,7 +220,7 @@ impl Sum {
         let marked_ns = self.trial.events.iter().map(|event| event.at_ns).max();
         self.last_ns = self.last_ns.max(marked_ns.unwrap_or(0));
         if let Some(hold) = &mut self.trial.hold {
-            // Nothing lies behind the last moment, so an open end let nothing in that this one does not.
+            // Nothing comes after the last moment, so an open end admitted nothing that this one does not.
             hold.to_ns = hold.to_ns.min(self.last_ns.max(hold.from_ns));
         }
         self.seconds.sort_by_key(|told| told.second.index);
@@ -279,7 +279,7 @@ impl Sum {
         let from_cut =
             trial.hold.as_ref().is_some_and(|hold| u64::from(interval.index) * SECOND_NS >= hold.from_ns);
         trial.connections.attempts += interval.connections.asked;
-        // A server that goes down refuses connections rightly.
+        // A server that shuts down may refuse connections.
         if u64::from(interval.index) * SECOND_NS < self.told_to_end_ns {
             add_named(&mut trial.connections.failed, &names.connect_failures, &interval.connections.failed);
         }
@@ -338,8 +338,9 @@ impl Sum {
     fn ticks(&mut self, told: &TickSecond) {
         self.beside.entry(told.second()).or_default().ticks.add(&told.counts);
         let trial = &mut self.trial;
-        // A server's seconds (or shorter entries) do not begin with ours: those that *end* in the hold are taken, which
-        // cover as long as the hold, reach into the settling before it by less than one, and never into the drain behind it.
+        // A server's seconds (or shorter entries) are not aligned with ours: those that *end* in the hold are taken.
+        // They cover as much time as the hold, reach into the settling before it by less than one, and never into the
+        // drain after it.
         let ends_in = |hold: &&Hold| told.to_ns > hold.from_ns && told.to_ns <= hold.to_ns;
         self.cover.take(told);
         if trial.hold.as_ref().filter(ends_in).is_none() || touches(&trial.left_out, told) {
@@ -379,7 +380,7 @@ impl Sum {
     /// Adds up what depends on the order of the seconds, and puts together what was told of each.
     fn finish_seconds(&mut self) {
         let trial = &mut self.trial;
-        // In the whole view these are the operations; with seconds left out they say what stayed open at the end.
+        // In the whole view these are the operations; with seconds left out they give what stayed open at the end.
         let mut whole: BTreeMap<String, Flow> = BTreeMap::new();
         for told in std::mem::take(&mut self.seconds) {
             let index = told.second.index;
@@ -420,7 +421,7 @@ impl Sum {
         connections.opened_in_ramp = in_ramp.iter().map(|told| told.opened).sum();
         connections.open_min = self.open_min.unwrap_or(0);
         connections.open_least = self.open_least.unwrap_or(0);
-        // The ramp begins with the trial. One that was cut off in its ramp has only its whole seconds.
+        // The ramp begins with the trial. A trial cut off in its ramp has only its whole seconds.
         let ramp_s = match (self.settled_ns, in_ramp.first().zip(in_ramp.last())) {
             (Some(settled_ns), _) => Some(settled_ns as f64 / 1e9),
             (None, Some((first, last))) => Some(f64::from(last.second.index - first.second.index) + 1.0),
@@ -451,7 +452,7 @@ fn find_hold(events: &[Event], cut_s: u32) -> Option<Hold> {
 /// True when an entry of the server's speaks of a second that is left out, even in part.
 fn touches(left_out: &BTreeSet<u32>, told: &TickSecond) -> bool {
     let (first, last) = (second_at(told.from_ns), second_at(told.to_ns.saturating_sub(1)));
-    // An entry of no time ends before the second in which it begins, where that has just begun.
+    // An entry of zero length ends before the second in which it begins, if that has just begun.
     first <= last && left_out.range(first..=last).next().is_some()
 }
 

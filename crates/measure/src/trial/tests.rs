@@ -182,11 +182,11 @@ fn without_second_3(entries: &[Entry]) -> Trial {
 fn an_entry_that_ends_before_it_begins_or_lasts_for_centuries_harms_nothing() {
     let centuries_ms = i64::MAX as u64 / MS_NS;
     let told_of = |entries: &[Entry]| without_second_3(entries).ticks.map(|ticks| ticks.counts.on_time);
-    // Of no length, at the begin of a second.
+    // Zero length, at the begin of a second.
     assert_eq!(told_of(&[told(4_000, 4_000, 7)]), Some(7));
     assert_eq!(told_of(&[told(4_500, 2_500, 7)]), Some(7));
     assert_eq!(told_of(&[told(3_100, 3_900, 7), told(4_100, 4_900, 5)]), Some(5));
-    // 2^32 s and a little: as a second of 32 bits it would be the first.
+    // 2^32 s and a little: as a 32-bit second it would be the first.
     let wraps_ms = ((1 << 32) + 3) * 1_000;
     let entries =
         [told(wraps_ms, wraps_ms + 900, 7), told(0, centuries_ms, 9), told(centuries_ms, centuries_ms, 9)];

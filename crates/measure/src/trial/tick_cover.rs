@@ -48,7 +48,7 @@ impl TickCover {
             || self.told.iter().filter(|(from, to, _)| (from_ns..*to).contains(from) && *to <= to_ns);
         let (first_ns, last_ns) = (inside().map(|told| told.0).min()?, inside().map(|told| told.1).max()?);
         let reaches_in = self.told.iter().filter(|(from, to, _)| *from < from_ns && *to > from_ns);
-        // Where several loops write one log, the first whole entry may begin before the last one from earlier ends.
+        // If several loops write one log, the first whole entry may begin before the last earlier one ends.
         let begin_ns = reaches_in.map(|told| told.1.min(first_ns)).max().unwrap_or(from_ns);
         let due = inside().fold(0, |sum: u64, (_, _, due)| sum.saturating_add(*due));
         Some(Logged { from_ns: begin_ns, to_ns: last_ns, due })
@@ -68,7 +68,7 @@ impl TickCover {
         }
         let mut lengths: Vec<u64> = self.told.iter().map(|(from, to, _)| to.saturating_sub(*from)).collect();
         lengths.sort_unstable();
-        // Entries of others may be of any length; longer ones than a hold change nothing.
+        // Foreign entries may have any length; longer ones than a hold change nothing.
         let usual_ns = lengths[lengths.len() / 2].min(u64::MAX / 4);
         let allowed_ns = (LATER_THAN_USUAL * usual_ns as f64) as u64 + SLACK_NS;
         let until_ns = self.told.iter().map(|(_, to, _)| *to).filter(|to| *to <= to_ns).max().unwrap_or(0);

@@ -56,7 +56,7 @@ pub(super) fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Load
         Some(said) if vocabulary::BOTS.contains(&said.text.trim()) => said.text.trim(),
         Some(said) if is_script_file(&said.text) => SCRIPT,
         Some(said) => {
-            // Taken for what it is nearest to, so that its settings are read for their own mistakes.
+            // Treated as the nearest known one, so that its settings are checked too.
             unknown(reader, said, said.text.trim());
             let all = vocabulary::BOTS.iter().copied();
             vocabulary::nearest(&said.text, all).unwrap_or_else(|| own_bots(reader, server, loads))
@@ -129,7 +129,7 @@ pub(super) fn refuse_if_strange(
 fn own_bots(reader: &Reader, server: &Server<'_>, loads: Option<&Loads>) -> &'static str {
     let of_built_in = server.built_in.and_then(BuiltIn::named).map(|server| server.bots);
     of_built_in.or_else(|| bots_over(server.scheme?)).unwrap_or_else(|| {
-        // The server was refused; the settings that are there tell which bots were meant.
+        // The server was refused; the given settings tell which bots were meant.
         let settings = owned(reader).into_iter().map(|(setting, _)| setting);
         let settings = settings.chain(loads.map(|loads| loads.setting));
         let mut others = settings.flat_map(|setting| setting.bots).filter(|bots| **bots != "arena");

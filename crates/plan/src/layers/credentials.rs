@@ -79,7 +79,7 @@ fn said(reader: &mut Reader) -> Option<(Credentials, &'static Setting, Place)> {
         let of = |setting: &'static Setting| Some((setting, said(setting)?.into_iter().next()?));
         SECRETS.into_iter().filter_map(of).collect::<Vec<_>>()
     };
-    // A secret on the command line stands in place of that of the file.
+    // A secret on the command line replaces that of the file.
     let mut secrets = named(&|setting| reader.in_flags(setting));
     if secrets.is_empty() {
         secrets = named(&|setting| reader.in_file(setting));
@@ -106,7 +106,7 @@ fn said(reader: &mut Reader) -> Option<(Credentials, &'static Setting, Place)> {
     let place = secret.place;
     let credentials = match (is_token, user) {
         (true, None) => Credentials::Token { from },
-        // The file's user has no part in a token of the command line.
+        // The file's user has nothing to do with a token from the command line.
         (true, Some(_)) if is_other_place(&place, user_said.as_ref()) => Credentials::Token { from },
         (true, Some(_)) => {
             reader.refuse_plainly(place, CredentialsError::UserOfToken);

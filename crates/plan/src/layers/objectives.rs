@@ -138,7 +138,7 @@ fn refuse(reader: &mut Reader, place: Place, bots: &BotSettings, wrong: Objectiv
             let known = known.join(", ");
             reader.refuse_plainly(place, ConfigError::UnknownOperation { text, wrong: name, known });
         }
-        // Its message has an example of its own, of the figure that was meant.
+        // Its message has its own example, of the figure that was meant.
         wrong => reader.refuse_plainly(place, wrong),
     }
 }
@@ -234,7 +234,7 @@ fn never_measured(
     let not_measured = |why| Some(ConfigError::NotMeasured { figure, why });
     let (area, _) = figure.split_once('.').unwrap_or((figure, ""));
     let has_snapshots = bots.asks_for_snapshots();
-    // Its process is ours to watch, or was named.
+    // We can watch its process, or the user named it.
     let is_watched = !matches!(
         found.map(|found| &found.source),
         Some(SubjectSource::Running { pid: None, cgroup: None, .. })

@@ -54,7 +54,7 @@ const SERVICE_PATHS: [(&str, &str); 8] = [
     ("objects", "/objects"),
     ("object", "/object?id=1"),
     ("script", "/script/objects"),
-    // One fact of the object whose full page `object` asks for; all of them cost the same and are as long.
+    // One fact of the object whose full page `object` requests; all of them have the same cost and length.
     ("property", "/property?id=1&fact=heading"),
 ];
 /// A short answer and a long one.

@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
 
     /// A text as if it stood behind the setting's flag.
     pub fn in_flag(&self, setting: &Setting, text: &str) -> RawValue {
-        // A flag of several words describes a place; its example is a whole command line.
+        // A multi-word flag describes a place; its example is a whole command line.
         let example = if setting.flag.contains(' ') {
             setting.example.to_owned()
         } else {

@@ -126,7 +126,7 @@ pub(super) fn read(
         reader.refuse_plainly(said.place, SearchError::NoPreset(name.to_owned()));
         return;
     };
-    // An axis of which nobody speaks has a usual range to sweep; a search is about its first value.
+    // An axis that is not given has a default range to sweep; a search uses its first value.
     if !super::poll_loop_sweep::are_said(reader) {
         ladder.cells.truncate(1);
     }

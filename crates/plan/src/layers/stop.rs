@@ -71,7 +71,7 @@ pub(super) fn read(
     if let SubjectSource::BuiltIn { server, options } = &mut found.source
         && server == "leaderboard"
     {
-        // What the server itself refuses is refused when it starts.
+        // The server itself rejects invalid values when it starts.
         own_grace = option_value(options, GRACE_OPTION).and_then(|text| units::duration_ns(text).ok());
         if let (Some(grace_ns), None) = (grace, own_grace) {
             options.extend([GRACE_OPTION.to_owned(), format!("{}ms", grace_ns / 1_000_000)]);

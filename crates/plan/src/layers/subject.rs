@@ -210,7 +210,7 @@ fn named_server(reader: &mut Reader, said: &RawValue) -> Option<Named> {
     let text = said.text.trim();
     if text.contains("://") || text.contains('@') {
         return match text.parse::<Target>() {
-            // It says what to write, and an example would be another server's.
+            // The message says what to write, and an example would be another server's.
             Err(wrong @ TargetError::Credentials { .. }) => {
                 reader.refuse_plainly(said.place.clone(), wrong);
                 None
@@ -245,7 +245,7 @@ fn without_scheme(text: &str) -> Option<Target> {
 
 fn no_server_for(bots: &'static str) -> ConfigError {
     let over = schemes_of(bots);
-    // All bots speak over something.
+    // All bots have a protocol.
     let scheme = over.first().copied().unwrap_or(Scheme::Ws);
     let address = SocketAddr::from((Ipv4Addr::LOCALHOST, scheme.protocol().default_port));
     let (url, start_with) = (format!("{}://{address}", scheme.name()), scheme.start_with(address));
@@ -318,7 +318,7 @@ pub(super) fn ticks_said(reader: &mut Reader) -> Option<TicksSaid> {
         Some(TicksSaid { said, source })
     });
     let first = read.next();
-    // The others are read for their mistakes.
+    // The others are read only to report their mistakes.
     read.for_each(drop);
     first
 }
@@ -331,7 +331,7 @@ pub(super) fn ticks(
     said: Option<TicksSaid>,
 ) -> (TickSource, f64) {
     let Some(found) = found else {
-        // An unknown server was refused already; a second complaint about its ticks would only be noise.
+        // An unknown server was refused already; a second message about its ticks would only be noise.
         return (TickSource::Log(None), TICK_RATE_HZ);
     };
     let snapshots = bots.asks_for_snapshots();
@@ -340,7 +340,7 @@ pub(super) fn ticks(
         built_in.filter(|server| server.tick_rate_hz == 0.0).map(|server| server.name.to_owned())
     {
         let rate = reader.said(&TICK_RATE);
-        // No ticks is what it has, so that may be said.
+        // The server has no ticks, so saying so is allowed.
         let said = said.filter(|said| said.source != TickSource::None).map(|said| said.said);
         for (setting, said) in [(&TICKS, said), (&TICK_RATE, rate)] {
             if let Some(said) = said {

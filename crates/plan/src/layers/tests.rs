@@ -606,7 +606,7 @@ fn a_text_that_is_longer_than_its_setting_needs_is_refused_by_its_length_and_nev
         assert!(said.contains("is too long; at most") && said.len() < 300, "{said}");
     }
     assert_eq!(mistakes_of(&format!("get: /a, headers: {{ X-Long: {} }}", long(8_000))), "");
-    // A key that nobody knows is not repeated either.
+    // An unknown key is not repeated either.
     let said = resolve(&Flags::of("scenarios/x.yaml"), scenario(&format!("? {}\n: 1\n", long(50_000))), 7);
     assert!(said.expect_err("it is refused").to_string().len() < 300);
 }

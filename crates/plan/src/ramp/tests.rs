@@ -31,7 +31,7 @@ fn the_total_is_offered_where_a_ramp_takes_more_than_five_minutes_and_only_there
     check("1s", "301", Some("ramp: one game every 1 s, 5 minutes for 301 games"));
     let says = "ramp: one game every 1 s, 5 minutes for 302 games; for 1 s in all write --ramp 1s/all";
     check("1s", "302", Some(says));
-    // A total is what was asked for, however long.
+    // A total is accepted, however long.
     let says = "ramp: all games of a rung within 60 minutes, one every 36 s for 100 games";
     check("60m/all", "100", Some(says));
 }

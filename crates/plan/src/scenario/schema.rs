@@ -81,7 +81,7 @@ fn defined(
     define: impl FnOnce(&mut Definitions) -> Value,
 ) -> Value {
     if !definitions.contains_key(name) {
-        // Its place, before those of what it refers to.
+        // Reserves its position, before those of what it refers to.
         definitions.insert(name.to_owned(), Value::Null);
         let mut definition = define(definitions);
         definition["description"] = about.into();

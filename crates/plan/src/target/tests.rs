@@ -100,7 +100,7 @@ fn a_password_in_a_url_is_refused_and_never_repeated() {
         ("redis://:hunter2@host", "write redis://host and", "--password-env VARIABLE, and --user NAME where"),
         ("hazelcast://bob:hunter2@h/m", "write hazelcast://h and", "--user NAME and --password-env"),
         ("tcp://bob:hunter2@h", "write tcp://h;", "tcp:// has none; leave them out"),
-        // Passwords that are not encoded: where they end is not certain.
+        // Passwords that are not encoded: where they end is ambiguous.
         ("redis://:x@hunter2/y@host", "write the URL without it and", "--password-env VARIABLE"),
         ("redis://:hunter2/y@host", "write the URL without it and", "--password-env VARIABLE"),
         ("http://bob:hunter2/y@host", "write the URL without it and", user_or_token),
@@ -190,7 +190,7 @@ fn a_metadata_service_is_never_loaded_however_its_address_is_dressed() {
     ] {
         assert_eq!(verdict(address, "meta", &["meta", "169.254.169.254", address]), "metadata", "{address}");
     }
-    // By name too: a resolver of somebody's own may lead it through a proxy of the machine.
+    // By name too: a custom resolver may route it through a proxy on the machine.
     for name in ["metadata.google.internal", "Metadata.Google.Internal.", "metadata.goog"] {
         assert_eq!(verdict("127.0.0.1", name, &[name]), "metadata", "{name}");
     }

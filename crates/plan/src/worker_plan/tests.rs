@@ -21,7 +21,7 @@ fn arena() -> BotSettings {
 fn plan_of(bots: BotSettings, ramp: Ramp) -> Plan {
     let mut plan =
         usual::plan(("arena", TickSource::Log(None), 60.0), bots, (&[500.0], LoadUnit::Games, ramp));
-    // A hold takes memory of the ledger, too.
+    // A hold needs ledger memory, too.
     (plan.ladder.settle_ns, plan.ladder.hold) = (0, HoldLength::Time(1));
     plan
 }

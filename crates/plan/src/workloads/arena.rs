@@ -63,7 +63,7 @@ impl Workload for ArenaBots {
         &["ticks.late_share < 25%"]
     }
 
-    // Three loads tell more than one, and a first climb ends within minutes.
+    // Three loads show more than one, and a first climb ends within minutes.
     fn default_loads(&self) -> &'static [f64] {
         &[500.0, 1000.0, 2000.0]
     }

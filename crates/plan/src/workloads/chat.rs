@@ -93,7 +93,7 @@ impl ChatDialect {
     pub fn line_bytes_most(self, room: &str) -> Option<usize> {
         match self {
             ChatDialect::Lines | ChatDialect::Nats | ChatDialect::Mqtt => None,
-            // The line's own end counts as one byte wherever it is sent; IRC's has two.
+            // The line ending counts as one byte wherever it is sent; IRC's has two.
             ChatDialect::Irc => {
                 let around =
                     IRC_PREFIX_BYTES + "PRIVMSG #".len() + room.len() + " :".len() + "\r\n".len() - 1;
@@ -169,12 +169,12 @@ impl Workload for ChatBots {
         &["deliveries.lost == 0", "deliveries.latency.p99 < 50ms"]
     }
 
-    // A server that delivers twice, or answers what it is sent with errors, does not do what a chat is for.
+    // A server that delivers twice, or answers valid input with errors, fails at its purpose.
     fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
         &[(Allowed::Duplicates, Some("deliveries.duplicated == 0")), (Allowed::Errors, Some("refused == 0"))]
     }
 
-    // What is delivered grows with their square, so steps are smaller.
+    // Deliveries grow with the square of the clients, so steps are smaller.
     fn default_loads(&self) -> &'static [f64] {
         &[128.0, 256.0, 512.0, 1024.0]
     }

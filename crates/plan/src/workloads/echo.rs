@@ -43,17 +43,17 @@ impl Workload for EchoBots {
         Ramp::Every(RAMP_NS)
     }
 
-    // A few late answers are the network's or a pause of the machine; one of a hundred is the server's pace.
+    // A few late answers are caused by the network or a pause of the machine; one in a hundred is the server's pace.
     fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
         &[(Allowed::Late, Some("late.share <= 1%"))]
     }
 
-    // Three loads tell more than one, and a first climb ends within minutes.
+    // Three loads show more than one, and a first climb ends within minutes.
     fn default_loads(&self) -> &'static [f64] {
         &[500.0, 1000.0, 2000.0]
     }
 
-    // Without a rate each answer starts the next message.
+    // Without a rate each answer triggers the next message.
     fn intended_per_s(&self, load: f64) -> Option<f64> {
         (self.rate_per_s > 0.0).then_some(self.rate_per_s * load)
     }

@@ -141,13 +141,13 @@ impl Workload for GridBots {
 
     fn units(&self, load: f64) -> u64 {
         match self.model {
-            // A float turns into an integer by saturating.
+            // A float converts to an integer by saturating.
             GridModel::Closed => load.round() as u64,
             GridModel::Open => self.connections,
         }
     }
 
-    // A client is a connection: an operation in flight takes none of its own.
+    // A client is a connection: an operation in flight needs no extra one.
     fn demand(&self, load: f64) -> Demand {
         let connections = self.connections.min(self.units(load)).max(1);
         Demand { bots: connections, connections, connections_max: connections, opens_per_s: 0.0 }

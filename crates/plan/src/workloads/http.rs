@@ -247,7 +247,7 @@ macro_rules! planned_as_http {
 pub(super) use planned_as_http;
 
 impl Workload for HttpBots {
-    // A capture that finds nothing leaves later requests with an old value: they are not those that were asked for.
+    // A capture that finds nothing leaves later requests with an old value, so they are not the intended ones.
     fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
         &[(Allowed::MissingCaptures, None)]
     }
@@ -302,7 +302,7 @@ impl Workload for HttpBots {
 
     fn demand(&self, load: f64) -> Demand {
         let bots = self.units(load);
-        // A connection for each request stands for as long as its answer takes.
+        // With a connection per request, each is open for as long as its answer takes.
         let per_connection = if self.keep_alive { self.visit.requests_per_connection() } else { Some(1) };
         let (connections, opens_per_s) = match per_connection {
             None => (bots, 0.0),

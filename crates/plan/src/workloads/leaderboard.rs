@@ -74,7 +74,7 @@ impl LeaderboardBots {
             return load;
         }
         let weights = |requests: &[HttpRequest]| requests.iter().map(|request| request.weight).sum::<f64>();
-        // The first kind of requests updates.
+        // The first kind of request updates.
         let updating = weights(&self.http.requests[..1]) / weights(&self.http.requests);
         load / (self.bulk as f64 * updating * (1.0 - self.cheaters))
     }
@@ -130,7 +130,7 @@ impl Workload for LeaderboardBots {
     }
 
     fn intended_per_s(&self, load: f64) -> Option<f64> {
-        // Those of cheaters are judged apart.
+        // Cheaters' requests are judged separately.
         self.http.intended_per_s(self.requests_of(load)).map(|per_s| per_s * (1.0 - self.cheaters))
     }
 

@@ -83,7 +83,7 @@ impl ProtobufOver {
 impl Workload for ProtobufBots {
     planned_as_http!();
 
-    // A capture that finds nothing leaves later requests with an old value: they are not those that were asked for.
+    // A capture that finds nothing leaves later requests with an old value, so they are not the intended ones.
     fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
         &[(Allowed::MissingCaptures, None)]
     }

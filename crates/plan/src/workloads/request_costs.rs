@@ -93,7 +93,7 @@ fn is_evidence(rung: &Rung) -> bool {
         && rung.load_unit.counts_requests()
         && rung.ticks.is_none()
         && rung.hold_s > HOLD_LEAST_S
-        // What the CPU cost beside another program is not known.
+        // CPU cost next to another program is unknown.
         && rung.disturbance.is_none()
 }
 

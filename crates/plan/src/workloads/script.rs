@@ -105,7 +105,7 @@ impl Workload for ScriptBots {
         if self.is_open() { Ramp::AtOnce } else { Ramp::Every(RAMP_NS) }
     }
 
-    // A first climb of a server that is not known yet ends within minutes.
+    // A first climb of an unknown server ends within minutes.
     fn default_loads(&self) -> &'static [f64] {
         if self.is_open() { &[1.0, 5.0, 10.0] } else { &[10.0, 50.0, 100.0] }
     }
@@ -114,7 +114,7 @@ impl Workload for ScriptBots {
         if self.is_open() { LoadKind::Rate } else { LoadKind::Whole }
     }
 
-    // How many are there at once is not known before; there is room for as many as there may be.
+    // The number at once is not known in advance; there is room for the maximum.
     fn units(&self, load: f64) -> u64 {
         match self.load {
             ScriptLoad::Bots { .. } => load.round() as u64,
@@ -163,7 +163,7 @@ impl Workload for ScriptBots {
         Demand { bots, connections, connections_max: bots, opens_per_s: self.rate_per_s(load) }
     }
 
-    // A session that has not ended by then is known to be longer than any bound on its time.
+    // A session that has not ended by then is known to exceed any bound on its time.
     fn drain_ns(&self, patience_ns: u64, objectives: &[Objective]) -> u64 {
         if !self.load.has_sessions() {
             return DRAIN_NS;

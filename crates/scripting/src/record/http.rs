@@ -74,7 +74,7 @@ impl Head {
             out += &format!("{name}: {value}\r\n");
         }
         out += "\r\n";
-        // Header values are Latin-1, which was read as such.
+        // Header values were decoded as Latin-1.
         out.chars().map(|letter| u8::try_from(u32::from(letter)).unwrap_or(b'?')).collect()
     }
 }
@@ -181,7 +181,7 @@ fn request_head(bytes: &[u8]) -> anyhow::Result<Head> {
         bail!("the client's request is no HTTP/1.1");
     }
     let path = request.path.unwrap_or("/");
-    // In the form for proxies too.
+    // Also in the absolute form that proxies get.
     let path = match path.split_once("://") {
         Some((_, rest)) if !path.starts_with('/') => rest.find('/').map_or("/", |at| &rest[at..]),
         _ => path,
@@ -200,7 +200,7 @@ async fn answer_head(from: &mut (impl AsyncBufRead + Unpin)) -> anyhow::Result<H
         let mut answer = httparse::Response::new(&mut headers);
         answer.parse(&bytes).context("the server's answer is no HTTP/1.1")?;
         let status = answer.code.unwrap_or(0);
-        // 100 and 103 announce the answer.
+        // 100 and 103 only announce the answer.
         if status == 101 || status >= 200 {
             return Ok(Head {
                 first: ["HTTP/1.1".to_owned(), status.to_string()],
@@ -271,7 +271,7 @@ async fn pass(
             let digits = std::str::from_utf8(digits).unwrap_or_default().trim();
             let length = u64::from_str_radix(digits, 16).context("a chunk's length is no number")?;
             if length == 0 {
-                // Trailers, and the empty line behind them.
+                // Trailers, and the empty line after them.
                 while line_of(from, to).await?.len() > 2 {}
                 break;
             }

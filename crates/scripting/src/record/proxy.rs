@@ -54,7 +54,7 @@ async fn take(
                     has_come = true;
                     connections.spawn(serve(client, upstream.clone(), recorder.clone(), address));
                 }
-                // Descriptors are used up, or the client has gone again.
+                // Out of descriptors, or the client has already disconnected.
                 Err(_) => tokio::time::sleep(LOOK).await,
             },
             Some(ended) = connections.join_next() => {

@@ -26,7 +26,7 @@ pub(super) async fn messages(
         };
         let message = match message {
             Some(Ok(message)) => message,
-            // Without a closing handshake, as most clients end.
+            // Ended without a closing handshake, as with most clients.
             _ => {
                 recorder.note(number, What::Closed(side));
                 let gone = Message::close(None, "");

@@ -83,7 +83,7 @@ fn with_share(count: u64, all: u64) -> String {
 }
 
 fn ms(value: Option<u64>) -> String {
-    // The numbers stand below each other, whatever follows them.
+    // Aligns the numbers, whatever follows them.
     value.map_or("—".to_owned(), |ms| format!("{} ms", grouped(ms))) + "     "
 }
 

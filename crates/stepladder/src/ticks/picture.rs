@@ -50,7 +50,7 @@ pub(super) fn late_shares(logs: &[&Log], out: &mut impl Write, width: usize, ink
             (mark, format!(" {name}{bounds}"), class)
         })
         .collect();
-    // Below the bars, or further left where it would leave the line.
+    // Below the bars, or further left if it would exceed the line.
     let legend_width: usize = legend.iter().map(|(_, text, _)| 3 + text.chars().count()).sum();
     let indent = (names + 16).min((width + 2).saturating_sub(legend_width));
     let legend: Vec<String> = legend
@@ -86,7 +86,7 @@ fn class_bar(counts: &TickCounts, width: usize, ink: Ink) -> String {
     let parts = [counts.on_time, counts.over, counts.under, counts.missed];
     let (mut bar, mut before, mut sum) = (String::new(), 0, 0);
     for ((class, mark, _), part) in CLASSES.iter().zip(parts) {
-        // Boundaries are rounded, not lengths; so the bar is as wide as it should be.
+        // Boundaries are rounded, not lengths, so the bar has its exact width.
         sum += part;
         let end = (sum as f64 / counts.due.max(1) as f64 * width as f64).round() as usize;
         bar += &ink.class(*class, &mark.to_string().repeat(end.saturating_sub(before)));
@@ -203,10 +203,10 @@ fn rows(logs: &[&Log], classes: TickClasses) -> Vec<Row> {
         from_ms = from_ms.min(edge(log.summary.histogram.iter(), folded).unwrap_or(from_ms));
         to_ms = to_ms.max(edge(log.summary.histogram.iter().rev(), folded).unwrap_or(to_ms));
     }
-    // Where there are more than fit, the band on time keeps a third of the rows below it.
+    // If there are more rows than fit, the on-time band keeps a third of the rows below it.
     from_ms = from_ms.max(classes.from_ms.saturating_sub(MOST_ROWS / 3));
     to_ms = to_ms.min(from_ms + MOST_ROWS - 1).max(classes.to_ms);
-    // Rows that are empty in every log, between the band and a far tail, tell nothing.
+    // Rows that are empty in every log, between the band and a far tail, carry no information.
     let is_empty =
         |ms: u64| logs.iter().all(|log| log.summary.histogram.get(&ms).is_none_or(|&count| count == 0));
     while to_ms > classes.to_ms + 2 && is_empty(to_ms) {

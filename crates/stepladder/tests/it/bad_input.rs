@@ -138,7 +138,7 @@ fn an_argument_that_is_not_utf8_is_taken_where_it_is_a_path() {
     let store = OsStr::from_bytes(b"\xff.db");
     let words = ["climb", "arena", "--rungs", "1", "--hold", "1s", "--settle", "100ms", "--store"];
     let ran = place.run(words.into_iter().map(OsStr::new).chain([store]));
-    // Whatever a second says of a busy machine; a panic is 101.
+    // Whatever a second measures on a busy machine; a panic is 101.
     assert!((0..=2).contains(&ran.code) && !ran.err.contains("panicked"), "{ran:#?}");
     let runs = place.run([OsStr::new("runs"), OsStr::new("--store"), store]);
     assert_eq!(runs.code, 0, "{runs:#?}");
@@ -179,7 +179,7 @@ fn a_file_that_is_no_store_is_named_and_left_as_it_is() {
 #[test]
 fn a_store_of_another_version_is_named_with_both_versions() {
     let place = Place::new();
-    // A climb that is refused for its target has made the store already, or this test would cost a climb.
+    // A climb that is refused for its target has created the store already; otherwise this test would cost a climb.
     place.climb(&["ws://127.0.0.1:1", "--bots", "arena", "--rungs", "2"]).refused(2, &["cannot reach"]);
     rusqlite::Connection::open(place.path("stepladder.db"))
         .and_then(|file| file.pragma_update(None, "user_version", 999))

@@ -23,7 +23,7 @@ fn the_implementations_are_compared_with_the_reasons_beside_the_rates() {
     assert_eq!((cells.len(), report["memory"].as_array().map(Vec::len)), (5 * 2 * 2, Some(5)));
     for cell in cells {
         assert!(cell["ops_per_s"].as_f64() > Some(0.0) && cell["cpu_ns_per_item"].as_f64() > Some(0.0));
-        // The program counts its allocations; the boxes of an actor's messages are some.
+        // The program counts its allocations; the boxes of an actor's messages are among them.
         let allocations = cell["allocations_per_item"].as_f64().expect("they are counted");
         assert!(cell["implementation"] != "actor" || allocations > 0.1, "{cell}");
     }

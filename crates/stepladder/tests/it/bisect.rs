@@ -45,7 +45,7 @@ pub fn start(place: &Place, words: &[&str]) -> Running {
 #[test]
 fn the_commit_is_found_over_one_that_does_not_build() {
     let place = Place::new();
-    // 90 turns a second, then 30: what is answered by turns takes three times as long.
+    // 90 ticks a second, then 30: what is answered per tick takes three times as long.
     repository(&place, &["--tick-rate 90", "broken", "--tick-rate 30"]);
     let ran = bisect(
         &place,
@@ -63,7 +63,7 @@ fn the_commit_is_found_over_one_that_does_not_build() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let json = place.json("found.json");
     let found = &json["bisect"];
-    // Which of the two it is nobody can know.
+    // Which of the two it is cannot be known.
     assert_eq!(
         found["found"],
         serde_json::json!({ "found": "between", "before": 0, "changed": 2 }),
@@ -77,7 +77,7 @@ fn the_commit_is_found_over_one_that_does_not_build() {
         ran.out.contains("One of 2 revisions changed it") && ran.out.contains("\"Change 2\""),
         "{ran:#?}"
     );
-    // The user's tree is as it was, and the trees of the search are gone.
+    // The user's tree is unchanged, and the trees of the search are gone.
     let listed = git(&place.path("repository"), &["worktree", "list"]);
     assert_eq!(listed.lines().count(), 1, "{listed}");
     let options = std::fs::read_to_string(place.path("repository/options"));

@@ -42,7 +42,7 @@ fn a_search_finds_the_queue_of_the_poll_loop_and_says_what_it_did() {
         (&climb["verdict"], &climb["capacity"]["first_failing_signal"]),
         (&json!("PASS"), &json!("errors"))
     );
-    // A goal that says nothing of errors is met by all loads, of the same trials.
+    // A goal without an errors objective is met by all loads, from the same trials.
     let goal = &climb["capacity"]["goals"][0];
     assert_eq!(goal["objectives"], json!(["response.p50 < 5s"]));
     assert_eq!(bounds(goal), (json!(18.0), Value::Null));
@@ -51,7 +51,7 @@ fn a_search_finds_the_queue_of_the_poll_loop_and_says_what_it_did() {
     assert_eq!((&search["final_trial_s"], &search["width_goal"]), (&json!(3.0), &json!(0.1)));
     assert_eq!(search["trials"], json!(climb["rungs"].as_array().unwrap().len()));
     assert!(loads(&climb).iter().all(|load| (12..=18).contains(load)), "{:?}", loads(&climb));
-    // The replay of what is stored asks for the same trials, and so finds the same.
+    // Replaying the store asks for the same trials, and so finds the same.
     let shown = place.run(["show", climb["run"]["id"].as_str().unwrap(), "--json", "shown.json"]);
     assert_eq!(shown.code, 0, "{shown:#?}");
     assert_eq!(place.json("shown.json")["capacity"], climb["capacity"]);
@@ -74,7 +74,7 @@ fn multiples_of_the_capacity_are_held_and_their_goodput_is_said() {
         (&json!(12.0), &Value::Null)
     );
     assert!(ran.out.contains("Goodput (right answers): "), "{ran:#?}");
-    // What does not fit into the queue is refused at once, so nothing is left of the overload when it ends.
+    // What does not fit into the queue is refused at once, so no backlog is left when the overload ends.
     for rung in climb["rungs"].as_array().expect("rungs").iter().skip(2) {
         let recovery = &rung["extra"]["recovery"];
         assert_eq!(recovery["load"], json!(9.0), "{recovery}");
@@ -191,7 +191,7 @@ fn a_load_is_held_again_after_a_higher_one_and_a_server_that_forgets_gives_the_s
         "The load that was held both ways gave the same verdict on the way down as on the way up."
     );
     assert!(ran.out.contains("From above"), "{ran:#?}");
-    // The replay of what is stored says the same.
+    // Replaying the store gives the same.
     let shown = place.run(["show", climb["run"]["id"].as_str().unwrap(), "--json", "shown.json"]);
     assert_eq!(shown.code, 0, "{shown:#?}");
     assert_eq!(from_above(&place.json("shown.json")), from_above(&climb));
@@ -282,7 +282,7 @@ fn never_recovers() -> u16 {
                     if stream.write_all(reply.as_bytes()).is_err() {
                         break;
                     }
-                    // Three requesters in a closed loop would otherwise fill the machine.
+                    // Three requesters in a closed loop would otherwise saturate the machine.
                     std::thread::sleep(std::time::Duration::from_millis(5));
                 }
                 open.fetch_sub(1, Ordering::SeqCst);

@@ -131,7 +131,7 @@ fn the_action_builds_climbs_and_hands_over_what_was_found() {
     let args =
         format!("{POLL_LOOP} --requesters 10,16\n--name 'ci \"main\"; touch executed' --markdown page.md");
     let runner = Runner::new(&[("args", &args), ("gates", "capacity >= 10\n\n  errors at 10 == 0\n")]);
-    // In place of the build, which takes minutes.
+    // Stands in for the build, which takes minutes.
     let tools = runner.place.path("tools");
     fs::create_dir(&tools).expect("a folder");
     symlink(env!("CARGO_BIN_EXE_stepladder"), tools.join("stepladder")).expect("a link");

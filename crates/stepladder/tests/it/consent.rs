@@ -25,7 +25,7 @@ fn a_scenario_starts_no_command_by_its_own_word() {
     let asked = "game.yaml asks to start the command: touch started; if it may, say --allow-start";
     place.climb(&["game.yaml"]).refused(3, &[asked]);
     assert!(!place.path("started").exists());
-    // With the user's word it is carried out; that it serves nobody is another matter.
+    // With the user's permission it is executed; that it serves nothing is another matter.
     let allowed = place.climb(&["game.yaml", "--allow-start"]);
     assert_eq!(allowed.code, 2, "{allowed:#?}");
     assert!(place.path("started").exists(), "{allowed:#?}");
@@ -69,7 +69,7 @@ fn a_scenario_leads_no_built_in_server_to_a_file_by_its_own_word() {
 #[test]
 fn a_scenario_loads_no_other_machine_by_its_own_word() {
     let place = Place::new();
-    // A private address, which the command line may name freely; and one that the file vouches for itself.
+    // A private address, which the command line may name freely; and one that the file itself vouches for.
     scenario(&place, "'tcp://10.255.255.1:9'");
     place.climb(&["game.yaml"]).refused(3, &["a file alone may not choose it", "--i-may-load 10.255.255.1"]);
     place.write(
@@ -105,7 +105,7 @@ fn a_stored_run_starts_no_command_and_loads_no_other_machine_by_its_own_word() {
     let asked = "asks to start the command: touch started; if it may, say --allow-start";
     place.run(["again", "arena-2"]).refused(3, &["run arena-2 of stepladder.db", asked]);
     assert!(!place.path("started").exists());
-    // Its own word that it may load a host counts for nothing.
+    // Its own claim that it may load a host counts for nothing.
     let place = with_forged_plan(|plan| {
         plan["subject"]["source"] = json!({ "running": { "target": target("192.0.2.1"), "pid": null } });
         plan["may_load"] = json!(["192.0.2.1"]);

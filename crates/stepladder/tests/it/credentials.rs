@@ -134,7 +134,7 @@ fn a_real_mosquitto_lets_in_who_shows_its_password() {
     };
     let port = free_port();
     let path = folder.path().join("mosquitto.conf");
-    // Started by root, the broker would become another user, who cannot read the file.
+    // If started by root, the broker would switch to another user, who cannot read the file.
     let text =
         format!("listener {port} 127.0.0.1\nallow_anonymous false\npassword_file {passwords}\nuser root\n");
     std::fs::write(&path, text).expect("a file");
@@ -202,14 +202,14 @@ fn reflecting(greeting: &'static str, refusal: &'static str) -> u16 {
                 let _ = stream.write_all(greeting.as_bytes());
                 let Ok(length @ 1..) = stream.read(&mut heard) else { return };
                 let said = String::from_utf8_lossy(&heard[..length]).replace(['\r', '\n'], " ");
-                // Words are shown up to a length, and in NATS the secret stands behind much else.
+                // Quoted text is limited in length, and in NATS the secret comes after much else.
                 let before = ["\"protocol\"", "Host: "];
                 let said = before
                     .iter()
                     .find_map(|before| said.split_once(before))
                     .map_or(&said[..], |(_, end)| end);
                 let _ = write!(stream, "{}", refusal.replace("{}", said));
-                // Until the other side has read it.
+                // Until the peer has read it.
                 let _ = stream.shutdown(std::net::Shutdown::Write);
                 while let Ok(1..) = stream.read(&mut heard) {}
             });

@@ -52,7 +52,7 @@ fn a_library_is_as_fast_as_itself_and_what_was_told_is_stored() {
 #[test]
 fn a_slower_library_misses_its_gate_and_is_called_slower() {
     let place = Place::new();
-    // A digit more: it took ten times as long by its own word.
+    // One more digit: it reports ten times the time.
     let slower = changed("s/elapsed_ns.:[0-9]*/&0/");
     let outputs = "--json duel.json --junit duel.xml --markdown duel.md".split(' ').collect::<Vec<_>>();
     let ran = fought(&place, NULL, &slower, &[&["--gate", "ops >= 0.9x"], &outputs[..]].concat());
@@ -84,7 +84,7 @@ fn a_slower_library_misses_its_gate_and_is_called_slower() {
 #[test]
 fn a_library_whose_operations_fail_never_wins_however_fast_it_is() {
     let place = Place::new();
-    // Counts change places: what was right is now failed, and in no time.
+    // Swaps the counts: what was right is now failed, and in no time.
     let failing = changed(
         r#"/elapsed_ns/{s/.ok.:/OK/;s/.failed.:0/\"ok\":0/;s/OK/\"failed\":/;s/elapsed_ns.:[0-9]*/elapsed_ns\":1000/}"#,
     );

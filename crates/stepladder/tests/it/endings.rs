@@ -73,7 +73,7 @@ fn a_second_ctrl_c_ends_it_at_once_and_the_store_stays_readable() {
     climb.wait_for("rung 2 games · hold");
     let subject = climb.subject();
     climb.signal(libc::SIGINT);
-    // The first one is taken before the second is sent, or the kernel makes one of them.
+    // The first signal must be taken before the second is sent, or the kernel merges them.
     climb.wait_for("rung 2 games · drain");
     climb.signal(libc::SIGINT);
     let ran = climb.finish();
@@ -119,7 +119,7 @@ fn a_climb_that_is_killed_says_how_far_it_came_and_leaves_no_server_behind() {
 fn a_limit_of_file_sizes_ends_a_climb_with_words_and_not_by_a_signal() {
     let place = Place::new();
     let mut command = std::process::Command::new("/bin/sh");
-    // 40 KiB: a store that is made has more.
+    // 40 KiB: less than a newly created store.
     let line = "ulimit -f 80; exec \"$0\" climb arena --rungs 2 --hold 2s --no-calibration";
     command.args(["-c", line, env!("CARGO_BIN_EXE_stepladder")]).current_dir(place.path(""));
     let ran = place.start_command(command).finish();

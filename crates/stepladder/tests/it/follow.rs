@@ -40,7 +40,7 @@ fn the_lines_of_a_climb_are_those_of_its_export_and_have_the_documented_form() {
     assert!(place.run(["export", "arena", "--ndjson", "-"]).out == followed);
     let of = |kind: &str| lines.iter().filter(|line| line["type"] == kind).collect::<Vec<_>>();
     let told = main_job::run_json();
-    // The lines and the JSON at the end say the same of a rung.
+    // The lines and the final JSON report the same about a rung.
     for rung in told["rungs"].as_array().expect("rungs") {
         let trial = &rung["seq"];
         let sum = |what: &str| -> u64 {

@@ -169,7 +169,7 @@ fn a_server_behind_a_shell_ends_with_a_climb_that_is_killed() {
     climb.wait_for("connected");
     let address = format!("serve arena --listen 127.0.0.1:{port}");
     let servers: Vec<u32> = processes().filter(|pid| command_line(*pid).contains(&address)).collect();
-    // The climb itself, the shell and the server all say these words.
+    // The climb itself, the shell and the server all have these words on their command line.
     assert!(servers.len() >= 3, "{servers:?}");
     climb.signal(libc::SIGKILL);
     climb.finish();
@@ -183,7 +183,7 @@ fn echo_of_lines() -> String {
     thread::spawn(move || {
         for mut stream in listener.incoming().flatten() {
             let mut back = stream.try_clone().expect("a second handle");
-            // A client that is gone is none of its business.
+            // A disconnected client does not matter here.
             thread::spawn(move || drop(io::copy(&mut stream, &mut back)));
         }
     });

@@ -123,7 +123,7 @@ fn no_command_lets_a_text_of_others_rule_the_terminal() {
         assert!(!shown.text.is_empty() || shown.code == Some(0), "{words:?}: {shown:?}");
         assert_harmless(&shown.text, &words);
     }
-    // It serves until it is ended.
+    // It serves until it is stopped.
     let words = ["view", EVIL];
     let shown = terminal::run_for(&place, &words, "", &[], Duration::from_secs(3));
     assert_harmless(&shown.text, &words);

@@ -145,7 +145,7 @@ fn members_behind_a_tls_proxy_each_are_found_and_asked_for_what_they_own() {
     let words = [&[climbed.as_str()], &climb[..], &["--json", "run.json"], &trust[..]].concat();
     let run = run_of(&place, &place.climb(&words));
     assert_all_right(&run["rungs"][0], 20);
-    // One connection asks whether TLS is spoken there; the load has its own.
+    // One connection probes for TLS; the load has its own.
     assert!(second.opened() >= by_bench + 2, "{} after {by_bench}", second.opened());
 }
 
@@ -213,7 +213,7 @@ fn what_is_done_to_a_real_redis_in_the_hold_is_seen_and_one_that_ends_fails() {
     ];
     let mut climb = place.start_climb(&words);
     climb.wait_for("rung 20 in flight · hold");
-    // The hold begins with a whole second; each of these is half a second within it at least, and seconds before its end.
+    // The hold begins on a whole second; each of these is at least half a second inside it, and seconds before its end.
     let wait = |ms| std::thread::sleep(std::time::Duration::from_millis(ms));
     wait(1500);
     redis.ask("SET k0 another");
@@ -281,13 +281,13 @@ fn when_one_of_three_real_members_is_killed_its_operations_are_lost_and_all_othe
     let words = [&[url.as_str(), "--no-calibration", "--json", "run.json"], &options[..]].concat();
     let mut climb = place.start_climb(&words);
     climb.wait_for("rung 50 in flight · hold");
-    // The hold begins with a whole second.
+    // The hold begins on a whole second.
     std::thread::sleep(std::time::Duration::from_millis(1500));
     members[2].kill();
     let run = run_of(&place, &climb.finish());
     let rung = &run["rungs"][0];
     let number = |name: &str| rung[name].as_u64().unwrap_or_else(|| panic!("{name} in {rung:#}"));
-    // What was in flight to the one that was killed; a third of the keys are its own.
+    // What was in flight to the killed member; a third of the keys are its own.
     assert!((1..=50).contains(&number("lost")), "{rung:#}");
     assert!(number("answered") > 1000, "{rung:#}");
     assert_eq!(number("not_sent"), 0, "{rung:#}");

@@ -77,7 +77,7 @@ objectives: [ errors == 0 ]
     let garbage = samples.iter().find(|sample| sample["cause"] == "not http").unwrap();
     assert!(!garbage["text"].as_str().unwrap().is_empty(), "{garbage}");
     assert!(rung["answered"].as_u64() > Some(100), "the well-mannered answers are answers: {rung:#}");
-    // A machine that was busy with others may say nothing of the server, but never that it met its objective.
+    // A machine busy with other work may decline to judge the server, but must never report that it met its objective.
     assert!(run["verdict"] != "PASS" && ran.code == exit_code_of(&run["verdict"]), "{ran:#?}");
     drop(oracle);
 }
@@ -93,8 +93,8 @@ fn a_poll_loop_answers_once_per_tick_and_the_sweep_says_so() {
     let run = place.json("run.json");
     assert_valid(&run);
     assert_balanced(&run);
-    // Nobody gets more than one answer per tick, and all together no more than its slots, whatever the machine does. A
-    // requester that was held up misses a tick, so less is exact only where nobody else wants the processor.
+    // A requester gets at most one answer per tick, and all together at most its slots, whatever the machine does. A
+    // delayed requester misses a tick, so a lower count is exact only if nothing else needs the processor.
     let exact = [20.0, 40.0, 140.0, 140.0, 140.0];
     let rates: Vec<f64> =
         run["rungs"].as_array().unwrap().iter().filter_map(|rung| rung["rate_per_s"].as_f64()).collect();
@@ -108,7 +108,7 @@ fn a_poll_loop_answers_once_per_tick_and_the_sweep_says_so() {
         assert!(ran.out.contains(&text(conclusion)[..20]), "{conclusion} is not told in {ran:#?}");
     }
     let is_exact = |(rate_per_s, exact): (&f64, f64)| (rate_per_s / exact - 1.0).abs() < 0.02;
-    // What was disturbed is no evidence for a conclusion.
+    // A disturbed rung is no evidence for a conclusion.
     let is_evidence = |rung: &Value| rung["verdict"] != "INCONCLUSIVE" && rung["disturbed_share"] == 0.0;
     if run["rungs"].as_array().unwrap().iter().all(is_evidence) && rates.iter().zip(exact).all(is_exact) {
         let ceiling = all.iter().find(|one| one["id"] == "ceiling").map(text);

@@ -78,7 +78,7 @@ fn killed(
 ) -> Killed {
     let after = within.mul_f64(random.f64());
     let begin = Instant::now();
-    // Until then it waits; from then on the next growth of the log brings the kill, or that none came.
+    // Waits until then; from then on the next growth of the log triggers the kill, or a timeout does.
     while begin.elapsed() < after && !is_gone(running.pid()) {
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -130,7 +130,7 @@ fn left(place: &Place) -> Option<u32> {
 /// What is there after a kill; `before`: the readings of the runs that were there.
 fn looked_at(place: &Place, said: &str, before: &BTreeMap<String, String>) -> String {
     if fs::exists(place.path("run.json")).unwrap_or(true) {
-        // Whole, or not there.
+        // Complete, or absent.
         place.json("run.json");
     }
     let store = match Store::open(place.path("stepladder.db")) {
@@ -178,7 +178,7 @@ fn looked_at(place: &Place, said: &str, before: &BTreeMap<String, String>) -> St
             (None, _) => assert_eq!(shown.code, 2, "{shown:#?}"),
         }
         let report = place.run(["report", id, "-o", "run.html"]);
-        // Of a comparison whose clients had written nothing yet there is nothing to report.
+        // A comparison whose clients had written nothing yet has nothing to report.
         let is_empty = run.head.kind == RunKind::Bench && result.is_none() && report.code == 2;
         assert!(report.code == 0 || is_empty, "{report:#?}");
         assert!(report.code != 0 || whole_page(&place.path("run.html")), "the report is whole");
@@ -202,14 +202,15 @@ fn same_figures(result: &Value, rows: &[Value]) {
     assert_balanced(result);
     for rung in result["rungs"].as_array().expect("rungs") {
         assert_eq!(rows_of(rows, "trial", &rung["seq"]).count(), 1, "{rung:#}");
-        // Its last entry; that it has ended is noted in a commit of its own, before which a kill may come.
+        // Its last entry; the end is recorded in a separate commit, and a kill may come before it.
         let has_ended = rows_of(rows, "event", &rung["seq"]).any(|row| row["kind"] == "end");
         assert!(has_ended || rung["verdict"] != "PASS", "a trial that did not end passed: {rung:#}");
         if !has_ended || rung["extra"]["warm_up_cut_s"] != 0 {
             continue;
         }
         for (op, flow) in rung["flows"].as_object().expect("flows") {
-            // A message that was planned as the hold began may have left just before: in the second before it, where it is open.
+            // A message planned as the hold began may have been sent just before: in the second before it, where it is
+            // open.
             let first = rung["hold"]["from_ns"].as_u64().map(|ns| ns / 1_000_000_000);
             let of_hold = || {
                 rows_of(rows, "flow", &rung["seq"])

@@ -67,7 +67,7 @@ impl Place {
         let mut command = Command::new(env!("CARGO_BIN_EXE_stepladder"));
         command.args(words).current_dir(self.folder.path()).stdin(Stdio::null());
         command.env_remove("NO_COLOR").env_remove("GITHUB_STEP_SUMMARY").env("TMPDIR", self.folder.path());
-        // Tests run beside each other, and none is to be disturbed by that.
+        // Tests run in parallel, and must not count each other as a disturbance.
         command.env_remove("COLUMNS").env("STEPLADDER_LOCK", "");
         command
     }

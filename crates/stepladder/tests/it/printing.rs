@@ -65,7 +65,7 @@ fn a_climb_whose_reader_leaves_is_stored_and_keeps_the_exit_code_of_its_verdict(
         let (ended, err) = closed_at_once(&place, &words);
         let whole = place.run(["show", "arena", "--json", "-"]);
         let verdict = parse(&whole.out)["verdict"].clone();
-        // A busy machine may take the verdict away; the code is its own whatever it is.
+        // A busy machine may prevent a verdict; the exit code matches whatever it is.
         let expected = match verdict.as_str() {
             Some("PASS") => 0,
             Some("FAIL") => 1,
@@ -123,7 +123,7 @@ fn nothing_is_wider_than_columns_says_and_without_it_a_pipe_gets_everything() {
             });
             let ran = ran.finish();
             for line in ran.out.lines().chain(ran.err.lines()) {
-                // A path is never cut; the project's may be as long as it likes.
+                // A path is never truncated, and the project's may have any length.
                 let fits = line.chars().count() <= columns || is_one_path(line);
                 assert!(fits, "{words:?} at {columns}: {line:?}");
             }

@@ -133,7 +133,7 @@ fn what_does_not_fit_the_file_is_refused_before_any_load() {
     assert_eq!(ran.code, 3, "{ran:#?}");
     let words = "Standing has no field \"rnk\"; it has number, decimal, rank; did you mean rank?";
     assert!(ran.err.contains(words) && ran.err.contains("x.yaml:10:"), "{ran:#?}");
-    // Nobody listens there, which is told only of a plan that fits.
+    // Nothing listens there, which is reported only for a valid plan.
     let words =
         ["climb", "grpc://127.0.0.1:1/stepladder.leaderboard.v1.Leaderboard/Top", "--proto", "nothing.proto"];
     let ran = place.run(words);

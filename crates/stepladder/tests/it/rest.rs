@@ -31,7 +31,7 @@ fn rest_server() -> (SocketAddr, Arc<Mutex<Things>>) {
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
             let things = shared.clone();
-            // A connection that breaks off is a bot that left.
+            // A broken connection is a bot that left.
             thread::spawn(move || drop(serve(stream, &things)));
         }
     });
@@ -127,7 +127,7 @@ fn the_worked_example_of_a_rest_api_is_climbed() {
     assert_eq!((&rung["load_unit"], &rung["load"]), (&json!("req/s"), &json!(200.0)), "{ran:#?}");
     assert_eq!(rung["errors"], json!({}), "{rung:#}");
     assert_ne!(rung["verdict"], "FAIL", "{rung:#}");
-    // Poisson: 400 are planned in 2 s, give or take five deviations.
+    // Poisson: 400 are planned in 2 s, within five deviations.
     let offered = rung["offered"].as_u64().expect("a count");
     assert!((300..500).contains(&offered), "{offered}");
     let things = things.lock().expect("nobody panicked");

@@ -446,7 +446,7 @@ fn a_server_behind_tls_with_a_certificate_of_its_own_is_played() {
             "--insecure accepts",
         ],
     );
-    // Of several bots each opens one of its own meanwhile.
+    // With several bots each meanwhile opens its own.
     place.write("bot.ts", &TLS_BOT.replace("=== before", "!== ''"));
     let ran = place.climb(&[
         "bot.ts",

@@ -26,7 +26,7 @@ fn reflecting_server() -> u16 {
 
 fn reflect(mut stream: std::net::TcpStream, count: usize) {
     let mut request = vec![0; 8192];
-    // The first one is the look before the climb, which wants an answer at all.
+    // The first one is the probe before the climb, which needs any answer at all.
     let mut turn = count + 16;
     while let Ok(length @ 1..) = stream.read(&mut request) {
         let said = &request[..length];
@@ -54,7 +54,7 @@ fn reflect(mut stream: std::net::TcpStream, count: usize) {
             6 => value[..value.len().min(9 + turn % 20)].to_owned(),
             _ => value.replace('"', "&quot;"),
         };
-        // No answer at all, by its first line; a status with these words; a body that is not right.
+        // No answer at all, from its first line; a status with these words; a wrong body.
         let kind = turn / 8 % 3;
         let _ = match kind {
             0 => write!(stream, "{text}\r\n\r\n"),
@@ -115,7 +115,7 @@ fn a_secret_that_a_server_says_back_stands_nowhere() {
     let shown = terminal::run(&place, &words, "", &[("PLANTED", SECRET)]);
     assert!(place.path("run.json").exists(), "{shown:?}");
     let store = std::fs::read(place.path("stepladder.db")).expect("the store");
-    // That the server did say something back, so that there was something to mask.
+    // Ensures that the server did echo something, so that there was something to mask.
     assert!(store.windows("•••".len()).any(|window| window == "•••".as_bytes()), "{shown:?}");
     assert_absent(shown.text.as_bytes(), "the terminal");
     assert_absent(&store, "the store");

@@ -18,7 +18,7 @@ fn no_verdict_is_wrong(subject: &str) {
     }
     let place = Place::new();
     let words = ["selftest", "--quick", "--only", subject, "--json", "cases.json"];
-    // It takes longer than a test waits for a child.
+    // It takes longer than a test waits for a child process.
     let output = place.command(words).output().expect("the program starts");
     let printed = String::from_utf8_lossy(&output.stdout);
     let cases = place.json("cases.json");

@@ -63,7 +63,7 @@ pub fn run_for(
         }
     });
     let mut text = Vec::new();
-    // A terminal whose other side is closed ends with an error.
+    // Reading a terminal whose other side is closed ends with an error.
     let _ = ours.read_to_end(&mut text);
     drop(has_ended);
     ender.join().expect("the thread that ends it");

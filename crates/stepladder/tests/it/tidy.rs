@@ -155,7 +155,7 @@ fn packages() -> BTreeMap<String, PathBuf> {
 fn packages_below(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     if let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) {
         let name = manifest.lines().find_map(|line| line.strip_prefix("name = \"")?.strip_suffix('"'));
-        // A name that is taken elsewhere has this prefix, and the crates that use it leave it out.
+        // A package whose name is taken elsewhere has this prefix, and the crates that use it omit it.
         let name = name.expect("a package");
         found.insert(name.strip_prefix("stepladder-").unwrap_or(name).to_owned(), folder.to_owned());
     }
@@ -180,7 +180,7 @@ fn every_arrow_between_crates_is_one_that_the_architecture_draws() {
     let allowed = allowed_arrows();
     for (name, may_use) in &allowed {
         let manifest = std::fs::read_to_string(folder(name).join("Cargo.toml")).expect("a manifest");
-        // Without the features, of which one is called like a crate.
+        // Without the features, one of which is named like a crate.
         let dependencies = manifest.split("[dependencies]").nth(1).unwrap_or_default();
         let dependencies = dependencies.split("[dev-dependencies]").next().unwrap_or_default();
         for other in allowed.keys().filter(|other| *other != name) {
@@ -277,7 +277,7 @@ const BOTS_THAT_FORMAT: [&str; 27] = [
     "template.rs",
     "messages.rs",
     "json.rs",
-    // What a script throws or is refused, and its requests over HTTP; `tell` only where one bot is tried.
+    // What a script throws or is refused, and its HTTP requests; `tell` only when one bot is tried.
     "script.rs",
     "commands.rs",
     "destination.rs",
@@ -317,7 +317,7 @@ fn files_that_grow_long_are_listed() {
     for path in files {
         let lines = std::fs::read_to_string(&path).expect("a source file").lines().count();
         if lines > 600 {
-            // To talk about, not to fail.
+            // For discussion, not to fail.
             println!("{lines} lines: {}", path.display());
         }
         assert!(lines <= 1_200, "{}: {lines} lines; a file this long is several", path.display());

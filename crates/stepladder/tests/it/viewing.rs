@@ -45,7 +45,7 @@ pub fn printed(said: impl Fn() -> String) -> String {
     loop {
         let text = said();
         let found = text.split_whitespace().find(|word| word.starts_with("http://127.0.0.1:"));
-        // With its last character: the text may be read while it is written.
+        // Including its last character: the text may be read while it is being written.
         if let Some(url) = found.filter(|_| text.ends_with('\n')) {
             return url.split('#').next().unwrap_or_default().to_owned();
         }

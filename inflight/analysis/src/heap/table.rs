@@ -1,4 +1,4 @@
-//! What is alive, as a client counts it itself: a line that says by what, then one per type or function.
+//! What is live, as a client counts it itself: a line that names the grouping, then one per type or function.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;

@@ -1,9 +1,9 @@
 //! How time grows with size: the model, its intervals, and its name.
 //!
-//! time = fixed + c · size^k, fitted to the logarithms of the times, since their errors are in proportion to them. k tells
-//! the shape: 1 is linear. Its interval is that of all k whose best fit is not worse than the best of all by more than
-//! chance explains (profile likelihood, F with 1 and n − 3 degrees of freedom). One point for each size, however often it
-//! was measured: what repeats alike within a size is no evidence about the shape.
+//! time = fixed + c · size^k, fitted to the logarithms of the times, since their errors are proportional to them. k
+//! gives the shape: 1 is linear. Its interval is that of all k whose best fit is not worse than the best of all by more
+//! than chance explains (profile likelihood, F with 1 and n − 3 degrees of freedom). One point for each size, however
+//! often it was measured: repeats within a size are no evidence about the shape.
 
 use super::super::statistics::student_t;
 

@@ -1,8 +1,8 @@
-//! The in-flight benchmark: N operations in flight, each one that ends starts the next, until the total is reached.
+//! The in-flight benchmark: N operations in flight, each completion starts the next, until the total is reached.
 //!
-//! It judges any client library whose operations do not block. Implement [`Operations`] for it and call [`benchmark`];
-//! what comes out is described in `inflight/clients/README.md`, one JSON object per line. Every operation that was started is
-//! counted exactly once, even when it never ends or ends twice.
+//! It measures any client library whose operations do not block. Implement [`Operations`] for it and call
+//! [`benchmark`]; the output is described in `inflight/clients/README.md`, one JSON object per line. Every operation
+//! that was started is counted exactly once, even when it never ends or ends twice.
 //!
 //! ```
 //! use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Operations that do nothing: what the harness itself costs.
+//! Operations that do nothing, to measure the cost of the harness itself.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! The plan: one JSON object that says what a runner does. Everything wrong with it is said at once.
+//! The plan: one JSON object that says what a runner does. All errors in it are reported at once.
 
 use std::fmt;
 

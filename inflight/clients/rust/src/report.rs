@@ -1,4 +1,4 @@
-//! `benchmark`: the harness's own overhead, warm-up, measurement, and the lines about them.
+//! `benchmark`: the harness's own overhead, warm-up, measurement, and their output lines.
 
 use std::cell::Cell;
 use std::rc::Rc;

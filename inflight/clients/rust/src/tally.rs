@@ -1,4 +1,4 @@
-//! What a phase counted: outcomes, latencies and the causes of errors. Every operation enters exactly once.
+//! A phase's counts: outcomes, latencies and the causes of errors. Every operation enters exactly once.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

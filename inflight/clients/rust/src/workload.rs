@@ -1,4 +1,4 @@
-//! Which key, value and kind operation i has: pure functions of the plan and i, the same in every language.
+//! The key, value and kind of operation i: pure functions of the plan and i, the same in every language.
 
 use crate::phase::Outcome;
 use crate::plan::{Keys, Plan};

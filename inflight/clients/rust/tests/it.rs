@@ -1,4 +1,4 @@
-//! The harness with operations of which everything is known.
+//! The harness with fully known operations.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;

@@ -1,4 +1,4 @@
-//! What a stored duel of two libraries comes to: made of its lines, and so the same years later.
+//! The results of a stored duel of two libraries, derived from its lines, and so the same years later.
 
 use anyhow::Context as _;
 use climb::judging::facts;

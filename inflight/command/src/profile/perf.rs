@@ -1,6 +1,6 @@
 //! `perf record` around a client that does not profile itself.
 //!
-//! It samples the whole life of the process; what lies outside the measured part is cut off by the clock that both read.
+//! It samples the whole life of the process; samples outside the measured part are cut off by the clock that both read.
 
 use std::ffi::OsString;
 use std::io::BufReader;

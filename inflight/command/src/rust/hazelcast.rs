@@ -1,4 +1,4 @@
-//! Our own Hazelcast client as a store. Values are strings, as those of the runners of other languages.
+//! Our own Hazelcast client as a store. Values are strings, like those of the runners of other languages.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! A client with a known fault, by which sweeps and profiles are tested.
+//! A client with a known fault, for testing sweeps and profiles.
 
 use std::hint::black_box;
 use std::time::Duration;

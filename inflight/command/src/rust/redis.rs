@@ -1,6 +1,7 @@
-//! Redis or Valkey as a store: one connection, commands pipelined, replies in their order.
+//! Redis or Valkey as a store: one connection, commands pipelined, replies in order.
 //!
-//! When the connection breaks, what the kernel had taken of is unknown; the rest is sent again on the next one.
+//! When the connection breaks, the outcome of everything that the kernel had taken a part of is unknown; the rest is
+//! resent on the next one.
 
 use std::collections::VecDeque;
 use std::io::{ErrorKind, Read, Write};

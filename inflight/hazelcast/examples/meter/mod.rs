@@ -1,4 +1,4 @@
-//! CPU time of steps that follow each other on one thread.
+//! CPU time of consecutive steps on one thread.
 
 /// How far the sum of the steps may be from the whole.
 const TOLERANCE: f64 = 0.1;

@@ -1,4 +1,4 @@
-//! An operation under way: a future, or something to wait for.
+//! An operation in flight: a future that can also be waited for.
 
 use std::future::Future;
 use std::pin::Pin;

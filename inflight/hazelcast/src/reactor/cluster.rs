@@ -1,6 +1,6 @@
 //! Which members there are, which of them to connect to, and when. Pure: instants and randomness are arguments.
 //!
-//! It begins with the configured addresses. Once a member has told the cluster's members, those are connected to; the
+//! It starts with the configured addresses. Once a member has reported the cluster's members, it connects to those; the
 //! configured addresses are tried again only when no member is left.
 
 use std::net::SocketAddr;

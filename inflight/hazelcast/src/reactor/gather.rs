@@ -1,13 +1,14 @@
-//! How long to let answers gather before going on.
+//! How long to let answers accumulate before going on.
 //!
-//! Many operations in flight are cheap only if they travel together. A member that answers one by one wakes its client for
-//! each answer and is then itself woken for each request; both can get stuck in that. Measured with 100 in flight against
-//! one member: 2 operations per turn and 9 to 12 µs of CPU each, against 40 and 1.5 µs while they travel together.
+//! Many operations in flight are cheap only if they travel together. A member that answers one by one wakes its client
+//! for each answer and is then itself woken for each request; both can get stuck in that mode. Measured with 100 in
+//! flight against one member: 2 operations per turn and 9 to 12 µs of CPU each, against 40 and 1.5 µs when they travel
+//! together.
 //! So a turn that brings only a few of the operations in flight waits once for more, for a share of the time that an
-//! operation takes anyway: the member keeps most of the operations and never runs dry, and an operation takes longer by no
-//! more than that share. A few operations in flight, fast ones, and turns that bring enough do not wait at all. Nor do
-//! large answers: what gathers must be little beside the socket's buffer, or the member stops sending (100 KB, measured:
-//! 4 against 9 thousand operations/s). Pure: the caller sleeps. Units: ns.
+//! operation takes anyway: the member keeps most of the operations and never runs dry, and an operation takes longer by
+//! no more than that share. Turns do not wait if few operations are in flight, if operations are fast, or if the turn
+//! brought enough. Nor do large answers wait: the accumulated bytes must be few compared to the socket's buffer, or the
+//! member stops sending (100 KB, measured: 4 against 9 thousand operations/s). Pure: the caller sleeps. Units: ns.
 //! Source of the estimate: Little's law, time per operation = operations in flight / operations per time.
 
 /// Fewer operations in flight have nothing to gather.

@@ -1,7 +1,7 @@
-//! An operation between its submission and its end: what may be tried again.
+//! An operation between its submission and its end: what may be retried.
 //!
-//! Tried again is what cannot have been carried out (not sent; refused by the member before it began), and what changes
-//! nothing. All attempts together have the operation's one deadline.
+//! Retried are operations that cannot have been executed (not sent; refused by the member before it began), and those
+//! that change nothing. All attempts together have the operation's one deadline.
 
 use std::sync::Arc;
 use std::time::Duration;

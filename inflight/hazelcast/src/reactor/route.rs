@@ -1,5 +1,5 @@
-//! Which connection an operation takes: that of its partition's owner, or any when the owner is not connected (a member
-//! passes on what is not its own).
+//! Which connection an operation takes: that of its partition's owner, or any if the owner is not connected (a member
+//! forwards what is not its own).
 
 use crate::wire::{PartitionTable, PartitionsView, Request, Uuid};
 

@@ -1,4 +1,4 @@
-//! How a peer breaks the protocol.
+//! How a peer violates the protocol.
 
 /// The peer broke the protocol, or speaks another one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

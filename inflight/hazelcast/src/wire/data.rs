@@ -1,9 +1,10 @@
-//! Keys and values as the members keep them.
+//! Keys and values as the members store them.
 //!
 //! Serialised: a partition hash (int32, 0 unless the key asks for a partition of its own), a type id (int32) and the
-//! content, all big-endian. A member stores a value as it came, so that any client with the same default types reads it.
-//! Supported are the default types that all official clients share; `Object` holds any of them, for maps of mixed types.
-//! Not here: Compact, Portable, JSON and custom serialisation. What this crate does not know stays readable as `Data`.
+//! content, all big-endian. A member stores a value unchanged, so that any client with the same default types reads it.
+//! Supported are the default types that all official clients share; `Object` holds any of them, for maps of mixed
+//! types. Not here: Compact, Portable, JSON and custom serialisation. What this crate does not know stays readable as
+//! `Data`.
 //! Source: Open Binary Client Protocol 2.x, section 6.2; Hazelcast Reference Manual, "Serialization", default types.
 
 mod object;

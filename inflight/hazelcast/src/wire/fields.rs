@@ -1,6 +1,6 @@
 //! Reading parameters: those of fixed size out of one frame, the others frame by frame.
 //!
-//! Newer members put further parameters behind the known ones; whatever is not asked for is skipped.
+//! Newer members append parameters after the known ones; whatever is not read is skipped.
 //! Source: Open Binary Client Protocol 2.x, sections 2.1.3 (variable size) and 2.1.6 (compatibility).
 
 use super::broken::Broken;

@@ -1,6 +1,6 @@
-//! Joining messages that came in fragments.
+//! Reassembles fragmented messages.
 //!
-//! A fragment is a message whose first frame carries only an id; the frames behind it continue the message of that id.
+//! A fragment is a message whose first frame carries only an id; the frames after it continue the message of that id.
 //! Bounded: all unfinished messages together hold at most the limit of one message, and are few.
 //! Source: Open Binary Client Protocol 2.x, section 2.1.4.
 

@@ -1,8 +1,8 @@
 //! Operations that were put into the send buffer and not answered yet.
 //!
-//! A correlation is the place of its operation and a number that changes whenever the place is used again, so that an
-//! answer that comes too late finds nobody. Deadlines are looked at only when the earliest can have passed: with one
-//! timeout for all operations that is once per timeout, not once per operation.
+//! A correlation id is the operation's slot and a number that changes whenever the slot is reused, so that a late
+//! answer matches nothing. Deadlines are checked only when the earliest can have passed: with one timeout for all
+//! operations that is once per timeout, not once per operation.
 
 use slab::Slab;
 

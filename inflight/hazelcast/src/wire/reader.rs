@@ -1,10 +1,10 @@
-//! The receive buffer: any split of the bytes in, whole messages out.
+//! The receive buffer: bytes in, however split; whole messages out.
 //!
-//! A message is handed out as a slice of the buffer. Nothing that came is looked at twice: `scanned` remembers how far the
-//! frames of an incomplete message are known. Nor is it copied twice: when a frame says how long it is the buffer makes
-//! room for all of it at once, and without such a hint it doubles, so that receiving stays linear in the message.
-//! Bounded: a message beyond the limit is not kept. When its first frame has said which operation it answers, its bytes
-//! are skipped and the connection lives on; otherwise it is an error.
+//! A message is returned as a slice of the buffer. No byte is scanned twice: `scanned` remembers how far the frames of
+//! an incomplete message are known. Nor is any copied twice: when a frame gives its length the buffer makes room for
+//! all of it at once, and without such a hint it doubles, so that receiving stays linear in the message.
+//! Bounded: a message beyond the limit is not kept. If its first frame has said which operation it answers, its bytes
+//! are skipped and the connection survives; otherwise it is an error.
 //! Source: Open Binary Client Protocol 2.x, sections 2.1.4 (fragments) and 2.1.5 (boundaries).
 
 use super::broken::Broken;

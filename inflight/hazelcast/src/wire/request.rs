@@ -1,4 +1,4 @@
-//! Operations on maps: what is asked, how it is written, and what its answer says.
+//! Operations on maps: their parameters, their encoding, and what their answers contain.
 //!
 //! Source: Open Binary Client Protocol 2.x, section 7, service Map (id 1).
 

@@ -1,9 +1,9 @@
 //! One connection to a member, as a state machine: authentication, operations in flight, heartbeat, cluster view.
 //!
-//! The loop around it reads into `room`, says `filled`, takes `next_event` until there is none, writes `send_buffer` and says
-//! `sent`, and calls `tick` at `wake_ns` at the latest. Every operation leaves exactly once: as an event, by `tick` (its
-//! deadline) or by `end` (the connection's). An operation whose last byte the kernel never took has not been carried out.
-//! Not here: connecting, reading and writing, which connection to take, trying again.
+//! The loop around it reads into `room`, calls `filled`, takes `next_event` until there is none, writes `send_buffer`
+//! and calls `sent`, and calls `tick` at `wake_ns` at the latest. Every operation leaves exactly once: as an event, by
+//! `tick` (its deadline) or by `end` (the connection's). An operation whose last byte the kernel never took has not
+//! been executed. Not here: connecting, reading and writing, routing, retries.
 //! Units: `_ns` since any start that the caller keeps to. Source: Open Binary Client Protocol 2.x, sections 4 and 5.
 
 use send_buffer::SendBuffer;

@@ -1,4 +1,4 @@
-//! What a session is told at its start.
+//! A session's initial settings.
 
 use super::uuid::Uuid;
 

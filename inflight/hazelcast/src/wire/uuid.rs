@@ -1,4 +1,4 @@
-//! What members and clients are known by.
+//! The ids of members and clients.
 
 use std::fmt;
 

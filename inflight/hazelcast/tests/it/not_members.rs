@@ -1,4 +1,4 @@
-//! What is no Hazelcast member, or not ours: each is named for what it is, in time.
+//! Peers that are no Hazelcast member, or not ours: each is identified as what it is, in time.
 
 use std::cell::RefCell;
 use std::io::{Read, Write};

@@ -1,4 +1,4 @@
-//! A connection without its socket: how much it carries out in a turn, and how much it keeps.
+//! A connection without its socket: how much it executes in a turn, and how much it buffers.
 
 use std::sync::Arc;
 

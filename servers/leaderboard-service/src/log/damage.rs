@@ -1,4 +1,5 @@
-//! Damaged files: recovery refuses them with the place or finds what was there before; it never panics and never invents.
+//! Damaged files: recovery refuses them with the position or finds the earlier state; it never panics and never invents
+//! data.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

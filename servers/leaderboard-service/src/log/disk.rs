@@ -1,4 +1,4 @@
-//! The files of a data directory: all that the log needs of a file system, so that tests can put another one below it.
+//! The files of a data directory: all that the log needs of a file system, so that tests can substitute another one.
 
 use std::fs::{File, OpenOptions};
 use std::io;

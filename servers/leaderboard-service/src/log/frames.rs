@@ -2,10 +2,10 @@
 //!
 //! A frame is what one write and one fdatasync put on disk, so only the last frame of the last file can be torn by a
 //! crash. Bytes that are no frame are therefore a torn tail if no valid frame follows them, and corruption if one does.
-//! A log has room for further frames at its end, which is zeros: an fdatasync of what is written there takes half as long as
-//! one that has to grow the file.
-//! The checksum covers the frame's offset and a number drawn for the file, too: neither a payload that looks like a frame
-//! nor what another file once had in the same place is taken for one.
+//! A log has preallocated room for more frames at its end, filled with zeros: an fdatasync of data written there takes
+//! half as long as one that has to grow the file.
+//! The checksum also covers the frame's offset and a number drawn for the file: neither a payload that looks like a
+//! frame nor old data of another file in the same place is taken for one.
 
 use std::io;
 use std::ops::RangeInclusive;

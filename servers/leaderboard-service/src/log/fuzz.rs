@@ -1,4 +1,4 @@
-//! For `crate::fuzz`: files as a crash, a bad disk or somebody else may leave them.
+//! For `crate::fuzz`: files as a crash, a bad disk or a third party may leave them.
 
 use std::collections::BTreeMap;
 use std::io;

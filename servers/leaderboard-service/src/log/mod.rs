@@ -1,11 +1,11 @@
 //! Durability: a log of all changes, written by one thread for all others, and snapshots that shorten it.
 //!
 //! Changes are made and encoded under one lock (`Log::change`), so the log has them in the order in which they took
-//! effect, and replaying it gives the same boards. The writer takes all that has gathered since its last write, puts
-//! it on disk as one frame with one fdatasync, and says how far it has come (`durable`). While the disk works the next
-//! frame gathers: nothing waits for a timer.
-//! Invariant: an answer leaves only when `durable` has reached the `position` that was read after the answer was made.
-//! That holds for reads as well, so nothing is ever shown that a crash could take back.
+//! effect, and replaying it gives the same boards. The writer takes everything gathered since its last write, puts it
+//! on disk as one frame with one fdatasync, and publishes how far it has come (`durable`). While the disk works the
+//! next frame gathers: nothing waits for a timer.
+//! Invariant: an answer is sent only when `durable` has reached the `position` that was read after the answer was made.
+//! That holds for reads as well, so nothing is ever shown that a crash could undo.
 
 #[cfg(test)]
 mod damage;

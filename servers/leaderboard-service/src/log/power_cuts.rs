@@ -1,8 +1,8 @@
-//! Histories of changes over a disk that loses what was not synced: nothing that was acknowledged may be missing after a
-//! power cut, and no change may be there in part.
+//! Histories of changes over a disk that loses what was not synced: nothing that was acknowledged may be missing after
+//! a power cut, and no change may be there in part.
 //!
-//! One thread plays all parts, drawn from a seed: changes, the writer and the snapshots' thread take turns before any call
-//! of the disk. So every interleaving that matters can occur, and a failure repeats with its seed.
+//! One thread plays all roles, drawn from a seed: changes, the writer and the snapshot thread take turns before any
+//! call to the disk. So every interleaving that matters can occur, and a failure can be reproduced with its seed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::{AtomicUsize, Ordering};

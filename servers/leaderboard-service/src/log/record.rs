@@ -1,4 +1,4 @@
-//! Changes as bytes. All numbers are little-endian; a payload is records one behind the other.
+//! Changes as bytes. All numbers are little-endian; a payload is a sequence of records.
 
 use leaderboard::{
     BoardsError, BulkRefused, Direction, Options, Record, Refused, Schedule, Score, TieRule, check_member,

@@ -1,9 +1,9 @@
-//! What a data directory says: the newest snapshot, and what was logged since.
+//! Recovers a data directory: the newest snapshot, and what was logged since.
 //!
-//! `snapshot-N` holds everything before `log-N`; one that is not there yet is made while the service runs. A snapshot is
-//! renamed to its name when it is complete, so one that is not is damaged. Only the last log with frames may end within
-//! one. A board's snapshot may be newer than the beginning of the log behind it; its count of changes says which records
-//! it has already.
+//! `snapshot-N` holds everything before `log-N`; a missing one is made while the service runs. A snapshot is renamed to
+//! its name when it is complete, so an incomplete one is damaged. Only the last log with frames may end within one. A
+//! board's snapshot may be newer than the beginning of the log after it; its count of changes says which records it
+//! already includes.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -1,9 +1,9 @@
 //! A disk for tests that forgets what was not synced, as a power cut makes a real one do.
 //!
-//! It is as unkind as POSIX allows: of what was written to a file and not synced, any sectors may be on disk and others
-//! not, in any order, and the file may have any length between the old and the new one, with zeros or with what other
-//! files once held in sectors that were not written; of names that were created, changed or removed without
-//! `sync_names`, any may be as before. It can also run out of room, and cut the power by itself after a given number of calls.
+//! It is as adverse as POSIX allows. Of data that was written to a file and not synced, any sectors may be on disk and
+//! others not, in any order. The file may have any length between the old and the new one, with zeros or other files'
+//! old data in sectors that were not written. Names that were created, changed or removed without `sync_names` may be
+//! in their old state. It can also run out of room, and cut the power by itself after a given number of calls.
 
 use std::collections::BTreeMap;
 use std::io;

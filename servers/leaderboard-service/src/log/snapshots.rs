@@ -1,4 +1,4 @@
-//! Snapshots: all that is kept in one file, so that the logs before it are no longer needed.
+//! Snapshots: the complete state in one file, so that the logs before it are no longer needed.
 
 use std::io;
 use std::sync::atomic::Ordering;

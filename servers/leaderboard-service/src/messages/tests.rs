@@ -1,4 +1,4 @@
-//! Our reader and writer against prost-reflect, which is made from the schema file itself.
+//! Our reader and writer against prost-reflect, which is built from the schema file itself.
 
 use proptest::prelude::*;
 use prost_reflect::prost::Message as _;

@@ -1,4 +1,4 @@
-//! Where a store is: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]`.
+//! A store's address: `redis://[[USER]:PASSWORD@]HOST[:PORT][/DB]`.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! A board of a store as one of the library's, so that the library's suite runs over it.
+//! Adapts a store's board to the library's trait, so that the library's suite runs over it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,8 +1,8 @@
-//! What a store is asked for: each question is one call of a script.
+//! Requests to a store: each is one call of a script.
 //!
-//! Keys begin with `stepladder:`. Of each board there are three: `rules:NAME` (a hash: direction, ties, and `sequence`, the
-//! count of changes), `ranks:NAME` (the sorted set) and `members:NAME` (a hash of ties and scores). `boards` is a sorted
-//! set of all names. `once:` and `nonce:` are kept for a while only.
+//! Keys begin with `stepladder:`. Each board has three: `rules:NAME` (a hash: direction, ties, and `sequence`, the
+//! count of changes), `ranks:NAME` (the sorted set) and `members:NAME` (a hash of ties and scores). `boards` is a
+//! sorted set of all names. `once:` and `nonce:` expire.
 
 use super::resp::Command;
 use super::scripts::Script;

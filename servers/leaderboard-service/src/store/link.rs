@@ -1,10 +1,10 @@
-//! One connection to a store: commands out and replies in, without waiting; lost and made again.
+//! One connection to a store: commands out and replies in, non-blocking, with reconnects.
 //!
-//! All commands of a turn leave with one write, and replies come in the order of the commands. A connection whose oldest
-//! command has no reply in time is given up: replies that came later could not be told apart. What was under way then has
-//! a `Fate`. After that the link connects again, at growing intervals.
+//! All commands of a turn are sent with one write, and replies come in the order of the commands. A connection whose
+//! oldest command has no reply in time is dropped: later replies could not be told apart. What was in flight then has a
+//! `Fate`. After that the link reconnects, at growing intervals.
 //! Memory is bounded: by `OUT_BYTES_MAX` for commands, and for replies by `resp::REPLY_BYTES_MAX`.
-//! The bytes of a command are kept until its reply has come, for the case that the server has forgotten its script.
+//! The bytes of a command are kept until its reply has come, in case the server has evicted its script.
 
 use std::collections::VecDeque;
 use std::io;

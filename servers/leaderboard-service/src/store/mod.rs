@@ -1,12 +1,12 @@
 //! The leaderboards in Redis or Valkey (`--store`), for several services over the same boards.
 //!
 //! A request is one call of one script, which is one atomic step of the store (`commands`, `scripts`, `replies`). Each
-//! thread has a connection of its own (`link`): the commands of a turn leave together, and a request is answered when its
-//! reply is there (`remote`); meanwhile the thread serves others. `Caller` waits for replies instead, for the start.
-//! A change is told as done only when the store has said so. Where no reply came, the answer (503) says that it is unknown
-//! whether the change was made; with an idempotency key it can be repeated safely, since the store keeps the key with the
-//! change, in one step.
-//! Limits: scores of 53 bits, no metadata, no seasons, HTTP only; one server, no cluster. All tie rules are kept.
+//! thread has its own connection (`link`): the commands of a turn are sent together, and a request is answered when its
+//! reply is there (`remote`); meanwhile the thread serves others. `Caller` blocks on replies instead, for startup.
+//! A change is acknowledged only when the store has confirmed it. If no reply came, the answer (503) says that it is
+//! unknown whether the change was made; with an idempotency key it can be repeated safely, since the store keeps the
+//! key with the change, in one step.
+//! Limits: scores of 53 bits, no metadata, no seasons, HTTP only; one server, no cluster. All tie rules are supported.
 
 mod address;
 mod awaited;

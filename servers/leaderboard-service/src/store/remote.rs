@@ -1,7 +1,7 @@
-//! Requests that a store answers: what is asked for, and how its reply becomes an answer.
+//! Requests that a store answers: the request to the store, and how its reply becomes an answer.
 //!
-//! Answers leave each client in the order of its requests. A request that needs no store (a wrong path, the metrics) is
-//! answered at once, unless one before it is waiting.
+//! Each client gets its answers in the order of its requests. A request that needs no store (a wrong path, the metrics)
+//! is answered at once, unless one before it is waiting.
 
 use std::collections::VecDeque;
 use std::io;

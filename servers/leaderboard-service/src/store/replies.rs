@@ -1,4 +1,4 @@
-//! What a store has answered, checked word for word: a reply of another shape is `Odd`, never a guess.
+//! A store's replies, checked strictly: a reply of another shape is `Odd`, never a guess.
 
 use super::resp::{Items, Scalar};
 use crate::bodies;

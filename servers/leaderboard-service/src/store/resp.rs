@@ -1,10 +1,10 @@
 //! RESP2, the protocol of Redis and Valkey: commands out, replies in.
 //!
-//! A reply is read in place, once all of it is there; while it is not, the scan goes on where it stopped, so that a large
-//! reply that comes in small pieces costs no more than one that comes at once.
-//! Only what the service's commands are answered with is read: a scalar, or a list of scalars. Anything else, and any
-//! length beyond the limits, is `Broken`, before memory is taken for it: where the next reply begins is unknown then, so
-//! the connection has to end.
+//! A reply is read in place, once all of it is there; until then, the scan resumes where it stopped, so that a large
+//! reply in small pieces costs no more than one that comes at once.
+//! Only the reply types of the service's commands are read: a scalar, or a list of scalars. Anything else, and any
+//! length beyond the limits, is `Broken`, before memory is allocated for it: the start of the next reply is unknown
+//! then, so the connection has to end.
 //! Source: <https://redis.io/docs/latest/develop/reference/protocol-spec/>.
 
 use servers_shared::http::response::decimal;

@@ -1,5 +1,4 @@
-//! What a client has to do by when, and how much memory is taken by answers that wait for clients and by requests that are
-//! not whole.
+//! Deadlines for clients, and limits on the memory of answers that wait for clients and of incomplete requests.
 
 use super::super::session::Incomplete;
 use super::{Client, KEPT_BYTES, Thread};

@@ -1,4 +1,4 @@
-//! The thread's connection to a store: watched like its clients' sockets, and asked in the same turns.
+//! The thread's connection to a store: polled like its clients' sockets, and used in the same turns.
 
 use std::io;
 use std::sync::atomic::Ordering;

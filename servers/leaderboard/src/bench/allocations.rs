@@ -1,4 +1,4 @@
-//! An allocator that counts while a benchmark runs, and does nothing of its own before.
+//! An allocator that counts while a benchmark runs, and otherwise only forwards.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};

@@ -1,7 +1,7 @@
 //! The implementations compared in process: updates, ranks and bulks per second, and why they differ.
 //!
 //! All boards of a comparison exist at once, and short slices of each alternate, so that a disturbance of the machine
-//! meets all of them. A ratio is the median of the ratios within rounds, not a ratio of medians.
+//! affects all of them. A ratio is the median of the ratios within rounds, not a ratio of medians.
 //! Every operation names its member by text, as a request would, and every update returns the rank.
 //! Units: rates in items per second over all threads (a bulk of 16 counts 16), CPU in ns per item, shares in [0, 1].
 

@@ -1,6 +1,6 @@
-//! A thread that owns the board: others send it what to do and wait for the answer.
+//! A thread that owns the board: other threads send it operations and wait for the answer.
 //!
-//! Nothing is locked, but each call costs two messages and two switches of threads.
+//! Nothing is locked, but each call costs two messages and two thread switches.
 //! The thread ends when the board is dropped.
 
 use std::io;

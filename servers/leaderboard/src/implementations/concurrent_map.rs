@@ -1,7 +1,7 @@
 //! Members in a concurrent map, and one lock around the rank tree.
 //!
-//! Operations on one member pass a gate together and hold the member's entry while the order changes. What concerns
-//! several members at one moment closes the gate: the map cannot lock several entries without danger of deadlock.
+//! Operations on one member share a gate and hold the member's entry while the order changes. Operations on several
+//! members at one moment close the gate: the map cannot lock several entries without risking deadlock.
 //! Locks are always taken in the same order: gate, entry, order. Waits inside the map are not measured.
 //! A reset empties the map while the gate is closed, which takes O(n).
 

@@ -1,4 +1,4 @@
-//! The peer: a std `HashMap` and an `indexset::BTreeSet`, as one would write it with crates that exist.
+//! The peer: a std `HashMap` and an `indexset::BTreeSet`, as one would write it with existing crates.
 //!
 //! It has what makes such a board fast: keys of 24 bytes without allocations, and an unseeded hash that is faster than
 //! the default one. So the comparison is one of data structures.

@@ -1,4 +1,4 @@
-//! A ranking together with the names of its members: what implementations with a map of their own put under one lock.
+//! A ranking together with the names of its members: what implementations with their own map put under one lock.
 
 use std::sync::Arc;
 

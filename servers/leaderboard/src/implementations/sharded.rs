@@ -1,8 +1,9 @@
 //! Members spread over maps with a lock each, and one lock around the rank tree.
 //!
-//! Finding a member needs its shard's lock only; ranks are exact and of one moment, so what moves in the order must still
-//! pass one lock. Locks are always taken in the same order: shards by number, then the order.
-//! Invariant: a thread that moves a member holds its shard's lock exclusively from before the order's lock until the entry is written.
+//! Finding a member needs its shard's lock only. Ranks are exact and of one moment, so every move in the order must
+//! still take one lock. Locks are always taken in the same order: shards by number, then the order.
+//! Invariant: a thread that moves a member holds its shard's lock exclusively from before the order's lock until the
+//! entry is written.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher;

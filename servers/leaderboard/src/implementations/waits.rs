@@ -1,4 +1,4 @@
-//! Locks that measure how long they were waited for. A lock that is free costs nothing more.
+//! Locks that measure wait times. An uncontended lock costs nothing extra.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;

@@ -1,7 +1,7 @@
-//! Boards that are wrong on purpose, for tests that show that the suite finds them.
+//! Boards that are wrong on purpose, for tests that show that the suite detects them.
 //!
 //! Both pass every check that uses one thread. A `Pause` holds the first update in the middle until another one is
-//! complete, so the bad interleaving happens each time and not by chance.
+//! complete, so the bad interleaving happens every time and not by chance.
 
 use std::collections::HashMap;
 use std::sync::Arc;

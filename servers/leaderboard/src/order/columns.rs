@@ -1,8 +1,8 @@
 //! Sorted columns of at most 64 keys, searched by counting.
 //!
-//! A key is (score, tie). Scores and ties are columns of their own: for almost every search the scores decide, and the
-//! column of ties is not read. Counting all keys below another needs no branch that depends on the data, so nothing is
-//! mispredicted, and the compiler makes vector code of it.
+//! A key is (score, tie). Scores and ties are separate columns: almost every search is decided by the scores, and the
+//! column of ties is not read. Counting all keys below another needs no data-dependent branch, so nothing is
+//! mispredicted, and the compiler vectorises it.
 //! Invariant: entries from `len` on hold `Column::FILLER`-like values that never count as below a key.
 
 /// The most entries of a leaf, and the most children of an inner node.

@@ -4,9 +4,9 @@
 //! left of the path plus the position in the leaf; the member of a rank is found by the same counts. All operations are
 //! O(log n), in practice three inner nodes that stay in the cache and one leaf that does not.
 //!
-//! With a million members the time goes into cache and TLB misses, not into comparisons. Hence: scores, ties and ids are
-//! columns, so that a search reads scores only; searches count without branches (`columns`); leaves lie on huge
-//! pages (`memory`); a move asks for the lines of its old and its new leaf before it waits for either; and a bulk
+//! With a million members the time goes into cache and TLB misses, not into comparisons. Hence: scores, ties and ids
+//! are columns, so that a search reads scores only; searches count without branches (`columns`); leaves are on huge
+//! pages (`memory`); a move prefetches the lines of its old and its new leaf before it waits for either; and a bulk
 //! prepares many moves before it makes the first (`prepare`, `relocate_prepared`).
 //! Invariant: no two keys are equal; `count` of a child is the number of keys below it.
 //! Units: ranks here are 0-based, the number of keys below.

@@ -1,4 +1,4 @@
-//! What must hold when threads meet.
+//! What must hold when threads use a board concurrently.
 
 use std::collections::HashSet;
 use std::sync::Barrier;

@@ -4,7 +4,7 @@
 //! which no call comes before one that had returned when it began, gives every result on a board that one thread uses.
 //! The search tries all such orders and remembers the states it has seen (Wing and Gong 1993, with Lowe's memory).
 //! The boards have the tie rule `first`, under which a sequential board has exactly one right result for every call.
-//! Sequence numbers are not compared: they would tell the search the answer of the board under test.
+//! Sequence numbers are not compared: they would give away the order chosen by the board under test.
 
 use std::collections::HashSet;
 use std::sync::Barrier;

@@ -1,7 +1,7 @@
 //! One suite for every implementation: behaviour, histories against a model, concurrency, linearizability.
 //!
-//! A check takes a way to make boards and returns what is wrong, instead of panicking: so the same checks run over the
-//! boards that are wrong on purpose, and a test asserts that they find something.
+//! A check takes a function that creates boards and returns what is wrong, instead of panicking: so the same checks run
+//! over the boards that are wrong on purpose, and a test asserts that they find something.
 
 mod behaviour;
 mod concurrency;

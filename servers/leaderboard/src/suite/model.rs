@@ -1,4 +1,4 @@
-//! The model: a sorted vector and nothing clever.
+//! The model: a sorted vector, as simple as possible.
 
 use super::super::{Direction, Mode, Options, Score, TieRule};
 

@@ -1,4 +1,4 @@
-//! What can be wrong with a fault as it was given.
+//! What can be wrong with a fault specification.
 
 /// A fault that cannot be understood. The message names the cause and shows one that can.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

@@ -1,4 +1,4 @@
-//! The table of all kinds: their names, what they need, which servers can plant them, and what they do.
+//! The table of all kinds: their names, parameters, the servers that support them, and their effects.
 
 use std::fmt;
 use std::fmt::Write as _;

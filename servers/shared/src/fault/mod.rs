@@ -1,11 +1,11 @@
-//! Faults that a reference server is asked to have, so that an instrument can be tested against a known truth.
+//! Faults to inject into a reference server, so that an instrument can be tested against known truth.
 //!
 //! `KIND[@TIME][:AMOUNT]`, for instance `freeze@8s:1s` or `late-ticks:40%`. TIME counts from the first connection that
 //! the server accepts, so that 0 is where a climb's ramp begins. Shares are exact and deterministic: every n-th
 //! message, tick or game of a thread, never a random one.
-//! What exists stands in one table (`kinds`), which feeds the parser, the help text and the refusals. What concerns the
-//! whole process is done by one thread (`process`), what concerns new connections by the listener; for the rest a server
-//! asks once per turn which faults are in effect (`ThreadFaults`). A server without faults asks nothing.
+//! All kinds are in one table (`kinds`), which feeds the parser, the help text and the error messages. Process-wide
+//! faults run on one thread (`process`), those of new connections in the listener; for the rest a server checks once
+//! per turn which faults are active (`ThreadFaults`). A server without faults checks nothing.
 
 mod error;
 mod kinds;

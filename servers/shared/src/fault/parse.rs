@@ -1,4 +1,4 @@
-//! `KIND[@TIME][:AMOUNT]` becomes a `Fault`, or an error that says why not.
+//! Parses `KIND[@TIME][:AMOUNT]` into a `Fault`, or an error that says why not.
 
 use std::str::FromStr;
 use std::time::Duration;

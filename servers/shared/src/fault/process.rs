@@ -1,4 +1,4 @@
-//! Faults of the whole process: it stops, exits or leaks. One thread waits for their time.
+//! Process-wide faults: it stops, exits or leaks. One thread waits for their time.
 
 use std::io;
 use std::process::{Child, Command};

@@ -1,4 +1,4 @@
-//! Which faults are in effect when: what a server's threads share, and what each of them has of it.
+//! Which faults are active when: the state shared by a server's threads, and each thread's view of it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

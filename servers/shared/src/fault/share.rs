@@ -1,7 +1,7 @@
-//! A share of events as a fraction, and which events it falls on.
+//! A share of events as a fraction, and which events it selects.
 //!
-//! Exact: of the first n events, floor(n · share) are chosen, for every n. So 1 % is every 100th, and 40 % is the third and
-//! the fifth of every five.
+//! Exact: of the first n events, floor(n · share) are chosen, for every n. So 1 % is every 100th, and 40 % is the third
+//! and the fifth of every five.
 
 use std::num::NonZeroU64;
 

@@ -1,6 +1,6 @@
-//! The same grammar written for the eye: split the text, look at the parts. The reference of the property tests.
+//! The same grammar written for readability: split the text, look at the parts. The reference of the property tests.
 //!
-//! It wants the whole input at once, copies everything and is slow, and shares no line with `request`.
+//! It needs the whole input at once, copies everything and is slow, and shares no line with `request`.
 
 use super::request::{Fault, Limits};
 

@@ -1,12 +1,12 @@
-//! What stands at the front of the bytes that were read: a whole request, a part of one, or a fault.
+//! What is at the front of the received bytes: a complete request, part of one, or a fault.
 //!
-//! Read in order, line by line, and the first fault counts. So the verdict never depends on how the bytes were cut:
-//! what is `Incomplete` becomes one thing only, whatever arrives in pieces or at once.
-//! Strict where two readers of the same bytes could disagree on where a request ends: lines end with CRLF (a bare LF
-//! or CR is refused), a name touches its colon, folded lines are refused, Content-Length comes once and in digits,
-//! HTTP/1.1 names its host once. A chunked body is refused with 411, as a body without a length is: decoding it
+//! Parsed in order, line by line, and the first fault counts. So the verdict never depends on how the bytes were split:
+//! `Incomplete` input has only one possible outcome, whether the rest arrives in pieces or at once.
+//! Strict where two parsers of the same bytes could disagree on where a request ends: lines end with CRLF (a bare LF or
+//! CR is refused), no space before a header's colon, folded lines are refused, Content-Length occurs once and in
+//! digits, HTTP/1.1 names its host once. A chunked body is refused with 411, like a body without a length: decoding it
 //! would need a second buffer, and no client of these servers has to send one.
-//! `Expect: 100-continue` is not answered; who asks for it sends its body after a while all the same (RFC 9110
+//! `Expect: 100-continue` is not answered; a client that sends it will send its body after a while anyway (RFC 9110
 //! section 10.1.1).
 
 /// Lengths beyond which a request is refused rather than waited for.

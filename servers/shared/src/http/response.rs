@@ -1,7 +1,7 @@
 //! Answers, appended to the caller's buffer: nothing else is allocated.
 //!
-//! An answer always says how long its body is, but where the status forbids a body (1xx, 204, 304). There is no
-//! Date: it is a matter for servers with a clock (RFC 9110 section 6.6.1), and these are read by instruments.
+//! An answer always states its body's length, except if the status forbids a body (1xx, 204, 304). There is no Date: it
+//! is for servers with a clock (RFC 9110 section 6.6.1), and these are read by instruments.
 
 /// Appends a whole answer. `body` is left out where the status forbids one.
 #[inline]

@@ -1,7 +1,8 @@
-//! For tests: clients that ask without end, and others that ask once, at a server's thread that is run turn by turn.
+//! For tests: clients that send requests without end, and others that send one, against a server thread that is run
+//! turn by turn.
 //!
-//! All that is asked lies in the sockets before the turn begins, so that nothing depends on which side is faster. A read takes
-//! little here, and so many of them fit what a socket holds.
+//! All requests are in the sockets before the turn begins, so that nothing depends on which side is faster. A read
+//! takes little here, so that many of them fit into what a socket holds.
 
 use std::io::{Read as _, Write as _};
 use std::net::Ipv4Addr;

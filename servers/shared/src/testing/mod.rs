@@ -1,4 +1,4 @@
-//! What the tests of several servers send. Compiled for tests only (feature `testing`).
+//! Test input shared by several servers. Compiled for tests only (feature `testing`).
 
 #![allow(clippy::unwrap_used)]
 

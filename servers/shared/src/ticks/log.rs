@@ -1,9 +1,9 @@
 //! The tick log: JSON lines, every second or more often, readable by the original's viewer.
 //!
-//! The original's lines (`tickInterval`, `tickOnTime`, `tickIntervalOverrun`, `tickIntervalUnderrun`,
-//! `games-played`) come first and are left out where they would say zero. Then one line titled `stepladder` with
-//! everything, always, so that a second without ticks can be told from a server that stood still. What a server
-//! counts beside its ticks stands there by name (`figures`).
+//! The original's lines (`tickInterval`, `tickOnTime`, `tickIntervalOverrun`, `tickIntervalUnderrun`, `games-played`)
+//! come first and are omitted if zero. Then, always, one line titled `stepladder` with everything, so that a second
+//! without ticks can be told from a server that stalled. It also carries a server's other counters, by name
+//! (`figures`).
 //! `due` = `on_time` + `over` + `under` + `missed` in every line; histograms are HDR V2, uncompressed, base64.
 //! Durations in ns and instants in ms since the epoch, as the names say.
 

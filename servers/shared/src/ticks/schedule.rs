@@ -1,11 +1,11 @@
 //! When each game's ticks are due, which of them ran, and which were missed.
 //!
-//! Pure: instants come in as arguments. A thread's period is cut into slots; a game lives in one slot, and its
-//! n-th tick is due at its slot's n-th coming after its start: absolute, so that lateness never adds up.
+//! Pure: instants are arguments. A thread's period is divided into slots; a game lives in one slot, and its n-th tick
+//! is due at its slot's n-th occurrence after its start: absolute, so that lateness never accumulates.
 //! Invariant: due = recorded + missed, exactly, for every game at every moment between two updates.
-//! A game starts at its slot's first coming after the pairing; that instant is scheduled and not run. The first
-//! tick is one period later and its interval is measured from the start, so that every tick has an interval
-//! and every tick is classified.
+//! A game starts at its slot's first occurrence after the pairing; that instant is scheduled and not run. The first
+//! tick is one period later and its interval is measured from the start, so that every tick has an interval and every
+//! tick is classified.
 //! Units: `_ns` of the monotonic clock; `turn` counts slots since the thread's start.
 
 use crate::fault::Share;

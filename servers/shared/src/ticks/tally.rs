@@ -1,6 +1,6 @@
 //! What is counted about the ticks of a second: their classes, and three distributions.
 //!
-//! Sums only, so that parts of a server and of a second add up in any order.
+//! Sums only, so that parts of a server and of a second can be added in any order.
 
 use std::collections::BTreeMap;
 

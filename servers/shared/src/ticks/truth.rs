@@ -1,4 +1,4 @@
-//! The loop's own figure of unsteadiness for ticks whose instants are planted. Compiled for `proof/truth` only.
+//! The loop's own unsteadiness figure for ticks at planted instants. Compiled for `proof/truth` only.
 
 use super::schedule::{GameTicks, Grid, Ticker};
 

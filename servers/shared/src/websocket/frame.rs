@@ -1,4 +1,4 @@
-//! One frame: its header read, its payload unmasked, a server's frame written.
+//! One frame: parses its header, unmasks its payload, writes a server's frame.
 //!
 //! A client's frames must be masked, and a server's must not be (section 5.1).
 

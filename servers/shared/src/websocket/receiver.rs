@@ -1,8 +1,8 @@
-//! From a stream of bytes, cut anywhere, to whole messages.
+//! From a stream of bytes, split anywhere, to whole messages.
 //!
-//! Costs eight bytes per connection while no frame is half there: whole frames are read in place, from the
-//! buffer that all connections of a thread share. Only an unfinished frame or message is copied and kept, and
-//! the length of both is bounded by `message_bytes_max`.
+//! Costs eight bytes per connection while no frame is partial: whole frames are read in place, from the buffer that all
+//! connections of a thread share. Only an unfinished frame or message is copied and kept, and the length of both is
+//! bounded by `message_bytes_max`.
 
 use super::frame::{self, Header, Opcode};
 

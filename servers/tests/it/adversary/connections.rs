@@ -1,4 +1,4 @@
-//! What can be done to any server by opening and closing connections; `opening` is what one begins with.
+//! Attacks on any server by opening and closing connections; `opening` is what a connection starts with.
 
 use std::net::Shutdown;
 

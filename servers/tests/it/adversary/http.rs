@@ -1,4 +1,4 @@
-//! Requests that two readers could understand differently, that are too long, or that are none.
+//! Requests that two parsers could understand differently, that are too long, or that are not HTTP.
 
 use super::{Case, Evil};
 

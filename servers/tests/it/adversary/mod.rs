@@ -1,8 +1,8 @@
-//! Evil clients against every reference server, with an honest one beside them.
+//! Malicious clients against every reference server, with an honest one beside them.
 //!
-//! Each server has a process of its own. All behaviours of its table go on at once; each checks what the server must say to
-//! it. Meanwhile an honest client asks on, and gets right answers; afterwards the server holds no more descriptors than
-//! before, and little more memory.
+//! Each server has its own process. All behaviours of its table run concurrently; each checks the server's reaction.
+//! Meanwhile an honest client keeps sending requests, and gets right answers; afterwards the server holds no more
+//! descriptors than before, and little more memory.
 
 mod connections;
 mod http;

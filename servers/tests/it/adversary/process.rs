@@ -1,4 +1,4 @@
-//! A server in a process of its own, so that its descriptors and its memory are nobody else's: this program, started again.
+//! A server in its own process, so that its descriptors and memory can be measured: this program, started again.
 
 use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;

@@ -1,4 +1,4 @@
-//! What can be done to a server that speaks Redis's protocol.
+//! Attacks on a server that speaks Redis's protocol.
 
 use super::{CUT_AFTER, Case, Evil};
 

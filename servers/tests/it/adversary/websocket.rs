@@ -1,4 +1,4 @@
-//! Frames that break RFC 6455, each answered with the close code that says so.
+//! Frames that break RFC 6455, each answered with the matching close code.
 
 use std::io::Write;
 

@@ -1,4 +1,4 @@
-//! Faults of the arena, and its forgetful pairing.
+//! Faults of the arena, and its pairing that forgets disconnected players.
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,7 @@
-//! Every planted fault over real sockets: that it does what its name says, and nothing before its time.
+//! Every injected fault over real sockets: that it does what its name says, and nothing before its time.
 //!
-//! No test waits for an upper bound: what is late must be at least so late, and what never comes is waited for briefly.
+//! No test asserts an upper bound: a late event must be at least that late, and an event that never comes is awaited
+//! only briefly.
 
 mod arena;
 mod chat;

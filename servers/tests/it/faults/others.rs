@@ -1,4 +1,4 @@
-//! Faults of the servers that have few: what the listener plants for all of them. See `process` for the rest.
+//! Faults of the servers that have few: those that the listener injects for all of them. See `process` for the rest.
 
 use servers::{null, oracle};
 

@@ -1,4 +1,4 @@
-//! Faults of the whole process. Each server here is a process of its own: this program, started again.
+//! Process-wide faults. Each server here has its own process: this program, started again.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};

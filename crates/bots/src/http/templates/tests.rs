@@ -66,7 +66,7 @@ fn captured_texts_are_kept_by_the_indices_of_their_variables() {
     assert_eq!(hear(r#"{"id":7,"user":"ann"}"#), [some("ann"), None, some("7")]);
     assert_eq!(hear(r#"{"id":[1,"b"],"user":"a\r\nX: 1"}"#), [some("ann"), None, some("[1,\"b\"]")]);
     assert_eq!(hear(r#"{"user":"bob"}"#), [some("bob"), None, some("[1,\"b\"]")]);
-    // A blank is encoded where it stands in a path, and may stand in a header.
+    // A blank is encoded in a path, but allowed in a header.
     assert_eq!(hear(r#"{"user":"bob o"}"#), [some("bob o"), None, some("[1,\"b\"]")]);
 }
 

@@ -353,7 +353,7 @@ fn each<'a>(
     path.each(body, |found| {
         if let (Found::Bytes(bytes), Ok(())) = (found, &outcome) {
             count += 1;
-            // Two bytes on the wire can be many times as much in a list.
+            // Two bytes on the wire can expand to many times as much in a list.
             outcome = match count {
                 ..=ROWS_MOST => read(bytes),
                 _ => Err(format!("a list of more than {ROWS_MOST} entries")),

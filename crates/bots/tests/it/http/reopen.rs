@@ -197,7 +197,7 @@ fn a_request_that_met_the_close_is_sent_once_more_where_its_method_allows_it() {
         assert_eq!(causes, [CLOSED_AS_SENT]);
         assert_eq!(trial.errors[CLOSED_AS_SENT], trial.flow().lost);
     }
-    // Without a gap before it, it is a connection that was lost.
+    // Without an idle gap before it, the connection counts as lost.
     let plan = with_request(closed(4), "/once", 1);
     let (_, judgement, trial) = judged(&plan, CloseFresh, "response.p99 < 1s");
     assert_eq!(judgement.verdict, Verdict::Fail);
@@ -221,7 +221,7 @@ fn what_a_goodbye_puts_off_is_sent_again_also_where_it_may_not_be_repeated() {
 fn a_server_that_really_drops_what_it_is_asked_fails() {
     for plan in [slow(), closed(4), open(1000.0, 16, Arrivals::Poisson, 3)] {
         for manner in [CloseFresh, PutsOffAll, CutOff, AcceptsNoMore] {
-            // Nothing is asked of it but that what it answers comes soon.
+            // It only has to answer promptly.
             for objective in ["errors == 0", "errors.share < 60%"] {
                 if (manner, objective) == (CutOff, "errors.share < 60%") {
                     continue;

@@ -121,7 +121,7 @@ fn an_answer_that_never_ends_is_told_apart_from_none_and_a_stream_of_events_is_n
             &["began to answer GET /a?b=1, but the answer never ended within 0.3 s; check whether it hangs"],
         );
     }
-    // A head that is not whole is no answer yet.
+    // An incomplete head is not an answer yet.
     check_refused(
         first(
             "http",
@@ -190,7 +190,7 @@ fn tls_where_there_is_none_and_none_where_there_is_are_told_apart() {
         first("https", "", says("HTTP/1.1 400 Bad Request\r\n\r\n")),
         &["does not speak TLS: it answers the handshake in plain text; climb http://127.0.0.1:"],
     );
-    // An alert of the kind `protocol_version`, as OpenSSL says it to plain text.
+    // A `protocol_version` alert, as OpenSSL sends it in reply to plain text.
     check_refused(
         first("http", "", says([0x15, 0x03, 0x01, 0, 2, 2, 70])),
         &["wants TLS: it answers a plain request with an alert; climb https://127.0.0.1:"],

@@ -72,7 +72,7 @@ impl<S: State> Connection<S> {
             }
             match ready!(Pin::new(&mut self.stream).poll_write(cx, unsent)) {
                 Ok(count) => self.state.wrote(count),
-                // It stopped listening in the middle of the request; perhaps it has answered why.
+                // The server closed its receiving side in the middle of the request; it may have answered why.
                 Err(error) if self.state.has_written() && stops_listening(&error) => {
                     self.state.stop_sending();
                 }
@@ -90,7 +90,7 @@ impl<S: State> Connection<S> {
     ) -> Poll<Result<usize, Closed>> {
         let is_clean = match ready!(stream::poll_read(&mut self.stream, cx, self.state.lay(buffer))) {
             Ok(0) => true,
-            // Many servers end the connection without TLS's own goodbye.
+            // Many servers close the connection without TLS's close_notify.
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => false,
             Err(error) => return Poll::Ready(Err(Closed::Failed(error))),
             Ok(count) => {

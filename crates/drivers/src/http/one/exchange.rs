@@ -251,7 +251,8 @@ impl Exchange {
         self.stage = match head.body {
             Body::Sized(length) => {
                 if request.keeps_body {
-                    // More only as it comes: a length is the server's word, and the allocator keeps large buffers.
+                    // Grow only as data arrives: the length is the server's claim, and the allocator keeps large
+                    // buffers.
                     self.store.reserve_exact((length as usize).min(EARLY_ROOM_BYTES_MAX));
                 }
                 Stage::Sized(length)
@@ -283,7 +284,7 @@ impl Exchange {
         let room = request.body_cap - self.body_bytes;
         let ends_here = matches!(self.stage, Stage::Sized(left) if left <= rest.len() as u64);
         if request.keeps_body && !ends_here {
-            // Before the bytes are kept, so that a body that is refused has touched no memory.
+            // Before the bytes are kept, so that a refused body has touched no memory.
             self.reserved.grow_to(self.store.len() + rest.len(), request.free_bytes)?;
         }
         let (taken, data_bytes, is_end) = match &mut self.stage {

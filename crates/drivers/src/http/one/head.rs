@@ -75,7 +75,7 @@ pub fn read(bytes: &[u8], is_answer_to_head: bool) -> Result<Option<Head>, Fault
         Ok(_) => return Err(Fault::HeadTooLarge),
         Err(error) => return Err(fault(error)),
     };
-    // The library also takes a line feed alone for a line's end; others do not, and would see other headers here.
+    // The library also accepts a bare line feed as a line ending; others do not, and would see other headers here.
     if bytes[..head_bytes]
         .iter()
         .zip(&bytes[1..head_bytes])
@@ -95,9 +95,9 @@ pub fn read(bytes: &[u8], is_answer_to_head: bool) -> Result<Option<Head>, Fault
         (Transfer::Chunked, None) => Body::Chunked,
         (Transfer::None | Transfer::Other, None) => Body::UntilEnd,
     };
-    // An empty one leads nowhere.
+    // An empty location leads nowhere.
     let location = said.location.filter(|location| (300..400).contains(&status) && !location.is_empty());
-    // A redirect that nobody can follow is not an answer without one.
+    // A redirect that cannot be followed is not an answer without one.
     if location.is_some_and(|location| std::str::from_utf8(location).is_err()) {
         return Err(Fault::Header);
     }
@@ -166,7 +166,7 @@ impl<'b> Said<'b> {
     fn read(lines: &[httparse::Header<'b>]) -> Result<Self, Fault> {
         let mut said = Said::default();
         for line in lines {
-            // The length tells most names apart, without looking at them.
+            // The length distinguishes most names, without comparing them.
             match line.name.len() {
                 4 if line.name.eq_ignore_ascii_case("date") => said.date = Some(line.value),
                 8 if line.name.eq_ignore_ascii_case("location") => said.location = Some(line.value),

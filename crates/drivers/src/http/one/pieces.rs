@@ -171,7 +171,7 @@ impl Pieces {
                     return Ok(None);
                 }
                 Some(head) if head.is_interim() => {
-                    // Each is small, but a server may say them forever.
+                    // Each is small, but a server may send them for ever.
                     self.interim_count += 1;
                     if self.interim_count > INTERIM_MAX {
                         return Err(Fault::HeadTooLarge);

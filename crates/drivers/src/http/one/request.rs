@@ -44,7 +44,7 @@ impl Request {
             write_header(&mut wire, name, value);
         }
         if parts.sends_length() {
-            // A Vec takes whatever is written.
+            // Writing to a Vec cannot fail.
             let _ = write!(wire, "Content-Length: {}\r\n", parts.body.len());
         }
         if !parts.keep_alive && !has("connection") {

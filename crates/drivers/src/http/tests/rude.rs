@@ -87,7 +87,7 @@ fn an_early_answer_is_heard_although_the_request_was_not_taken() {
         let Some(Ok(Received::Answer(answer))) = client.driver.next(&mut client.buffer) else { panic!() };
         assert_eq!((answer.status, answer.body, answer.closes), (413, &b"no!"[..], true));
         drop(far);
-        // Whatever the kernel says of the rest, the connection ends.
+        // Whatever the kernel does with the rest, the connection ends.
         while poll_fn(|cx| client.driver.poll_flush(cx)).await.is_ok() && client.driver.unsent_bytes() > 0 {}
         assert!(matches!(client.end().await, Closed::ByPeer(None) | Closed::Failed(_)));
     });
@@ -249,7 +249,7 @@ fn an_end_inside_an_answer_of_http_2_is_a_cut() {
         let (far, mut client) = two().await;
         drop(far);
         let why = client.end().await;
-        // What it had not read makes the kernel reset the connection.
+        // Unread data makes the kernel reset the connection.
         assert!(matches!(why, Closed::ByPeer(None) | Closed::Failed(_)), "{why:?}");
     });
 }

@@ -47,7 +47,7 @@ impl Server {
         spawn_local(async move {
             loop {
                 let (stream, _) = listener.accept().await.unwrap();
-                // Else the kernel holds back the last piece of an answer for 40 ms.
+                // Otherwise the kernel holds back the last piece of an answer for 40 ms.
                 stream.set_nodelay(true).unwrap();
                 let acceptor = acceptor.clone();
                 spawn_local(async move {
@@ -74,7 +74,7 @@ async fn serve_plain(stream: TcpStream, over: Over) {
 
 async fn serve<S: AsyncRead + AsyncWrite + Unpin + 'static>(stream: S, over: Over) {
     let io = TokioIo::new(stream);
-    // What a client does to the connection is the client's affair.
+    // Errors caused by the client do not matter here.
     let _ = match over {
         Over::Two => {
             let mut builder = hyper::server::conn::http2::Builder::new(Here);
@@ -167,7 +167,7 @@ pub fn acceptor(over: Over) -> TlsAcceptor {
         .with_single_cert(vec![certificate], key)
         .unwrap();
     config.alpn_protocols = match over {
-        // It knows no names, as old servers do.
+        // It offers no ALPN protocols, like old servers.
         Over::One => Vec::new(),
         Over::Two => vec![b"h2".to_vec()],
         Over::Either => vec![b"h2".to_vec(), b"http/1.1".to_vec()],

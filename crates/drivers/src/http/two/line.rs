@@ -115,7 +115,7 @@ impl<T: Turns> Line<T> {
         if let Some(end) = self.talk.channel().end() {
             return Poll::Ready(self.end(end));
         }
-        // Before a read, since what one read asks for has a bound and was offered to the kernel since.
+        // Before a read, because the replies that one read requests are bounded and were offered to the kernel since.
         if self.talk.channel().pipe().borrow().answer_bytes() > ANSWER_BYTES_MAX {
             return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
         }

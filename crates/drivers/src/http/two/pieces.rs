@@ -151,7 +151,7 @@ impl Turns for Pieces {
             match asked.poll(&mut cx, told) {
                 Progress::Waits => return true,
                 Progress::Whole => told.push_back(Told::End { tag }),
-                // Where the connection ends with an error, `finish` says which.
+                // If the connection ends with an error, `finish` reports it.
                 Progress::PutOff if is_cast_out => return true,
                 Progress::PutOff => told.push_back(Told::PutOff { tag }),
                 Progress::Failed(..) if has_ended => return true,
@@ -191,7 +191,7 @@ impl Asked {
             match &mut self.stage {
                 Stage::Head(answer) => {
                     while let Poll::Ready(Some(Ok(_))) = answer.poll_informational(cx) {
-                        // Each is small, but a server may say them forever.
+                        // Each is small, but a server may send them for ever.
                         self.interim_count += 1;
                         if self.interim_count > INTERIM_MAX {
                             let words = format!("more than {INTERIM_MAX} interim heads");
@@ -215,7 +215,7 @@ impl Asked {
                         return Progress::Failed(Fault::Two, error.to_string());
                     }
                     Poll::Ready(Some(Ok(bytes))) => {
-                        // Where it fails the stream has ended, and the next poll says how.
+                        // If it fails, the stream has ended and the next poll reports how.
                         let _ = body.flow_control().release_capacity(bytes.len());
                         if !bytes.is_empty() {
                             told.push_back(Told::Part { tag, bytes });

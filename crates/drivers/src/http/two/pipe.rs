@@ -107,7 +107,7 @@ impl Frames {
         let [high, middle, low, kind, flags, stream @ ..] = self.header;
         self.left_bytes = u32::from_be_bytes([0, high, middle, low]) as usize;
         self.header_bytes = 0;
-        // The highest bit has no meaning.
+        // The highest bit is reserved.
         let stream = u32::from_be_bytes(stream) & (u32::MAX >> 1);
         Some(Header { kind, flags, stream, bytes: FRAME_HEADER_BYTES + self.left_bytes })
     }
@@ -172,7 +172,7 @@ impl Pipe {
         while let Some(frame) = self.answered.next(&mut rest) {
             if !self.streams.takes(&frame) {
                 self.surplus = Surplus::Came;
-                // Without its last byte the header is nothing to the crate yet, however the bytes were cut.
+                // Without its last byte the crate sees no frame header yet, however the bytes were split.
                 self.incoming.extend_from_slice(&bytes[..bytes.len() - rest.len() - 1]);
                 return;
             }
@@ -234,7 +234,7 @@ impl AsyncRead for PipeEnd {
         let mut pipe = self.0.borrow_mut();
         let waiting = &pipe.incoming[pipe.taken_bytes..];
         if waiting.is_empty() {
-            // No task is woken: the one that adds bytes polls again.
+            // No task is woken: whoever adds bytes polls again.
             return if pipe.has_ended { Poll::Ready(Ok(())) } else { Poll::Pending };
         }
         let count = waiting.len().min(room.remaining());
@@ -330,7 +330,8 @@ mod tests {
     fn what_may_come_is_no_surplus() {
         let answer = |stream| [of(stream, HEADERS, 4, 5), of(stream, DATA, END_STREAM, 7)].concat();
         let [priority, reset, window] = [2, 3, 8].map(|kind| of(1, kind, 0, 4));
-        // What HTTP/2 allows behind an end; an interim head; the rest of a head; streams that were not begun.
+        // What HTTP/2 allows after the end of a stream; an interim head; the rest of a head; streams that were not
+        // begun.
         assert_eq!(handed_on(&[answer(1), priority, reset, window, answer(3)]), None);
         assert_eq!(handed_on(&[of(1, HEADERS, 4, 5), answer(1)]), None);
         assert_eq!(handed_on(&[of(1, HEADERS, END_STREAM, 5), of(1, CONTINUATION, 4, 5)]), None);

@@ -75,7 +75,7 @@ fn head(parts: &Parts<'_>) -> Option<http::Request<()>> {
     };
     for (name, value) in parts.headers {
         let is_left_out = LEFT_OUT.iter().any(|one| name.eq_ignore_ascii_case(one));
-        // Of codings between two connections only trailers may be named.
+        // Of hop-by-hop codings only trailers may be named.
         let is_te = name.eq_ignore_ascii_case("te") && value != "trailers";
         if !is_left_out && !is_te {
             add(name, value);

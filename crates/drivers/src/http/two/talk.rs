@@ -160,7 +160,7 @@ impl Asked {
                         self.learn_status(trailers.as_ref());
                         let has_status = trailers.is_some_and(|fields| fields.contains_key("grpc-status"));
                         if !has_status && self.grpc == Some(0) {
-                            // What a head says is no end: only behind the message it is known that all went well.
+                            // A head is not the end: success is known only after the message.
                             self.grpc = None;
                         }
                         return Progress::Whole;
@@ -178,7 +178,7 @@ impl Asked {
                     Poll::Ready(None) => return Progress::Whole,
                     Poll::Ready(Some(Err(error))) => return Progress::Failed(Fault::Two, error.to_string()),
                     Poll::Ready(Some(Ok(data))) => {
-                        // Where it fails the stream has ended, and the next poll says how.
+                        // If it fails, the stream has ended and the next poll reports how.
                         let _ = body.flow_control().release_capacity(data.len());
                         self.body_bytes += data.len() as u64;
                         if self.body_bytes > self.request.body_cap {
@@ -190,7 +190,7 @@ impl Asked {
                             if let Err(words) = self.make_room() {
                                 return Progress::Failed(Fault::BodyTooLarge, words);
                             }
-                            // Room that it grew by counts, as far as the longest body needs it.
+                            // Reserved memory counts, up to what the longest body needs.
                             let body_cap = usize::try_from(self.request.body_cap).unwrap_or(usize::MAX);
                             let bytes = self.store.capacity().min(body_cap);
                             let free_bytes = self.request.free_bytes;
@@ -243,7 +243,7 @@ impl Asked {
 
     /// A status other than 0 has its text in place of a body.
     fn learn_status(&mut self, fields: Option<&http::HeaderMap>) {
-        // Without the content-type of gRPC, a field called `grpc-status` means nothing.
+        // Without gRPC's content-type, a field named `grpc-status` means nothing.
         if !self.is_grpc {
             return;
         }
@@ -285,11 +285,11 @@ impl Turns for Talk {
                     index += 1;
                 }
                 Progress::Whole => {
-                    // Let go of here, since that may have to be told to the server.
+                    // Dropped here, since the server may have to be told.
                     asked.stage = Stage::Over;
                     self.told.push_back(Told::Answer(self.asked.remove(index)));
                 }
-                // Of a goodbye with an error `finish` says why.
+                // For a GOAWAY with an error, `finish` reports why.
                 Progress::Rejected { is_fault: true } => {
                     asked.stage = Stage::Over;
                     index += 1;
@@ -298,7 +298,7 @@ impl Turns for Talk {
                     self.told.push_back(Told::PutOff { tag: asked.tag });
                     self.asked.remove(index);
                 }
-                // Where the whole connection ended, `finish` says why.
+                // If the whole connection ended, `finish` reports why.
                 Progress::Failed(..) if self.channel.has_ended() => index += 1,
                 Progress::Failed(fault, words) => {
                     self.asked.remove(index);

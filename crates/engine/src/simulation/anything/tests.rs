@@ -67,7 +67,7 @@ impl Bots for Shoppers {
     fn due(&mut self, bot: u32, _: u32, planned_ns: u64, ctx: &mut BotContext<'_, Self::Driver>) {
         let at = bot as usize;
         let Some(connection) = self.connections[at] else { return };
-        // The one before, if it is open still, has failed.
+        // If the previous step is still open, it has failed.
         if let Some(step) = self.steps[at].replace(ctx.begin(STEP, planned_ns)) {
             ctx.failed(step);
         }
@@ -166,7 +166,7 @@ fn shop(silent_from_s: u64, ends_connections: bool) -> (Interval, Shop) {
         second.balance().unwrap();
         sum.add(second).unwrap();
     }
-    // Between two seconds it is what was open before, and none of the sum's.
+    // Between two seconds it is the open count before, and the sum adds none.
     let last = seconds.last().unwrap();
     for (flow, last) in sum.flows.iter_mut().flatten().zip(last.flows.iter().flatten()) {
         (flow.open_before, flow.open_after) = (0, last.open_after);

@@ -41,7 +41,7 @@ fn what_passed_although_it_was_disturbed_has_a_mark_that_is_explained_once() {
     assert_eq!(page.to_string().matches("stole").count(), 1, "{page}");
     let trust = text_of(&climb, "can_i_trust_it");
     assert!(trust.starts_with("Yes: ") && sentences(trust) <= 3, "{trust}");
-    // Whoever reads the data finds all of it at each rung.
+    // The data has all of it at each rung.
     let json = serde_json::to_value(&climb).unwrap();
     let remark = json["rungs"][1]["remark"].as_str().unwrap();
     assert_eq!(remark, "100 % of the hold was disturbed: the host stole 7 % of the CPU");

@@ -57,7 +57,7 @@ proptest! {
         let (many, why, trust) =
             (text_of(&climb, "how_many"), text_of(&climb, "why_not_more"), text_of(&climb, "can_i_trust_it"));
 
-        // How many: what held and what did not are in the table with those verdicts.
+        // How many: the loads said to hold or not hold have those verdicts in the table.
         let upper = failed.iter().copied().fold(f64::INFINITY, f64::min);
         let lower = passed.iter().copied().filter(|load| *load < upper).fold(f64::NEG_INFINITY, f64::max);
         prop_assert_eq!(many.contains(" held, and nothing failed"), lower.is_finite() && upper.is_infinite(), "{}", many);
@@ -67,7 +67,7 @@ proptest! {
         if lower.is_finite() {
             prop_assert_eq!(named_before(many, " games (").first().copied(), Some(lower), "{}", many);
         }
-        // Why not more: only where something failed is a failure named, and it is that of the smallest failing load.
+        // Why not more: a failure is named only if there is one, and it is that of the smallest failing load.
         prop_assert_eq!(why.starts_with("Nothing failed"), upper.is_infinite() && lower.is_finite() && unjudged.iter().all(|load| *load < lower), "{}", why);
         if upper.is_finite() {
             prop_assert!(why.starts_with(&format!("At {upper} games")), "{}", why);
@@ -90,11 +90,11 @@ proptest! {
         prop_assert_eq!(trust.contains("the books do not balance"), kinds.contains(&5), "{}", trust);
         let most = climb.rungs.iter().filter_map(|rung| rung.disturbed_share).fold(0.0, f64::max);
         prop_assert_eq!(trust.contains("nothing disturbed it"), most == 0.0, "{}", trust);
-        // The run: passed only when every load that was asked for was judged and held.
+        // The run passes only if every requested load was judged and held.
         prop_assert_eq!(climb.verdict == Verdict::Pass, passed.len() == kinds.len());
         prop_assert_eq!(climb.verdict == Verdict::Fail, !failed.is_empty());
         prop_assert_eq!(climb.verdict == Verdict::Pass, passed.len() == kinds.len());
-        // No sentence says that what was not judged held.
+        // No sentence claims that an unjudged load held.
         for load in &unjudged {
             prop_assert!(!many.contains(&format!("{load} games ({} clients) held", load * 2.0)), "{}", many);
         }

@@ -1,7 +1,7 @@
 use super::*;
 
 fn plain(blocks_most: usize) -> Duel {
-    // A δ that is never reached: the duel is held to its end.
+    // A δ that is never reached: the duel runs to its end.
     duel(1, blocks_most, 1e-9, 42)
 }
 

@@ -68,7 +68,7 @@ fn one_delivery_that_nobody_accounts_for_makes_the_rung_invalid() {
         "most at receiver 42: 3 lost, but 2 dropped and 0 waiting by the server's word (residual 1)",
     ];
     check(&one_missing(), &chat_terms(), Verdict::Invalid, "deliveries.residual", &says);
-    // Of a server that tells nothing the same three are just lost.
+    // If the server reports nothing, the same three are simply lost.
     let says = ["deliveries.lost was 3"];
     check(&untold(one_missing()), &chat_terms(), Verdict::Fail, "deliveries.lost", &says);
     let why = ["does not tell what it drops"];
@@ -111,8 +111,8 @@ fn a_server_whose_own_books_say_otherwise_than_its_clients_makes_the_rung_invali
     for (what, edit) in told {
         let builder = || TrialBuilder::chat(100).told(of_nine(edit));
         check(&builder(), &chat_terms(), Verdict::Invalid, "deliveries.told", &says);
-        // What it counts of those that misbehave, of a client that is not caught up, or that came while others spoke, may
-        // rightly be something else.
+        // Its counts may legitimately differ for misbehaving clients, for one that is not caught up, or that joined
+        // while others spoke.
         let beside = builder().told(|one| one.is_excluded |= one.receiver == 50);
         check(&beside, &chat_terms(), Verdict::Pass, "", &[]);
         let backlog = builder().told(|one| one.sum.not_caught_up = u64::from(one.receiver == 50));
@@ -121,7 +121,7 @@ fn a_server_whose_own_books_say_otherwise_than_its_clients_makes_the_rung_invali
         check(&came, &chat_terms(), Verdict::Pass, "", &[]);
         assert!(!what.is_empty());
     }
-    // One that says a message twice may count it once or twice.
+    // A server that sends a message twice may count it once or twice.
     let twice = |told: u64| {
         TrialBuilder::chat(100).told(move |one| {
             (one.sum.duplicated, one.told_delivered) = (2, Some(one.sum.delivered + told));
@@ -191,7 +191,7 @@ fn what_the_bots_had_no_time_to_read_condemns_no_server_and_lets_none_pass() {
     let says = ["9 of 594000 deliveries were not read"];
     check(&unread(0, false), &chat_terms(), Verdict::GeneratorLimited, "deliveries.unread", &says);
     check(&unread(0, true), &chat_terms(), Verdict::GeneratorLimited, "deliveries.unread", &says);
-    // A server that forgets without a word contradicts itself, whatever the bots had time for.
+    // A server that loses messages silently contradicts itself, whatever the bots had time for.
     check(
         &unread(1, false),
         &chat_terms(),
@@ -243,7 +243,7 @@ fn a_dead_server_or_an_overworked_generator_is_named_in_its_place() {
     check(&late, &chat_terms(), Verdict::Invalid, "deliveries.residual", &[]);
     let slow = TrialBuilder { send_lag_ns: 9_000_000, delivery_ns: 60_000_000, ..TrialBuilder::chat(1_000) };
     check(&slow, &chat_terms(), Verdict::GeneratorLimited, "send_lag.p99", &[]);
-    // Latencies count from the planned instant, so what is in time in spite of a late generator is in time.
+    // Latencies count from the planned instant, so what is in time despite a late generator is in time.
     let late = TrialBuilder { send_lag_ns: 9_000_000, ..TrialBuilder::chat(1_000) };
     check(&late, &chat_terms(), Verdict::Pass, "", &[]);
 }
@@ -255,7 +255,7 @@ fn a_crowd_below_its_pace_is_another_load() {
     let builder = TrialBuilder::chat(1_000);
     let says = ["61 % of the 98400 intended messages were offered"];
     check(&builder, &paced, Verdict::GeneratorLimited, "offered", &says);
-    // Whatever else is said to keep the conversation going is no line of theirs.
+    // Other messages that keep the conversation going are not lines of theirs.
     let chatty = TrialBuilder::chat(1_000).edit(|_, interval| {
         let keep = interval.flow_mut(2, Phase::Hold);
         (keep.offered, keep.sent, keep.told) = (700, 700, 700);

@@ -40,7 +40,7 @@ fn arena(late: f64, late_sends: f64) -> TrialBuilder {
 
 #[test]
 fn latencies_beyond_what_a_late_generator_explains_fail() {
-    // Twice 3.6 ms, and ten gaps of 2 ms between two sends of a worker: 27.2 ms are granted.
+    // Twice 3.6 ms, and ten gaps of 2 ms between two sends of a worker: an allowance of 27.2 ms.
     let says = ["response.p99 was 80", "send lag p99 2.6 ms, limit 2.5 ms", "explains at most 27.2 ms of it"];
     check(&lagging(80), &asking_terms(), Verdict::Fail, "response.p99", &says);
     check(&lagging(76), &asking_terms(), Verdict::GeneratorLimited, "send_lag.p99", &[]);
@@ -121,7 +121,7 @@ fn late_ticks_are_few_enough_whatever_late_sends_would_have_added() {
     check(&arena(0.03, 0.05), &late_ticks("25%"), Verdict::Pass, "", &[]);
     check(&arena(0.03, 0.15), &late_ticks("25%"), Verdict::GeneratorLimited, "send_lag.p99", &[]);
     check(&arena(0.03, 0.05), &late_ticks("5%"), Verdict::GeneratorLimited, "send_lag.p99", &[]);
-    // A server that tells nothing of its ticks and errors alone show nothing of the load that was not there.
+    // Neither a server without tick reports nor errors alone say anything about the load that was missing.
     check(&arena(0.03, 0.05), &terms(&["errors == 0"]), Verdict::GeneratorLimited, "send_lag.p99", &[]);
 }
 
@@ -147,7 +147,7 @@ fn seen(stalls: &[(u64, u64)], work_ns: u64) -> TrialBuilder {
         responses.push(read - planned);
         lags.push(sent - planned);
     }
-    // What arrives while the worker stands still is reported by its next poll, and read at once.
+    // What arrives while the worker is stalled is reported by its next poll, and read at once.
     let reads = vec![0; responses.len()];
     let builder = TrialBuilder { questions_per_s: 2_000, ..TrialBuilder::asking(1000.0) };
     builder.edit(move |_, interval| {

@@ -34,7 +34,7 @@ fn a_hold_in_which_nobody_asked_anything_shows_nothing() {
     check(&silent, &terms(&["errors == 0"]), Verdict::Inconclusive, "nothing asked", &says);
     let in_flight = TrialBuilder { load_unit: LoadUnit::InFlight, ..silent };
     check(&in_flight, &terms(&["errors == 0"]), Verdict::Inconclusive, "nothing asked", &says);
-    // Listeners of a chat need not say anything.
+    // Listeners of a chat need not send anything.
     let listening = TrialBuilder { load_unit: LoadUnit::Clients, ..in_flight };
     assert_ne!(listening.judged(&terms(&["errors == 0"])).1.signal.as_deref(), Some("nothing asked"));
 }
@@ -61,7 +61,7 @@ fn a_server_that_cuts_off_whom_it_refuses_fails_by_its_errors_and_not_by_its_con
         (judgement.verdict, judgement.signal.unwrap_or_default())
     };
     assert_eq!(cut_off("errors == 0"), (Verdict::Fail, "errors".to_owned()));
-    // Whoever asked for nothing of the kind is told all the same.
+    // Reported even if no objective asked for it.
     assert_eq!(cut_off("rate_per_s > 1"), (Verdict::Fail, "connections.open_min".to_owned()));
     let no_ports = short(15.0).rejected(12, "status 503").edit(|_, interval| {
         interval.connections.open_min = 11;

@@ -144,14 +144,15 @@ fn others_disturb_nothing_where_every_thread_had_a_core_when_it_wanted_one() {
 
 #[test]
 fn what_the_disturbances_cannot_explain_fails_even_when_every_second_was_disturbed() {
-    // Threads that were kept from their cores for 5 % of the time make at most 10 % of the ticks late.
+    // Threads that were kept off their cores for 5 % of the time make at most 10 % of the ticks late.
     let builder = |late: f64| steal(beside(TrialBuilder::arena(500.0).late(late), 0..60, 0.05, 0.0), 0.05);
     let says = ["40 % in the least disturbed seconds, more than the disturbances of the machine explain"];
     check(&builder(0.40), &arena_terms(), Verdict::Fail, "ticks.late_share", &says);
-    // 10.5 of 34 points are explained, and 23.5 of the 89.5 that are left are more than a quarter; of 32 points they are not.
+    // 10.5 of 34 points are explained, and 23.5 of the remaining 89.5 are more than a quarter; for 32 points they are
+    // not.
     check(&builder(0.34), &arena_terms(), Verdict::Fail, "ticks.late_share", &[]);
     check(&builder(0.32), &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
-    // A thread without slack explains everything: a short delay makes all that follows late.
+    // A thread without slack explains everything: a short delay makes everything after it late.
     let mut full = builder(0.9);
     full.samples.push(Box::new(|_| vec![sample(Reading::Thread("node".into()), 0.88)]));
     check(&full, &arena_terms(), Verdict::Inconclusive, "disturbed", &[]);
@@ -180,15 +181,15 @@ fn a_server_that_is_late_fails_by_the_seconds_in_which_disturbances_explain_leas
     // Over all of them 34 points are explained, over the best 15 only 4.
     let says = ["40 % in the least disturbed seconds", "more than the disturbances"];
     check(&builder(0.4, 0.4), &terms(30), Verdict::Fail, "ticks.late_share", &says);
-    // Half of the seconds are needed, and the rough ones among those explain too much.
+    // Half of the seconds are needed, and the badly disturbed ones among those explain too much.
     check(&builder(0.4, 0.4), &terms(60), Verdict::Inconclusive, "disturbed", &[]);
-    // Late where it was disturbed most, and not where it was disturbed less: nothing was undisturbed, so nothing is said.
+    // Late where it was disturbed most, and not where it was disturbed less: nothing was undisturbed, so no verdict.
     check(&builder(0.1, 0.6), &terms(30), Verdict::Inconclusive, "disturbed", &[]);
 }
 
 #[test]
 fn ticks_that_a_server_counts_by_seconds_of_its_own_are_kept_with_the_least_disturbed_seconds() {
-    // The log's seconds begin in the middle of ours, and of ours every second one is a little calmer.
+    // The log's seconds begin in the middle of ours, and every other one of ours is a little less disturbed.
     let mut builder = TrialBuilder::arena(500.0).late(0.42);
     builder.log_offset_ns = SECOND_NS / 2;
     let waiting = |at: u32| if at.is_multiple_of(2) { 0.07 } else { 0.09 };
@@ -222,7 +223,7 @@ fn a_server_that_stands_still_for_a_second_is_late_in_it_whatever_disturbed_the_
     let stood_still = late_in(20..26, 1.0);
     let says = ["more than the disturbances of the machine explain"];
     check(&beside(stood_still, 0..60, 1.1, 0.05), &strict, Verdict::Fail, "ticks.late_share", &says);
-    // The same where 49 seconds were undisturbed and nothing was late in them.
+    // The same if 49 seconds were undisturbed and nothing was late in them.
     let in_disturbed_ones = late_in(20..26, 1.0);
     check(&beside(in_disturbed_ones, 18..28, 1.1, 0.05), &strict, Verdict::Fail, "ticks.late_share", &says);
     let evenly = TrialBuilder::arena(500.0).late(0.12);
@@ -240,7 +241,8 @@ fn a_percentile_beyond_what_disturbances_explain_fails() {
         });
         beside(builder, 0..60, 0.4, 0.02)
     };
-    // Four times 2 % of waiting at server and generator, and what each wait began with: 9.6 % of slow answers and no more.
+    // Four times 2 % of waiting at server and generator, plus the event at the start of each wait: 9.6 % of slow
+    // answers and no more.
     check(&slow(90), &asking_terms(), Verdict::Inconclusive, "disturbed", &[]);
     check(&slow(120), &asking_terms(), Verdict::Fail, "response.p99", &["more than the disturbances"]);
 }
@@ -351,7 +353,7 @@ fn a_share_of_errors_fails_on_a_disturbed_machine_only_by_what_no_disturbance_ca
     let both = || TrialBuilder::asking(100.0).timing_out(6).rejected(2, "GET /: status 503");
     check(&noisy(both()), &share, Verdict::Inconclusive, "disturbed", &["errors.share was 8 %"]);
     check(&both(), &share, Verdict::Fail, "errors.share", &["8 %"]);
-    // Not a single error is another matter, and so is a count that the refusals alone exceed.
+    // An objective of zero errors is different, and so is a count that the refusals alone exceed.
     check(&noisy(both()), &terms(&["errors == 0"]), Verdict::Fail, "errors", &["status 503"]);
     check(&noisy(both()), &terms(&["errors < 100"]), Verdict::Fail, "errors", &[]);
     check(&noisy(both()), &terms(&["errors < 200"]), Verdict::Inconclusive, "disturbed", &[]);

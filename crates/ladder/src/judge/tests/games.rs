@@ -36,7 +36,7 @@ fn a_server_that_never_ends_a_game_does_not_pass() {
     check_games(&games(0, 32), ended(0, 40), Verdict::Fail, "games.unended", &says);
     check_games(&games(800, 8), ended(800, 0), Verdict::Fail, "games.unended", &["8 of 808 games"]);
     check_games(&games(800, 4), ended(800, 0), Verdict::Pass, "", &[]);
-    // A disturbance may have delayed some; that none ends is no disturbance.
+    // A disturbance may have delayed some; it does not explain that none ends.
     let disturbed = steal(games(800, 8), 0.1);
     check_games(&disturbed, ended(800, 0), Verdict::Inconclusive, "disturbed", &["8 of 808 games"]);
     let dead = steal(games(0, 32), 0.1);
@@ -50,7 +50,7 @@ fn a_server_that_ends_only_the_games_that_are_watched_fails() {
     check_games(&games(800, 0), ended(800, 2), Verdict::Pass, "", &[]);
     let disturbed = steal(games(60, 0), 0.1);
     check_games(&disturbed, ended(60, 37), Verdict::Inconclusive, "disturbed", &says);
-    // Games of 40 s may well last through a hold of 60 s.
+    // Games of 40 s may well outlast a hold of 60 s.
     let long = Games { played: 20, played_ms: 20 * 40_000, unending: 20 };
     check_games(&games(20, 0), long, Verdict::Pass, "", &[]);
 }
@@ -62,7 +62,7 @@ fn a_hold_in_which_no_game_ended_says_so() {
     check_games(&games(0, 0), ended(1, 20), Verdict::Fail, "games.unended", &["20 of 40 games"]);
     let late = games(0, 0).late(0.4);
     check_games(&late, ended(0, 40), Verdict::Fail, "ticks.late_share", &[]);
-    // A hold that may lie within one game is no evidence, and says so.
+    // A hold that may lie within one game is no evidence, and is reported as such.
     let mut short = games(0, 0);
     short.hold_s = 8;
     check_games(&short, ended(0, 40), Verdict::Pass, "", &[]);
@@ -95,7 +95,7 @@ fn a_log_that_reports_games_that_no_client_saw_end_contradicts_them() {
         reason.contains("480 games were played in the hold by the server's log, and its clients saw 0"),
         "{reason}"
     );
-    // One of the same, one that counts a game for each of its players, and one that is a game behind everywhere.
+    // A log with the same count, one that counts a game once per player, and one that lags by a game everywhere.
     assert_eq!(logs(13, 800).verdict, Verdict::Pass);
     assert_eq!(logs(27, 800).verdict, Verdict::Pass);
     assert_eq!(logs(14, 800).verdict, Verdict::Pass);

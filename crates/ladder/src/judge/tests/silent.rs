@@ -30,7 +30,7 @@ fn a_server_that_hangs_in_the_hold_fails_whenever_it_does() {
     check_trial(&hung(&builder, 28), Verdict::Fail, "ticks.silence", &["2 s before its end"]);
     check_trial(&hung(&builder, 1), Verdict::Fail, "ticks.silence", &["34800 ticks were missed"]);
     check_trial(&hung(&builder, 30), Verdict::Pass, "", &[]);
-    // The last line of a log that writes once per second may come after the hold.
+    // The last line of a log written once per second may come after the hold.
     check_trial(&hung(&builder, 29), Verdict::Pass, "", &[]);
 }
 
@@ -112,7 +112,7 @@ fn a_server_of_ours_that_dies_in_the_last_second_or_before_the_first_entry_fails
     let ours = Criteria { tells_ticks: true, ..arena_terms() };
     let late_end = |trial: &Trial| {
         let mut trial = trial.clone();
-        // The trial listened on for 4 s, and nothing came.
+        // The trial kept listening for 4 s, and nothing came.
         trial
             .events
             .iter_mut()
@@ -137,7 +137,8 @@ fn a_server_of_ours_that_dies_in_the_last_second_or_before_the_first_entry_fails
         let judgement = judge(&build(from_s), None, &ours);
         assert_eq!(judgement.signal.as_deref(), Some("ticks.silence"), "{from_s}: {:?}", judgement.reason);
     }
-    // A foreign server may tell nothing when its games have ended, and one that says nothing at all may have another log.
+    // A foreign server may not report when its games have ended, and one that reports nothing at all may use another
+    // log.
     assert_eq!(judge(&build(29), None, &arena_terms()).verdict, Verdict::Pass);
     assert_eq!(judge(&build(0), None, &arena_terms()).verdict, Verdict::Inconclusive);
     assert_eq!(judge(&late_end(&build(30)), None, &ours).verdict, Verdict::Pass);
@@ -172,7 +173,8 @@ fn a_server_that_throws_its_clients_out_fails_although_they_come_back() {
 fn a_room_that_lets_too_few_in_fails_and_no_late_generator_is_blamed() {
     let half = TrialBuilder::chat(100).not_admitted(50, 11);
     let says = ["had not let in 50 of 100 clients when the hold began; the first: had asked 11 s before"];
-    // Who is not let in says nothing: fewer lines are offered than were planned, and that is not the generator's doing.
+    // A client that is not let in sends nothing: fewer lines are offered than were planned, which is not the
+    // generator's fault.
     let terms = Criteria { intended: Some(Intended::PerSecond(200.0)), ..terms(&["deliveries.lost == 0"]) };
     check(&half, &terms, Verdict::Fail, "clients.admitted", &says);
 }
@@ -221,7 +223,8 @@ fn a_server_that_stops_replying_fails_whatever_its_objectives() {
 
 #[test]
 fn requests_that_are_open_from_before_the_hold_and_never_answered_fail_it() {
-    // Each client asked once in the ramp, was answered, asked again, and waits: in the hold nothing is planned at all.
+    // Each client sent one request in the ramp, was answered, sent another, and waits: in the hold nothing is planned
+    // at all.
     let builder = TrialBuilder::asking(4.0).edit(|_, interval| {
         let hold = interval.flow_mut(1, Phase::Hold);
         (hold.offered, hold.sent, hold.answered) = (0, 0, 0);
@@ -237,7 +240,7 @@ fn requests_that_are_open_from_before_the_hold_and_never_answered_fail_it() {
         .find_map(|entry| if let Entry::Interval(interval) = entry { Some(interval) } else { None });
     let ramp = first.unwrap().flow_mut(1, Phase::Ramp);
     (ramp.offered, ramp.sent, ramp.answered) = (4, 4, 4);
-    // The one answer may have gone to a probe before the bots asked.
+    // The single answer may have gone to a probe before the bots' requests.
     let never_answered = builder.build();
     for trial in [Trial::from_entries(builder.build().head, &entries, 0), never_answered] {
         let judgement = judge(&trial, None, &terms(&["errors == 0"]));
@@ -260,7 +263,7 @@ fn messages_that_the_server_never_reads_fail_a_rung_that_keeps_its_ticks() {
 
 /// A room in which everything works until this second of the hold; then nothing is delivered.
 fn room_that_stops(from: u32, sends: bool) -> TrialBuilder {
-    // What was sent last waits in the server for ever.
+    // The last messages sent wait in the server for ever.
     let room = TrialBuilder::chat(100).receivers(|one| lose(one, 10, 0, 10));
     room.edit(move |at, interval| {
         if at >= from {
@@ -282,10 +285,10 @@ fn a_room_in_which_nothing_is_delivered_any_more_fails_however_disturbed_the_mac
     }
     let says = ["stopped delivering: no delivery throughout the hold"];
     check(&room_that_stops(0, true), &asked, Verdict::Fail, "deliveries.silence", &says);
-    // Where the bots had no time to read, the silence may be theirs.
+    // If the bots had no time to read, the silence may be theirs.
     let unread = room_that_stops(50, true).receivers(|one| (one.sum.unread, one.sum.lost) = (5, 5));
     check(&unread, &asked, Verdict::GeneratorLimited, "deliveries.unread", &["500 of", "were not read"]);
-    // One second may be the way, and where nothing is said nothing comes.
+    // One second may be network delay, and if nothing is sent nothing arrives.
     for builder in [room_that_stops(59, true), room_that_stops(50, false)] {
         let (_, judgement) = builder.judged(&asked);
         assert_ne!(judgement.signal.as_deref(), Some("deliveries.silence"), "{:?}", judgement.reason);
@@ -298,7 +301,7 @@ fn a_hold_in_which_nobody_says_a_word_shows_nothing() {
         *interval.flow_mut(0, Phase::Hold) = measure::Flow::default();
         interval.distribution_mut(Measure::Delivery, true).clear();
     });
-    // What was said before and after the hold came.
+    // What was sent before and after the hold arrived.
     let says = ["nothing was said in the hold"];
     check(&mute, &terms(&["deliveries.lost == 0"]), Verdict::Inconclusive, "nothing asked", &says);
 }
@@ -336,7 +339,7 @@ fn a_room_whose_server_stops_in_the_last_second_of_the_hold_fails_however_distur
         judge(&trial, Some(&calmer), &asked).signal
     };
     assert_eq!(signal(20, 8).as_deref(), Some("deliveries.silence"));
-    // One receiver got the reply, or the drain was too short to tell: the machine may be why a delivery is missing.
+    // One receiver got the reply, or the drain was too short to tell: the missing delivery may be due to the machine.
     assert_eq!(signal(19, 8).as_deref(), Some("disturbed"));
     assert_eq!(signal(20, 1).as_deref(), Some("disturbed"));
 }

@@ -22,15 +22,15 @@ fn is_missed(objective: &str, trial: &Trial, kept_away: f64) -> bool {
 #[test]
 fn waits_that_are_shorter_together_than_a_delay_cannot_have_caused_it() {
     let stalled = held(150, vec![1_000 * MS; 5]);
-    // 0.32 s of waits, and those too short to be seen.
+    // 0.32 s of waits, plus those too short to be seen.
     assert!(is_missed("response.max < 150ms", &stalled, 0.04));
-    // 1.6 s of them may have been one wait of a second.
+    // 1.6 s of waits may have been a single wait of a second.
     assert!(!is_missed("response.max < 150ms", &stalled, 0.2));
 }
 
 #[test]
 fn a_server_that_stood_still_for_a_second_misses_a_percentile_whatever_made_a_third_of_a_second_wait() {
-    // All that was due in that second, each waiting for its end.
+    // Everything due in that second, each waiting for its end.
     let stalled = held(1_000, (1..=1_000).map(|n| n * MS).collect());
     assert!(is_missed("response.p99 < 50ms", &stalled, 0.04));
     assert!(!is_missed("response.p99 < 50ms", &stalled, 0.3));

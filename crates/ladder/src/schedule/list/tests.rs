@@ -141,7 +141,7 @@ fn until_sure_repeats_the_two_loads_beside_the_capacity_until_it_is_certain() {
 
 #[test]
 fn until_sure_gives_up_on_a_server_that_holds_a_load_every_other_time() {
-    // 1000 passes two holds of three, so that it stays the lower bound and nobody can be sure.
+    // 1000 passes two holds of three, so that it stays the lower bound without certainty.
     let wavers = |order: &NextTrial| {
         let holds = order.load < 1000.0 || order.load == 1000.0 && !order.seq.is_multiple_of(3);
         let verdict = if holds { Verdict::Pass } else { Verdict::Fail };
@@ -201,7 +201,7 @@ fn an_open_end_goes_on_in_each_cell_until_a_request_fails_in_it() {
         let held: Vec<f64> = orders.iter().filter(|one| one.cell == Some(cell)).map(|one| one.load).collect();
         assert_eq!(held, (1..=*limit as u32).map(f64::from).collect::<Vec<_>>(), "cell {cell}");
     }
-    // A refusal within the list is the end already; the rest of the list is held all the same.
+    // A refusal within the list is already the end; the rest of the list is held anyway.
     let (orders, _) = follow(&sweep(&[1.0, 2.0, 4.0], true), refuses);
     assert_eq!(places(&orders).iter().filter(|(cell, _)| *cell == Some(2)).count(), 3);
     assert_eq!(places(&orders)[..4].last(), Some(&(Some(1), 1.0)));
@@ -253,7 +253,7 @@ fn multiples_of_the_largest_load_that_held_come_last_and_once() {
     let once = Repeats::Times(1);
     let all = overloaded(&[1.1, 1.5, 2.0], once, |load| load < 250.0);
     assert_eq!(all, [100.0, 200.0, 400.0, 220.0, 300.0], "400 was held already");
-    // A multiple that holds does not move the capacity that the others are multiples of.
+    // A multiple that holds does not change the capacity that the others are multiples of.
     let all = overloaded(&[1.2, 1.5], once, |load| load < 300.0);
     assert_eq!(all, [100.0, 200.0, 400.0, 240.0, 300.0]);
     let twice = overloaded(&[1.5], Repeats::Times(2), |load| load < 250.0);
@@ -388,12 +388,12 @@ fn a_load_is_held_as_long_as_its_samples_need_where_nobody_fixed_the_hold() {
         |repeats: Repeats| ListSchedule { rungs: vec![1.0, 2.0, 50.0], repeats, ..ListSchedule::default() };
     let once = || list(Repeats::Times(1));
     let learns = |list: ListSchedule| ListSchedule { learns_from_ns: 10_000_000_000, ..list };
-    // Fixed: each as the plan says, also where it does not suffice.
+    // Fixed: each as the plan says, even if that is too short.
     assert_eq!(holds_s(once(), 10.0, 300.0), [10, 10, 10]);
-    // Known before: planned.
+    // Known in advance: planned.
     let planned = ListSchedule { lengthened: vec![(1.0, 37_000_000_000)], ..learns(once()) };
     assert_eq!(holds_s(planned, 10.0, 300.0), [37, 10, 10]);
-    // A closed loop: the first trial shows it, and the next load is held longer, up to four times.
+    // A closed loop: the first trial shows the rate, and the next load is held longer, up to four times.
     let closed = |list: ListSchedule| ListSchedule { learns_from_lower: true, ..learns(list) };
     assert_eq!(holds_s(closed(once()), 10.0, 300.0), [10, 30, 10]);
     assert_eq!(holds_s(closed(once()), 1.0, 300.0), [10, 40, 40]);

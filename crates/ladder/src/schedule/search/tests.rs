@@ -101,7 +101,7 @@ fn loads_that_disturbances_hide_are_passed_over_and_the_bounds_lie_around_them()
     let search = search(3, 0.02);
     let mut done: Vec<Judged> = Vec::new();
     while let Next::Trial(order) = search.next(&done) {
-        // Near the edge nobody can tell; further away it is clear in spite of the disturbances.
+        // Near the edge the outcome is undecidable; further away it is clear despite the disturbances.
         let met = if order.load < 950.0 {
             Some(true)
         } else if order.load > 1_080.0 {
@@ -291,7 +291,7 @@ fn no_trial_is_too_short_to_decide_and_each_phase_keeps_its_length() {
 
 #[test]
 fn a_trial_that_too_few_samples_left_open_is_followed_by_a_longer_one_or_the_load_is_left() {
-    // So many samples decide the loads around 80; everything else any trial decides.
+    // This many samples decide the loads around 80; any trial decides the others.
     for (needed_s, is_told) in [(70.0, true), (100.0, true), (1_000.0, false)] {
         let search = of_percentile();
         let mut done: Vec<Judged> = Vec::new();

@@ -68,7 +68,7 @@ fn each_room_has_books_of_its_own_and_losses_doubles_and_orders_are_told_apart()
     scene.joins("red", &[0, 1, 2], 0);
     scene.joins("blue", &[2, 3], 0);
     for seq in 0..10 {
-        // One that is in neither speaks to both.
+        // A bot that is in neither room speaks to both.
         for (bot, room) in [(0, "red"), (3, "blue"), (5, "red"), (5, "blue")] {
             scene.said(bot, room, seq, (2 + seq) * S).unwrap();
         }
@@ -129,7 +129,7 @@ fn a_bot_that_is_cut_off_is_owed_nothing_surely_and_what_it_just_sent_may_be_los
     }
     let (part, local) = scene.part(0);
     part.cut_off(local, 10 * S + 1);
-    // It comes back by itself, and hears the last without having joined again.
+    // It reconnects by itself, and receives the last one without having joined again.
     assert_eq!(scene.heard(0, "room", 1, 2, 13 * S), Heard::New);
     let books = scene.books();
     let of = |bot: usize| (books.receivers[bot].sum.owed_min, books.receivers[bot].sum.owed_max);

@@ -52,7 +52,7 @@ fn every_setting_of_the_grid_may_stand_on_the_command_line_or_in_the_file() {
             ..usual()
         };
         assert_eq!(*grid_of(&plan), expected);
-        // An operation in flight uses one connection at most.
+        // An operation in flight uses at most one connection.
         assert_eq!(needs(&plan, 4.0).connections_most, 4);
         assert_eq!(needs(&plan, 100.0).connections_most, 8);
     }

@@ -90,7 +90,7 @@ fn a_rate_of_updates_is_as_many_requests_as_the_bulk_of_the_cell_asks_for() {
     assert_eq!((plan.ladder.load_unit, plan.ladder.rungs.as_slice()), (LoadUnit::Updates, &[90_000.0][..]));
     let per_s: Vec<f64> =
         plan.ladder.cells.iter().map(|cell| plan.in_cell(&cell.names).bots.rate_per_s(90_000.0)).collect();
-    // A tenth of the requests reads.
+    // A tenth of the requests are reads.
     assert!((per_s[0] - 100_000.0).abs() < 1e-6 && (per_s[1] - 1_000.0).abs() < 1e-6, "{per_s:?}");
     assert_eq!(plan.ladder.cells[1].value_of(Axis::Bulk), Some(100));
     let refused = refusal("leaderboard --updates-rate 1000 --reads 100%").to_string();
@@ -103,7 +103,7 @@ fn a_key_names_its_secret_and_cheaters_need_one() {
     let bots = LeaderboardBots::of(&plan.bots).unwrap();
     assert_eq!(bots.key, Some(SigningKey { id: "game".into(), secret: "${GAME_KEY}".into() }));
     assert_eq!(bots.cheaters, 0.05);
-    // What is judged of the load are the honest ones.
+    // Only the honest ones are judged.
     assert_eq!(plan.bots.intended_per_s(1000.0), Some(950.0));
     for (line, says) in [
         ("leaderboard --cheaters 5%", "--key ID=${NAME}"),

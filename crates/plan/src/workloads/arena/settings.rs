@@ -31,7 +31,7 @@ settings! { SETTINGS;
         .about("arena: share of the games that ask for a snapshot at every tick.")
         .flag("--snapshots", "SHARE")
         .help("Share of the games that ask for a snapshot at every tick, to judge ticks from outside");
-    // By default five times what a game lasts.
+    // The default is five times the length of a game.
     LONGEST_GAME = ARENA.key("bots.longest_game", Shape::Text, "60s")
         .about("arena: a game without an end after this is counted as a missing stop.").default("60s");
 }
@@ -64,7 +64,7 @@ fn read(reader: &mut Reader, server: &Server<'_>) -> ArenaBots {
         slow_ns,
         // Ours accepts in order; other servers may not.
         pairing: pairing.unwrap_or(if is_built_in { Pairing::Pipelined } else { Pairing::Strict }),
-        // Snapshots are our own extension of the protocol: other servers are asked for them only on request.
+        // Snapshots are our own protocol extension: other servers are asked for them only on request.
         snapshots: snapshots.unwrap_or(snapshots_usual),
         longest_game_ns,
     }

@@ -18,7 +18,7 @@ pub(crate) const KIND: BotsKind = BotsKind {
 const CHAT: Setting = Setting::of("Chat", &["chat"]);
 
 settings! { SETTINGS;
-    // By default the published pace, 0.75 s in the mean.
+    // The default is the published pace, 0.75 s on average.
     GAP = CHAT.key("bots.gap", Shape::Text, "500ms..1s")
         .about("chat: time between two lines of one bot, uniform in a range.")
         .flag("--gap", "TIME..TIME").help("A chatter says a line every so often: a range, or one time for equal gaps")
@@ -30,7 +30,7 @@ settings! { SETTINGS;
     TALKERS = CHAT.key("bots.talkers", Shape::Whole("uint32"), "100")
         .about("chat: how many of the bots speak, the others only listen; all of them otherwise.")
         .flag("--talkers", "N").help("How many clients speak; the others only listen").default("all");
-    // By default the one in which our own server puts everyone.
+    // The default is the room in which our own server puts everyone.
     ROOM = CHAT.key("bots.room", Shape::Text, "lobby").about("chat: the room, channel (without its #) or subject.")
         .flag("--room", "NAME").help("The chat's room, channel (without #) or subject").default("lobby");
     /// Read with the server, since a built-in one must hear of it.
@@ -97,8 +97,7 @@ fn misbehave(reader: &mut Reader) -> Vec<FaultSpec> {
         }
         let before = sum;
         sum += read.share;
-        // 70 % and 30 % add up to a little more than one in binary; and what comes after is refused no second
-        // time.
+        // 70 % and 30 % add up to a little more than one in binary; later entries are not refused a second time.
         if chat::percent(sum) > 100.0 && chat::percent(before) <= 100.0 {
             reader.refuse_plainly(one.place.clone(), ConfigError::MisbehavesMoreThanAll(chat::percent(sum)));
         }

@@ -56,7 +56,7 @@ settings! { SETTINGS;
         .flag("--http", "VERSION")
         .help("The version of HTTP: 1.1 or 2. Scripts, unless said: what the server chooses behind TLS, else 1.1")
         .default("1.1");
-    // By default what RFC 9113 asks of servers at least.
+    // The default is the minimum that RFC 9113 recommends for servers.
     STREAMS = OF_VERSION.key("bots.streams", Shape::Whole("uint32"), "100")
         .about("http: most requests at once on one connection of HTTP/2, with a rate.")
         .flag("--streams", "N").help("HTTP/2 with a rate: requests at once on one connection").default("100");
@@ -149,7 +149,7 @@ fn read(reader: &mut Reader, server: &Server<'_>, loads: Option<&Loads>) -> Http
 
 fn model(reader: &mut Reader, loads: Option<&Loads>, usual: Loop) -> HttpModel {
     let is_open = loads.map_or(usual == Loop::Open, |loads| loads.is_rate());
-    // Where the command line chooses the model, what the file says of the other one was not meant for it.
+    // If the command line chooses the model, the file's settings of the other model were not meant for it.
     let is_meant =
         |said: &RawValue| matches!(said.place, Place::Flag(_)) || !loads.is_some_and(|loads| loads.in_flags);
     if !is_open {

@@ -140,7 +140,7 @@ fn in_flight(reader: &mut Reader, http: &mut HttpBots, protocol: LeaderboardProt
 pub(crate) fn messages_in_flight(reader: &mut Reader, http: &mut HttpBots) {
     let count = |text: &str| units::count_within(text, 1, IN_FLIGHT_MOST);
     let in_flight = reader.value_or_default(&IN_FLIGHT, count);
-    // A requester waits for its response, and a connection of one request ends with it.
+    // A requester waits for its response, and a single-request connection ends with it.
     if http.keep_alive && matches!(http.model, HttpModel::Open { .. }) {
         // At most 1000 by the line above.
         http.streams = in_flight as u32;

@@ -223,7 +223,7 @@ fn listed(reader: &mut Reader, entry: &Node, over: &ProtobufOver) -> Written {
 fn usual(path: &str, over: &ProtobufOver) -> HttpRequest {
     let path = format!("/{}", path.trim_start_matches('/'));
     let name = match over {
-        // `Service/Method` is enough to tell calls apart, but for services of one name.
+        // `Service/Method` is enough to distinguish calls, except for services with the same name.
         ProtobufOver::Grpc => path.trim_start_matches('/').rsplit('.').next().unwrap_or_default().to_owned(),
         ProtobufOver::WebSocket(_) => "message".to_owned(),
     };
@@ -250,7 +250,7 @@ fn fits(
             Some(types) => Some(types.clone()),
             None => {
                 let path = one.request.path.clone();
-                // Said already.
+                // Already reported.
                 if path == "/" {
                     continue;
                 }
@@ -298,7 +298,7 @@ fn types_of(
     };
     let (request, reply) = (named(&REQUEST_MESSAGE)?, named(&REPLY_MESSAGE)?);
     let mut check = |setting: &Setting, message: &MessageDescriptor, names: Option<&String>, is_id: bool| {
-        // The number of a reply is named with that of its request, where it is not named itself.
+        // The reply's number has the same field name as the request's, unless given separately.
         let said = reader.said(setting).or_else(|| reader.said(&ID_FIELD));
         if let (Some(said), Some(names)) = (said, names) {
             reader.read(&said, |_| schema::path_fits(message, names, is_id));

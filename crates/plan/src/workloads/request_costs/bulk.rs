@@ -24,7 +24,7 @@ fn by_size<'s, 'a>(steps: &'s [Step<'a>], load: f64) -> Vec<(u64, &'s Step<'a>)>
 
 /// Loads at which several sizes were held, the highest first.
 fn loads(steps: &[Step<'_>]) -> Vec<f64> {
-    // Requests per second are another number of updates for each size.
+    // A rate of requests per second is a different number of updates for each size.
     let of_updates = steps.iter().filter(|step| step.rung.load_unit == LoadUnit::Updates);
     let mut loads: Vec<f64> = of_updates.map(|step| step.load).collect();
     loads.sort_by(|a, b| b.total_cmp(a));
@@ -46,11 +46,12 @@ pub(super) fn cheapest(steps: &[Step<'_>]) -> Option<Conclusion> {
         return None;
     }
     let cheapest = met.iter().map(|(.., cores)| *cores).min_by(f64::total_cmp)?;
-    // Of those that cost the same, the one whose users wait least.
+    // Among those of equal cost, the one with the shortest waits.
     let alike = met.iter().filter(|(.., cores)| *cores <= cheapest * (1.0 + NOISE));
     let wait = |step: &Step<'_>| step.p99_ns.unwrap_or(f64::INFINITY);
     let &(size, step, cores) = alike.min_by(|a, b| wait(a.1).total_cmp(&wait(b.1)))?;
-    // The others bear it out when CPU falls towards it and rises from it. One that fails with less CPU did not do the work.
+    // The others confirm it if CPU falls towards it and rises from it. One that fails with less CPU did not do the
+    // work.
     let did_the_work = |(_, step): &&(u64, &Step<'_>)| step.passes || step.cpu_cores >= Some(cheapest);
     let cpu: Vec<(u64, f64)> =
         sizes.iter().filter(did_the_work).filter_map(|(size, step)| Some((*size, step.cpu_cores?))).collect();
@@ -93,7 +94,7 @@ pub(super) fn full_by_load(steps: &[Step<'_>]) -> Option<Conclusion> {
         if over < RISING_LEAST || !rises || !stays {
             continue;
         }
-        // Between two rungs CPU is taken to rise evenly.
+        // Between two rungs CPU is assumed to rise evenly.
         let ((below, below_share), (above, above_share)) = (cpu[over - 1], cpu[over]);
         let at = below + (above - below) * (FULL_SHARE - below_share) / (above_share - below_share);
         sentences.push(format!(

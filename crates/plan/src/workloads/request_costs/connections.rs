@@ -14,7 +14,7 @@ const MORE_LEAST: usize = 2;
 
 /// What one user with many requests gets, against several.
 pub(super) fn one_user(steps: &[Step<'_>]) -> Option<Conclusion> {
-    // The cell in which users stay longest speaks of users, and not of connections.
+    // The cell in which users stay longest describes users, not connections.
     let stays = |step: &Step<'_>| {
         let limit = |axis| step.on(axis).unwrap_or(u64::MAX);
         limit(Axis::RequestsPerBot).min(limit(Axis::ReconnectAfter))
@@ -81,7 +81,7 @@ fn of_axis(steps: &[Step<'_>], axis: Axis) -> Option<Conclusion> {
             }
         }
     }
-    // The plainest: where most requests share a connection, at the highest load.
+    // The clearest: where most requests share a connection, at the highest load.
     let shown = pairs
         .iter()
         .max_by(|a, b| a.many.on(axis).cmp(&b.many.on(axis)).then(a.few.load.total_cmp(&b.few.load)))?;

@@ -80,11 +80,11 @@ fn the_cheapest_bulk_that_meets_the_objectives_is_named_with_its_cost() {
         "1 1.95 (objectives not met), 16 1.20, 300 0.80",
     ];
     check(&rungs(&sizes([1.95, 1.2, 0.6, 0.8])), "cheapest_bulk", Some(&says));
-    // One that is cheaper and does not meet them is not it.
+    // A cheaper one that does not meet them does not count.
     let mut plants = sizes([1.95, 1.2, 0.8, 0.6]);
     plants[3].passes = false;
     check(&rungs(&plants), "cheapest_bulk", Some(&["is 64"]));
-    // What fails with little CPU did not do the work, and contradicts nothing.
+    // One that fails with little CPU did not do the work, and contradicts nothing.
     let plants = sizes([0.6, 0.8, 1.2, 1.9]);
     check(&rungs(&plants), "cheapest_bulk", Some(&["is 16"]));
 }
@@ -150,7 +150,7 @@ fn one_user_with_many_requests_is_named_where_more_users_get_much_more() {
     let says = ["One user with many requests gets 1000 responses/s", "16 users get 9000 (9.0 times as many)"];
     check(&requesters([1_000.0, 3_900.0, 9_000.0]), "one_user", Some(&says));
     check(&requesters([1_000.0, 1_100.0, 1_200.0]), "one_user", None);
-    // One rung alone may be a slip.
+    // A single rung may be an outlier.
     check(&requesters([1_000.0, 1_100.0, 9_000.0]), "one_user", None);
     check(&requesters([1_000.0, 3_900.0, 9_000.0])[1..], "one_user", None);
 }
@@ -174,7 +174,7 @@ fn users_with_one_request_each_pay_for_connections_where_every_comparison_says_s
         "3.2 times the CPU",
     ];
     check(&visits([2_000.0, 6_000.0, 8_000.0], [0.8, 0.9, 1.0]), "connections_cost", Some(&says));
-    // They cost nothing, or one comparison contradicts the other, or there is but one.
+    // They cost nothing, or one comparison contradicts the other, or there is only one.
     check(&visits([8_000.0, 8_000.0, 8_100.0], [1.0, 1.0, 1.0]), "connections_cost", None);
     check(&visits([6_000.0, 5_000.0, 8_000.0], [0.6, 1.0, 1.0]), "connections_cost", None);
     check(&visits([2_000.0, 6_000.0, 8_000.0], [0.8, 0.9, 1.0])[..2], "connections_cost", None);

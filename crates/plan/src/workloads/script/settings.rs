@@ -128,7 +128,7 @@ pub(crate) fn load(name: &str, read: ReadFile<'_>, file: &mut Node) -> Result<Lo
             fill_in(file, "subject.ticks", node_of(option, &Value::from("client")));
             continue;
         }
-        // As in the script itself a number is so many milliseconds.
+        // As in the script itself, a number is in milliseconds.
         let is_time = matches!(*option, "hold" | "ramp" | "patience") && value.is_number();
         let node = node_of(option, &if is_time { Value::from(format!("{value}ms")) } else { value.clone() });
         let setting = layers::settings().find(|setting| setting.key == *key);

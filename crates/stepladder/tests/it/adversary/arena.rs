@@ -119,7 +119,7 @@ fn games(plays: impl Fn(&mut Game<'_>)) -> impl Fn(&mut Peer) -> io::Result<()> 
             accept(peer, &request)?;
             return peer.hold();
         }
-        // First the place: the partner comes as soon as it is answered.
+        // Take the place first: the partner connects as soon as the join is answered.
         let place = peer.join()?;
         accept(peer, &request)?;
         if place % 2 == 1 {

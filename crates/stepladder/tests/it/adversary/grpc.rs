@@ -59,7 +59,7 @@ fn calls(answers: impl Fn(u32, usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::R
         greet(peer, &[])?;
         for number in 0.. {
             let stream = request(peer)?;
-            // The probe is not what these rows are about.
+            // These rows are not about the probe.
             let bytes = if peer.is_probe() { right(stream) } else { answers(stream, number) };
             peer.say(bytes)?;
         }

@@ -101,7 +101,7 @@ pub(super) fn stalls(
             return answers(peer, |stream, _| right(stream));
         }
         let body = [&begin[..], &vec![b'x'; length - begin.len()]].concat();
-        // Of the connection, and of a stream when it begins; of each stream how much was sent, and its window.
+        // The connection's window and the initial window of a stream; for each stream the bytes sent, and its window.
         let (mut window, mut first_window) = (65_535_i64, 65_535_i64);
         let mut streams = BTreeMap::<u32, (usize, i64)>::new();
         loop {
@@ -347,7 +347,7 @@ fn frames() -> Vec<Row> {
             Fails,
             "http/2 error",
             later(|peer, stream| {
-                // A header of 4,000 bytes enters the table; each byte behind it is that header again.
+                // A header of 4,000 bytes enters the table; each byte after it is that header again.
                 let header = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'b'; 4000]].concat();
                 peer.say(frame(HEADERS, 0, stream, &[OK, &header].concat()))?;
                 peer.flood(frame(CONTINUATION, 0, stream, &[0xbe; 8000]))

@@ -133,7 +133,7 @@ fn serve(serves: Serves) -> u16 {
         for (number, stream) in listener.incoming().flatten().enumerate() {
             let (serves, shared) = (serves.clone(), shared.clone());
             thread::spawn(move || {
-                // That the client leaves is how every row ends.
+                // Every row ends with the client leaving.
                 let _ = Peer::new(stream, number, shared).and_then(|mut peer| serves(&mut peer));
             });
         }
@@ -144,7 +144,7 @@ fn serve(serves: Serves) -> u16 {
 /// The most memory that a process took until now, kB; `None` once it has ended.
 fn memory_kb(pid: u32) -> Option<u64> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/status")).ok()?;
-    // Until the program is loaded the memory is this test's own.
+    // Until exec, the memory is that of this test.
     if !text.starts_with("Name:\tstepladder\n") {
         return Some(0);
     }
@@ -209,8 +209,8 @@ fn refused(ran: &Ran) -> (String, String) {
 /// What is wrong with an outcome; nothing where it is as it must be.
 fn faults(row: &Row, outcome: &Outcome, ran: &Ran) -> Vec<String> {
     let mut faults = Vec::new();
-    // A busy machine keeps the judge from judging the server: it does not pass, and its reason is another one. Clients that
-    // were thrown out again and again come back once a second, which may be beside a hold of one.
+    // On a busy machine the judge may decline to judge the server: it does not pass, and the reason is a different one.
+    // Clients that were repeatedly thrown out reconnect once a second, which may miss a hold of one second.
     let is_machine = ["INCONCLUSIVE", "GENERATOR_LIMITED"].contains(&outcome.verdict.as_str())
         && ["this machine", "disturbed", "the bots had no time to read", "nothing was asked in the hold"]
             .iter()
@@ -281,7 +281,7 @@ fn check(load: &Load, rows: &[Row]) {
 fn note(load: &Load, row: &Row, outcome: &Outcome) {
     let Some(path) = std::env::var_os("STEPLADDER_ADVERSARY") else { return };
     let mut file = OpenOptions::new().create(true).append(true).open(path).expect("the file can be written");
-    // One write, so that lines of several tests do not mix. A port differs from run to run.
+    // A single write, so that lines of several tests do not mix. A port differs from run to run.
     let port = |text: &str| text.split_inclusive("127.0.0.1:").map(without_digits).collect::<String>();
     let line = format!(
         "{}\t{}\t{}\t{}\t{:.1}\t{:.1}\n",

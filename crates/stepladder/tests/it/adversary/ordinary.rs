@@ -137,7 +137,7 @@ fn http_1() -> Vec<Row> {
 fn http_2() -> Vec<Row> {
     let goodbye =
         |last: u32, code: u32| http2::frame(GOAWAY, 0, 0, &[last.to_be_bytes(), code.to_be_bytes()].concat());
-    // Each second request is answered behind a goodbye that names it as the last.
+    // Every second request is answered after a GOAWAY that names it as the last.
     let leaves = move |code: u32| {
         move |peer: &mut Peer| {
             greet(peer, &[])?;
@@ -179,7 +179,7 @@ fn websocket() -> Vec<Row> {
             open(peer)?;
             loop {
                 let payload = message(peer)?;
-                // The next message is heard meanwhile.
+                // The next message is read meanwhile.
                 let mut writer = peer.writer()?;
                 thread::spawn(move || {
                     thread::sleep(Duration::from_millis(300));

@@ -172,7 +172,7 @@ impl Peer {
         let mut members = self.shared.members.lock().unwrap_or_else(PoisonError::into_inner);
         for (at, member) in members.iter_mut().enumerate() {
             if to_itself || member.peer_addr().ok() != own {
-                // A member that has left hears nothing.
+                // A member that has left receives nothing.
                 let _ = (0..copies(at)).try_for_each(|_| member.write_all(bytes));
             }
         }

@@ -77,7 +77,7 @@ fn check(words: &[&str], files: &[(&str, String)], port: u16) {
             assert!(!holds(&form), "{name} has {form}, port {port}: {ran:#?}");
         }
     }
-    // That something was there to mask.
+    // Ensures that there was something to mask.
     assert!(masked, "{ran:#?}");
 }
 
@@ -101,7 +101,7 @@ fn hostile_servers_over_grpc_and_websocket_say_no_secret_back_to_anyone_else() {
     ];
     check(&words, &schema, port);
 
-    // Hears a message, and says the secret as the reason why it closes, or in a reply with the number of the request.
+    // Receives a message, and echoes the secret as its close reason, or in a reply with the number of the request.
     let closes = |peer: &mut Peer, _: &[u8], form: &str| {
         peer.say(websocket::frame(0x88, &[&[0x03, 0xf3], form.as_bytes()].concat()))
     };
@@ -127,7 +127,7 @@ fn hostile_servers_over_grpc_and_websocket_say_no_secret_back_to_anyone_else() {
     let files = [("game.proto", SCHEMA.to_owned()), ("game.yaml", scenario(port))];
     check(&["game.yaml"], &files, port);
 
-    // What the handshake's header brought.
+    // The handshake header's value.
     let port = serve(Arc::new(|peer: &mut Peer| {
         let request = peer.head()?;
         let is_key = |line: &&str| line.starts_with("Authorization: ");

@@ -26,7 +26,7 @@ fn a_bisection_that_is_killed_gives_its_trees_back() {
         repository(&place, &["--tick-rate 90", "--tick-rate 90", "--tick-rate 30"]);
         let words = ["--good", "newest~2", "--figure", "response.p50", "--json", "run.json"];
         let running = start(&place, &[&words[..], &["--build", "sleep 0.2"]].concat());
-        // Every other time what should give them back is killed first, so that the next search has to.
+        // Every other time the guard that removes them is killed first, so that the next search has to.
         let has_will = kill % 2 == 0;
         if !has_will {
             let is_will = |pid: &u32| command_line(*pid).contains("worktree remove");

@@ -26,7 +26,7 @@ fn check(what: &str, words: &[&str]) {
     running.finish();
     eventually("no temporary folder is left", || folders(&place).is_empty().then_some(()));
     eventually("no process is left", || left(&place).is_none().then_some(()));
-    // No process that was still writing has made the folder again.
+    // No process that was still writing has recreated the folder.
     assert_eq!(folders(&place), Vec::<PathBuf>::new());
     note(what, 0, 0, "no folder is left");
 }

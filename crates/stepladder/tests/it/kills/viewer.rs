@@ -48,7 +48,7 @@ fn check(what: &str, request: (&str, &str, &str), is_done: impl Fn(&Store) -> bo
     let seed = fastrand::u64(..);
     let mut random = fastrand::Rng::with_seed(seed);
     let count = kills(2);
-    // The last one is not killed: it shows that the request does what it says.
+    // The last one is not killed: it shows that the request works.
     for kill in 0..=count {
         let place = Place::new();
         fs::copy(with_two_runs().path("stepladder.db"), place.path("stepladder.db")).expect("a copy");

@@ -1,4 +1,4 @@
-//! A member played by the test: what it would send is put together here, time is a number.
+//! A member played by the test: its messages are assembled here, time is a number.
 
 use std::io::IoSlice;
 

@@ -238,7 +238,7 @@ proptest! {
         told.retain(|one| *one != Told::Began(7));
         prop_assert_eq!(told, vec![planted.told(7)]);
         prop_assert_eq!(end, Ok(if planted.until_end { End::OfAnswer } else { End::OfConnection }));
-        // Where no answer but an interim one was under way, its first few bytes may be taken for the answer's.
+        // If only an interim answer was in progress, its first few bytes may be taken for the answer's.
         if planted.interim.is_empty() || reads.len() == 1 {
             prop_assert_eq!(began, usize::from(reads.len() > 1 || planted.until_end));
         }

@@ -164,7 +164,7 @@ fn what_a_hostile_server_says_is_a_fault_and_takes_little_memory() {
     ];
     for (name, bytes, body, fault) in rows {
         for piece_bytes in [bytes.len(), 1000, 1] {
-            // A piece of this size every time makes a long head cost its length squared.
+            // Always using pieces of this size makes a long head cost its length squared.
             if bytes.len() / piece_bytes > 2000 {
                 continue;
             }

@@ -185,7 +185,7 @@ fn what_a_server_says_is_told_of_each_answer_by_itself() {
     for (name, frames, expected) in rows {
         assert_eq!(heard(frames, usize::MAX).0, expected, "{name}");
         let (mut in_pieces, mut at_once) = (heard(frames, 1).0, expected.to_vec());
-        // Of what comes with one read, the order between answers is that in which they were asked.
+        // Within one read, answers are ordered as they were requested.
         in_pieces.sort();
         at_once.sort_unstable();
         assert_eq!(in_pieces, at_once, "{name}, byte by byte");
@@ -217,7 +217,7 @@ fn an_answer_that_was_given_up_is_heard_no_more_and_the_server_is_told() {
     assert!(pieces.cancel(5));
     let wire = pieces.channel.pipe().borrow().unsent().to_vec();
     assert_eq!(wire, reset(1, 8), "CANCEL");
-    // What was on its way.
+    // What was in flight.
     came(&mut pieces, &[frame(DATA, 0, 1, b"cd"), frame(HEADERS, 5, 3, STATUS_200)].concat());
     told(&mut pieces, &mut buffer, &mut words);
     assert_eq!(words, ["6 head 200", "6 end"]);

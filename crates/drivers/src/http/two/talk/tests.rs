@@ -31,7 +31,7 @@ fn begun(parts: &Parts<'_>, streams: u32) -> Talk {
     let request = Rc::new(Request::new(parts));
     for tag in 0..streams {
         assert!(talk.ask(&request, tag));
-        // ":status: 200", by its place in the static table.
+        // ":status: 200", by its index in the static table.
         hears(&mut talk, &frame(HEADERS, 4, 2 * tag + 1, &[0x88]));
     }
     talk

@@ -40,7 +40,7 @@ fn is_same(rate: f64, other: f64, within: f64) -> bool {
 
 /// The rungs of a cell that count, ascending, each load once.
 pub(super) fn agreeing<'a>(mut held: Vec<Step<'a>>) -> Vec<Step<'a>> {
-    // A stable sort: of a load that was held twice the first counts, as in the table.
+    // A stable sort: the first hold of a load counts, as in the table.
     held.sort_by(|a, b| a.requesters.total_cmp(&b.requesters));
     let mut steps: Vec<Step<'a>> = Vec::new();
     let mut contradicted: Vec<f64> = Vec::new();
@@ -79,7 +79,8 @@ fn is_borne_out(steps: &[Step<'_>], at: usize) -> bool {
     let within = SAME_RATE + step.edge + neighbours.iter().map(|other| other.edge).fold(0.0, f64::max);
     let rates_agree = match (below, above) {
         (Some(below), Some(above)) => {
-            // A rate that rises evenly and then stays lies between the straight line and the share of the lower one.
+            // A rate that rises evenly and then stays flat lies between the straight line and the share of the lower
+            // one.
             let part = (step.requesters - below.requesters) / (above.requesters - below.requesters);
             let line = below.rate_per_s + part * (above.rate_per_s - below.rate_per_s);
             let share = below.rate_per_s * step.requesters / below.requesters;

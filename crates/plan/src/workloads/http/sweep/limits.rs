@@ -212,7 +212,7 @@ pub(super) fn short_answers(sweep: &Sweep<'_>) -> Option<Conclusion> {
         let of_service = sweep.siblings(long).filter(|(axis, _)| *axis == sizes::SERVICE);
         pairs.extend(of_service.filter(|(_, other)| sizes::is_short(other)).map(|(_, short)| (short, long)));
     }
-    // One that suffers too, or whose frames nobody told, and nothing can be said of short answers.
+    // If one cell suffers too, or has no frame data, nothing can be said about short answers.
     let does_neither = |cell: &Cell<'_>| !suffers(cell) && keeps_frames(cell);
     if pairs.is_empty() || !pairs.iter().all(|(short, _)| does_neither(short)) {
         return None;

@@ -87,7 +87,7 @@ pub(super) fn ceiling_of(cell: &Cell<'_>) -> Option<Ceiling> {
     let least = |step: &&Step<'_>| step.rate_per_s >= (1.0 - SAME_RATE - step.edge) * highest.rate_per_s;
     let plateau: Vec<&Step<'_>> = cell.steps.iter().filter(least).collect();
     let (first, last) = (plateau.first()?, plateau.last()?);
-    // Of 10 and 11 requesters the quotient is 1.1 but for the last bit.
+    // For 10 and 11 requesters the quotient is 1.1 except for the last bit.
     let is_wide = last.requesters + 1e-9 >= PLATEAU_SPREAD * first.requesters;
     if plateau.len() < PLATEAU_RUNGS || !is_wide || highest.rate_per_s <= 0.0 {
         return None;
@@ -96,7 +96,7 @@ pub(super) fn ceiling_of(cell: &Cell<'_>) -> Option<Ceiling> {
     let per_tick = rate_per_s / cell.tick_rate_hz;
     let slots = per_tick.round();
     let within = (SLOTS_WITHIN * slots).min(SLOTS_WITHIN_MOST);
-    // A requester has one answer per tick at most, so it takes as many requesters as slots to fill them.
+    // A requester gets at most one answer per tick, so it takes as many requesters as slots to fill them.
     let is_whole = slots >= 1.0 && (per_tick - slots).abs() <= within && first.requesters >= slots;
     let busy_share = median(plateau.iter().filter_map(|step| step.busy_share));
     let cause = match busy_share.filter(|share| *share > TICK_FULL) {
@@ -111,7 +111,7 @@ pub(super) fn ceiling_of(cell: &Cell<'_>) -> Option<Ceiling> {
 /// The highest ceiling of all cells, and whose it is.
 fn highest<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<(&'s Cell<'a>, Ceiling)> {
     let ceilings = sweep.cells.iter().filter_map(|cell| Some((cell, ceiling_of(cell)?)));
-    // Several cells reach the same one; the one whose ticks have time left says why.
+    // Several cells reach the same one; a cell with idle time in its ticks shows why.
     let knows = |one: &Ceiling| matches!(one.cause, Cause::Slots(_));
     ceilings.reduce(|best, one| {
         let is_same = (one.1.rate_per_s / best.1.rate_per_s - 1.0).abs() <= SAME_RATE;
@@ -243,7 +243,7 @@ fn is_linear(ups: &[SpeedUp]) -> Option<bool> {
     if !borne_out(ups, |up| !has_its_share(up)).is_empty() {
         return Some(false);
     }
-    // One rung below the last may have been spoiled by what else ran; it is named.
+    // One rung below the last may have been spoiled by other load on the machine; it is named.
     let odd = ups.iter().filter(|up| !has_its_share(up)).count();
     (odd < LASTING_RUNGS && ups.last().is_some_and(has_its_share)).then_some(true)
 }

@@ -233,7 +233,7 @@ fn rungs_that_speak_of_this_machine_are_no_evidence() {
         },
     );
     assert_eq!(ids(&rungs), [] as [&str; 0]);
-    // Whatever the reason: what could not be judged is not concluded from.
+    // Whatever the reason: no conclusion is drawn from an unjudged rung.
     edited(
         &mut rungs,
         |_| true,

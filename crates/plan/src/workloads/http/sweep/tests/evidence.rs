@@ -17,7 +17,7 @@ fn a_disturbed_rung_counts_only_where_undisturbed_neighbours_agree() {
         (0..16).map(|at| f64::from(at + 1)).filter(|load| !steps(&rungs).contains(load)).collect::<Vec<f64>>()
     };
     let none: [f64; 0] = [];
-    // On the way up, at the knee, on the plateau; the first and the last of the rungs that nothing failed at.
+    // On the way up, at the knee, on the plateau; the first and the last of the rungs without failures.
     for load in [&[4.0] as &[f64], &[10.0], &[12.0], &[1.0], &[16.0], &[4.0, 5.0]] {
         assert_eq!(disturbed(load, 1.0), none, "{load:?}");
     }
@@ -25,7 +25,7 @@ fn a_disturbed_rung_counts_only_where_undisturbed_neighbours_agree() {
         assert_eq!(disturbed(load, 0.8), load, "{load:?}");
         assert_eq!(disturbed(load, 1.3), load, "{load:?}");
     }
-    // Where everything was disturbed the next neighbours speak: no disturbance makes rates agree.
+    // If everything was disturbed the next neighbours decide: no disturbance makes rates agree.
     let mut all = plant().rungs();
     edited(&mut all, |_| true, |rung| rung.disturbed_share = Some(0.01));
     assert_eq!(ids(&all), ids(&plant().rungs()));

@@ -22,7 +22,7 @@ fn single_facts_are_compared_with_the_page_that_holds_them_all() {
     };
     let mut rungs = slow.rungs();
     edited(&mut rungs, |rung| is(rung, "service", "object"), |rung| rung.rate_per_s /= 3.0);
-    // The base of the page is borne out by its neighbours.
+    // The base of the page is confirmed by its neighbours.
     let says = [
         "property have them all in 33.3 ms",
         "object in 100 ms (90.0/s facts, 3.0 per tick). The single facts win",
@@ -40,7 +40,7 @@ fn single_facts_are_compared_with_the_page_that_holds_them_all() {
         "The full page wins",
     ];
     check(&Plant { slots: 3.0, ..facts_and_pages() }.rungs(), "small_against_large", Some(&says));
-    // Four requesters ask in three rounds.
+    // Four requesters send requests in three rounds.
     let says = [
         "4 requesters of property have them all in 100 ms (120.0/s facts, 4.0 per tick)",
         "The full page wins",
@@ -65,7 +65,7 @@ fn nothing_is_said_of_single_facts_where_a_side_is_missing_or_not_clean() {
     check(&without(&|rung| is(rung, "service", "object")), "small_against_large", None);
     check(&without(&|rung| is(rung, "service", "property")), "small_against_large", None);
     check(&without(&|rung| is(rung, "service", "object") && rung.load == 1.0), "small_against_large", None);
-    // In another state of the server it is another comparison.
+    // Another state of the server is a different comparison.
     let cells = vec![cell("property", "background", "normal"), cell("object", "foreground", "normal")];
     check(&Plant { cells, ..plant() }.rungs(), "small_against_large", None);
     let mut failed = rungs.clone();

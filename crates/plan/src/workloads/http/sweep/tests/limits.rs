@@ -61,7 +61,7 @@ fn responses_that_are_somewhat_fewer_have_not_collapsed() {
         |rung| rung.rate_per_s *= 0.3,
     );
     check(&once, "responses_collapse", None);
-    // A cell alone has nothing that it could fall behind.
+    // A single cell has nothing to fall behind.
     let alone = Plant { cells: vec![cell("object", "foreground", "normal")], ..plant() }.rungs();
     check(&alone, "responses_collapse", None);
 }

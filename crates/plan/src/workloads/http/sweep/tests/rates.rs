@@ -26,7 +26,7 @@ fn a_requester_that_gets_less_than_a_tick_is_told_apart() {
     check(&rungs, "base_rate", Some(&says));
     check(&rungs, "super_linear", None);
     check(&rungs, "never_super_linear", Some(&["at most 1.00"]));
-    // A loop that was late with a single requester was kept by something else.
+    // A loop that was late with a single requester was delayed by something else.
     edited(&mut rungs, slow, |rung| {
         if let Some(ticks) = &mut rung.ticks {
             ticks.late_share = Some(0.6);
@@ -78,7 +78,7 @@ fn a_rung_that_was_not_tried_is_not_called_the_best() {
 
 #[test]
 fn one_slow_requester_alone_makes_no_speed_up_super_linear() {
-    // As it was met: 19.0/s from one hold of 3 s, where the ticks are 30.0/s and two requesters get 60.0/s.
+    // As observed: 19.0/s from one hold of 3 s, where the ticks are 30.0/s and two requesters get 60.0/s.
     let mut rungs = Plant { cells: vec![cell("root", "background", "normal")], ..plant() }.rungs();
     edited(&mut rungs, |rung| rung.load == 1.0, |rung| (rung.rate_per_s, rung.hold_s) = (19.0, 3.0));
     for id in ["super_linear", "never_super_linear", "linearity"] {
@@ -91,7 +91,7 @@ fn one_slow_requester_alone_makes_no_speed_up_super_linear() {
     );
     let evidence = find(&rungs, "base_rate").unwrap().evidence;
     assert_eq!((&evidence["rate_per_s"], &evidence["cells"][0]["agrees_with"]), (&Value::Null, &Value::Null));
-    // Held again with the same rate it is what one requester gets, and so the others are super-linear.
+    // Held again with the same rate it is the rate of one requester, and so the others are super-linear.
     let again = rungs[0].clone();
     rungs.push(again);
     check(&rungs, "super_linear", Some(&["super-linear at n = 2", "3.16"]));
@@ -149,7 +149,7 @@ fn one_spoiled_rung_does_not_bend_a_line_but_two_neighbours_do() {
     check(&bent(&[6.0]), "linearity", Some(&["linear up to 10 requesters: 10.00 with 10; but 5.10 with 6."]));
     check(&bent(&[6.0, 7.0]), "linearity", Some(&["It is not linear: 10.00 with 10"]));
     check(&bent(&[9.0, 10.0]), "linearity", Some(&["It is not linear: 8.50 with 10"]));
-    // Two that are apart, or the last alone, say neither.
+    // Two that are apart, or the last alone, prove neither.
     check(&bent(&[6.0, 8.0]), "linearity", None);
     check(&bent(&[10.0]), "linearity", None);
     // The ceiling is reached with 11 then, but slots are filled by ten.
