@@ -264,6 +264,29 @@ pub(super) fn buried(case: &Case<'_>, what: &str) -> Option<Ruling> {
     is_limited(BUSY, reason)
 }
 
+/// Messages never left, over connections that all stood and without any other error, while a worker had no time left or a
+/// disturbance made it late: they say nothing about the server.
+pub(super) fn unsent(case: &Case<'_>) -> Option<Ruling> {
+    let (trial, flow) = (case.trial, figures::spoken(case.trial));
+    let all_stood = open_throughout(trial) >= trial.connections.asked;
+    if flow.not_sent == 0 || !all_stood || trial.errors.values().any(|count| *count > 0) {
+        return None;
+    }
+    let of = format!(
+        "{} of {} messages never left",
+        show_number(flow.not_sent as f64),
+        show_number(flow.offered as f64)
+    );
+    if let Some(ours) = buried(case, &of) {
+        return Some(ours);
+    }
+    if !case.disturbance.any() || late_ns(case, 0.9).is_none() {
+        return None;
+    }
+    let reason = format!("{of}, and that may not be the server: {}", case.disturbance.culprit());
+    Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason))
+}
+
 /// A worker did not come to all of what was planned, however long after the hold: the server was not asked what it should have
 /// been asked.
 pub(super) fn left_behind(case: &Case<'_>) -> Option<Ruling> {
@@ -389,7 +412,7 @@ fn link(case: &Case<'_>) -> Option<Ruling> {
 
 #[cfg(test)]
 mod tests {
-    use measure::{Event, Flow, MetricNames};
+    use measure::{Event, Flow, MetricNames, Phase};
 
     use super::super::tests::terms;
     use super::*;
@@ -417,6 +440,47 @@ mod tests {
         assert_eq!(judged(0.99, 100), Verdict::GeneratorLimited);
         assert_eq!(judged(0.2, 100), Verdict::Fail, "a server that takes nothing");
         assert_eq!(judged(0.99, 40), Verdict::Fail, "connections are gone");
+    }
+
+    /// Twenty of 120 messages a second never left; in the hold every second was disturbed where the host stole CPU.
+    #[test]
+    fn messages_that_a_worker_without_time_never_sent_are_no_errors_of_the_server() {
+        let judged = |busy_share: f64, stolen: f64, refused: u64, objective: &str| {
+            let builder = TrialBuilder {
+                busy_share,
+                send_lag_ns: 2_000_000_000,
+                steal_share: Box::new(move |_| stolen),
+                ..TrialBuilder::asking(100.0)
+            };
+            let builder = builder.edit(|_, interval| {
+                let flow = interval.flow_mut(1, Phase::Hold);
+                (flow.offered, flow.not_sent) = (flow.offered + 20, 20);
+            });
+            let mut trial = builder.build();
+            if refused > 0 {
+                trial.errors.insert("refused".to_owned(), refused);
+            }
+            let judgement = judge(&trial, None, &terms(&[objective]));
+            (judgement.verdict, judgement.reason.unwrap_or_default())
+        };
+        let (verdict, reason) = judged(0.99, 0.2, 0, "errors == 0");
+        assert_eq!(verdict, Verdict::GeneratorLimited, "{reason}");
+        assert!(
+            reason.contains("1200 of 7200 messages never left") && reason.contains("99 % busy"),
+            "{reason}"
+        );
+        assert_eq!(judged(0.99, 0.2, 0, "response.p99 <= 50ms").0, Verdict::GeneratorLimited);
+        assert_eq!(judged(0.3, 0.2, 0, "errors == 0").0, Verdict::Inconclusive, "late beside others");
+        assert_eq!(judged(0.99, 0.2, 3, "errors == 0").0, Verdict::Fail, "what was refused is certain");
+        let on_time = TrialBuilder::asking(100.0).edit(|_, interval| {
+            let flow = interval.flow_mut(1, Phase::Hold);
+            (flow.offered, flow.not_sent) = (flow.offered + 20, 20);
+        });
+        assert_eq!(
+            on_time.judged(&terms(&["errors == 0"])).1.verdict,
+            Verdict::Fail,
+            "a server that does not read"
+        );
     }
 
     #[test]

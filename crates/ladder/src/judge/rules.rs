@@ -350,8 +350,16 @@ pub(super) fn objectives(case: &Case<'_>) -> Option<Ruling> {
     let is_believed = |objective: &Objective| !case.is_locked() || !objective.figure().is_phase_dependent();
     let is_broken =
         |asked: &&Asked<'_>| is_believed(asked.objective) && matches!(asked.seen, Seen::NotMet { .. });
-    let found = broken(case, &case.outcomes.iter().filter(is_broken).collect::<Vec<_>>());
-    found.or_else(|| {
+    let missed: Vec<&Asked<'_>> = case.outcomes.iter().filter(is_broken).collect();
+    // Ticks of the server are late whatever was not sent.
+    let may_be_unsent = missed.iter().all(|asked| !asked.objective.figure().is_late_share_of_server());
+    if !missed.is_empty()
+        && may_be_unsent
+        && let Some(ours) = generator::unsent(case)
+    {
+        return Some(ours);
+    }
+    broken(case, &missed).or_else(|| {
         let (first, shown) = case.outcomes.iter().find_map(|asked| match &asked.seen {
             Seen::Disturbed { shown } if is_believed(asked.objective) => Some((asked.objective, shown)),
             _ => None,
@@ -410,6 +418,11 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
     };
     if count as f64 <= (1.0 - OFFERED_SHARE_LEAST) * offered as f64 {
         return None;
+    }
+    if signal == "not_sent"
+        && let Some(ours) = generator::unsent(case)
+    {
+        return Some(ours);
     }
     let of = format!("{} of {} messages {what}", show_number(count as f64), show_number(offered as f64));
     // A worker that was kept off its core sends late, and what it could not send by the end is not the server's fault.
