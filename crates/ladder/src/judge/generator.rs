@@ -264,23 +264,26 @@ pub(super) fn buried(case: &Case<'_>, what: &str) -> Option<Ruling> {
     is_limited(BUSY, reason)
 }
 
-/// Messages never left, over connections that all stood and without any other error, while a worker had no time left or a
-/// disturbance made it late: they say nothing about the server.
-pub(super) fn unsent(case: &Case<'_>) -> Option<Ruling> {
+/// Messages never left, or replies were not read by the stop, over connections that all stood and without any other error,
+/// while a worker had no time left: they say nothing about the server. Nor does what never left where a disturbance made
+/// the worker late.
+pub(super) fn undone(case: &Case<'_>) -> Option<Ruling> {
     let (trial, flow) = (case.trial, figures::spoken(case.trial));
+    let unanswered = figures::questions(trial).open_after;
     let all_stood = open_throughout(trial) >= trial.connections.asked;
-    if flow.not_sent == 0 || !all_stood || trial.errors.values().any(|count| *count > 0) {
+    if flow.not_sent + unanswered == 0 || !all_stood || trial.errors.values().any(|count| *count > 0) {
         return None;
     }
-    let of = format!(
-        "{} of {} messages never left",
-        show_number(flow.not_sent as f64),
-        show_number(flow.offered as f64)
-    );
+    let (count, what) = if flow.not_sent > 0 {
+        (flow.not_sent, "never left")
+    } else {
+        (unanswered, "had no reply that was read in time")
+    };
+    let of = format!("{} of {} messages {what}", show_number(count as f64), show_number(flow.offered as f64));
     if let Some(ours) = buried(case, &of) {
         return Some(ours);
     }
-    if !case.disturbance.any() || late_ns(case, 0.9).is_none() {
+    if flow.not_sent == 0 || !case.disturbance.any() || late_ns(case, 0.9).is_none() {
         return None;
     }
     let reason = format!("{of}, and that may not be the server: {}", case.disturbance.culprit());
@@ -445,16 +448,22 @@ mod tests {
     /// Twenty of 120 messages a second never left; in the hold every second was disturbed where the host stole CPU.
     #[test]
     fn messages_that_a_worker_without_time_never_sent_are_no_errors_of_the_server() {
-        let judged = |busy_share: f64, refused: u64| {
+        let judged_as = |busy_share: f64, refused: u64, is_sent: bool| {
             let builder = TrialBuilder {
                 busy_share,
                 send_lag_ns: 2_000_000_000,
                 steal_share: Box::new(|_| 0.2),
                 ..TrialBuilder::asking(100.0)
             };
-            let builder = builder.edit(|_, interval| {
+            let builder = builder.edit(move |at, interval| {
                 let flow = interval.flow_mut(1, Phase::Hold);
-                (flow.offered, flow.not_sent) = (flow.offered + 20, 20);
+                flow.offered += 20;
+                if is_sent {
+                    flow.sent += 20;
+                    (flow.open_before, flow.open_after) = (20 * u64::from(at), 20 * u64::from(at + 1));
+                } else {
+                    flow.not_sent = 20;
+                }
             });
             let mut trial = builder.build();
             if refused > 0 {
@@ -463,6 +472,9 @@ mod tests {
             let judgement = judge(&trial, None, &terms(&["errors == 0"]));
             (judgement.verdict, judgement.reason.unwrap_or_default())
         };
+        let judged = |busy_share: f64, refused: u64| judged_as(busy_share, refused, false);
+        assert_eq!(judged_as(0.99, 0, true).0, Verdict::GeneratorLimited, "replies that were not read");
+        assert_eq!(judged_as(0.3, 0, true).0, Verdict::Fail, "replies that never came");
         let (verdict, reason) = judged(0.99, 0);
         assert_eq!(verdict, Verdict::GeneratorLimited, "{reason}");
         assert!(

@@ -351,11 +351,11 @@ pub(super) fn objectives(case: &Case<'_>) -> Option<Ruling> {
     let is_broken =
         |asked: &&Asked<'_>| is_believed(asked.objective) && matches!(asked.seen, Seen::NotMet { .. });
     let missed: Vec<&Asked<'_>> = case.outcomes.iter().filter(is_broken).collect();
-    // Ticks of the server are late whatever was not sent.
-    let may_be_unsent = missed.iter().all(|asked| !asked.objective.figure().is_late_share_of_server());
+    // Ticks of the server are late whatever was not sent or read.
+    let may_be_ours = missed.iter().all(|asked| !asked.objective.figure().is_late_share_of_server());
     if !missed.is_empty()
-        && may_be_unsent
-        && let Some(ours) = generator::unsent(case)
+        && may_be_ours
+        && let Some(ours) = generator::undone(case)
     {
         return Some(ours);
     }
@@ -419,9 +419,7 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
     if count as f64 <= (1.0 - OFFERED_SHARE_LEAST) * offered as f64 {
         return None;
     }
-    if signal == "not_sent"
-        && let Some(ours) = generator::unsent(case)
-    {
+    if let Some(ours) = generator::undone(case) {
         return Some(ours);
     }
     let of = format!("{} of {} messages {what}", show_number(count as f64), show_number(offered as f64));

@@ -2,9 +2,11 @@
 //! protocol.
 
 use std::io::{Read, Write};
-use std::net::TcpListener;
+use std::net::{SocketAddr, TcpListener};
 use std::sync::{Arc, Mutex};
 use std::thread;
+
+use socket2::{Domain, Socket, Type};
 
 use crate::main_job::assert_valid;
 use crate::place::{Place, free_port};
@@ -42,16 +44,22 @@ fn serve(listener: TcpListener, answer: &'static str) -> Arc<Mutex<Vec<String>>>
     lines
 }
 
-/// A listener on ::1 alone; `None` where this machine has no IPv6.
-fn on_ipv6() -> Option<(TcpListener, u16)> {
-    let listener = TcpListener::bind("[::1]:0").ok()?;
-    let port = listener.local_addr().expect("its address").port();
-    Some((listener, port))
+/// A listener on ::1 alone, and a socket that keeps the servers of other tests off its port on 127.0.0.1, where it refuses
+/// connections; `None` where this machine has no IPv6.
+fn on_ipv6() -> Option<(TcpListener, u16, Socket)> {
+    loop {
+        let listener = TcpListener::bind("[::1]:0").ok()?;
+        let port = listener.local_addr().expect("its address").port();
+        let bound = Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket");
+        if bound.bind(&SocketAddr::from(([127, 0, 0, 1], port)).into()).is_ok() {
+            return Some((listener, port, bound));
+        }
+    }
 }
 
 #[test]
 fn localhost_leads_to_a_server_that_listens_on_ipv6_alone_and_it_is_said() {
-    let Some((listener, port)) = on_ipv6() else { return };
+    let Some((listener, port, _bound)) = on_ipv6() else { return };
     serve(listener, EMPTY);
     let place = Place::new();
     let ran = place.climb(&[
