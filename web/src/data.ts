@@ -30,36 +30,6 @@ export type BenchPage = {
   /** why it could not go on */ reason: string | null
 }
 
-/** Old against new. */
-export type RunComparison = {
-  /** of this contract: 1 */ schema: number
-  /** id of the run */ old: string
-  /** id of the run */ new: string
-  /** in machine, programs, settings, server, libraries and runtimes */ differs: Array<Difference>
-  /** in sentences, the gravest first: what the figures below are worth */ limits: Array<string>
-  /** what both did, in the order of the new run */ cells: Array<ComparedCell>
-  /** what only the old run did, in words */ only_old: Array<string>
-  /** what only the new run did, in words */ only_new: Array<string>
-}
-
-/** One client at one task, in both runs. */
-export type ComparedCell = {
-  /** as the user named it */ client: string
-  /** `get`, `set`, `mix` */ op: string
-  /** length of each value */ value_bytes: number
-  /** a number, or `unlimited` */ in_flight: string
-  /** operations of a run, its warm-up included */ total: number
-  /** means of the runs */ ops_per_s: OldAndNew
-  /** lowest and highest rate of the old runs */ old_range_per_s: [number, number]
-  /** lowest and highest rate of the new runs */ new_range_per_s: [number, number]
-  /** whether these ranges have a rate in common, so that the single runs do not tell old from new */ ranges_overlap: boolean
-  /** of all runs together */ p50_ns: OldAndNew
-  /** of all runs together */ p99_ns: OldAndNew
-  /** CPU of the client */ cpu_ns_per_op: OldAndNew
-  /** most memory of the client in a run */ rss_peak_bytes: OldAndNew
-  /** CPU of the server; null where one run does not know it */ member_cpu_ns_per_op: OldAndNew | null
-}
-
 /** What is known about the capacity, as in the JSON contract. */
 export type Capacity = {
   /** `games`, `clients` … */ unit: LoadUnit
@@ -145,6 +115,24 @@ export type Climb = {
   /** what was asked of the whole run; they decide the exit code and not the verdict */ gates?: Array<GateResult>
   /** of the whole run */ verdict: Verdict
   /** why the run is not whole: it was interrupted, killed or broke off, or is still recorded; absent of a whole one */ ended_early?: string
+}
+
+/** One client at one task, in both runs. */
+export type ComparedCell = {
+  /** as the user named it */ client: string
+  /** `get`, `set`, `mix` */ op: string
+  /** length of each value */ value_bytes: number
+  /** a number, or `unlimited` */ in_flight: string
+  /** operations of a run, its warm-up included */ total: number
+  /** means of the runs */ ops_per_s: OldAndNew
+  /** lowest and highest rate of the old runs */ old_range_per_s: [number, number]
+  /** lowest and highest rate of the new runs */ new_range_per_s: [number, number]
+  /** whether these ranges have a rate in common, so that the single runs do not tell old from new */ ranges_overlap: boolean
+  /** of all runs together */ p50_ns: OldAndNew
+  /** of all runs together */ p99_ns: OldAndNew
+  /** CPU of the client */ cpu_ns_per_op: OldAndNew
+  /** most memory of the client in a run */ rss_peak_bytes: OldAndNew
+  /** CPU of the server; null where one run does not know it */ member_cpu_ns_per_op: OldAndNew | null
 }
 
 /** Client libraries side by side on one server. */
@@ -565,6 +553,18 @@ export type RowRung = {
   /** the value of the main figure */ figure: number | null
 }
 
+/** Old against new. */
+export type RunComparison = {
+  /** of this contract: 1 */ schema: number
+  /** id of the run */ old: string
+  /** id of the run */ new: string
+  /** in machine, programs, settings, server, libraries and runtimes */ differs: Array<Difference>
+  /** in sentences, the gravest first: what the figures below are worth */ limits: Array<string>
+  /** what both did, in the order of the new run */ cells: Array<ComparedCell>
+  /** what only the old run did, in words */ only_old: Array<string>
+  /** what only the new run did, in words */ only_new: Array<string>
+}
+
 /** What is known of a run besides its trials. */
 export type RunFacts = {
   /** unique within a store */ id: string
@@ -658,7 +658,7 @@ export type Rung = {
   /** arrivals met but a few places of the server's tick, so that latencies are those of these places; null where nobody counted */ aliased: boolean | null
   /** the server's ticks; its clients' view of them where it tells none */ ticks: TickFigures | null
   /** ticks as its clients saw them */ client_ticks: ClientTickFigures | null
-  /** what the server draws beside its services, by its own word */ frames: FrameFigures | null
+  /** what the server draws beside its services, as it says itself */ frames: FrameFigures | null
   /** the books of broadcasts */ deliveries: DeliveryFigures | null
   /** what was claimed against what is */ audit: AuditFigures | null
   /** how the server ended under load; absent where it was not told to */ shutdown?: ShutdownFigures | null
