@@ -280,13 +280,16 @@ pub(super) fn undone(case: &Case<'_>) -> Option<Ruling> {
         (unanswered, "had no reply that was read in time")
     };
     let of = format!("{} of {} messages {what}", show_number(count as f64), show_number(flow.offered as f64));
-    if let Some(ours) = buried(case, &of) {
-        return Some(ours);
-    }
-    if flow.not_sent == 0 || !case.disturbance.any() || late_ns(case, 0.9).is_none() {
+    buried(case, &of).or_else(|| if flow.not_sent > 0 { late_beside_others(case, &of) } else { None })
+}
+
+/// `what` happened on a disturbed machine whose workers were late: a worker that was kept off its core sends late, and what it
+/// could not send by the end is not the server's fault.
+pub(super) fn late_beside_others(case: &Case<'_>, what: &str) -> Option<Ruling> {
+    if !case.disturbance.any() || late_ns(case, 0.9).is_none() {
         return None;
     }
-    let reason = format!("{of}, and that may not be the server: {}", case.disturbance.culprit());
+    let reason = format!("{what}, and that may not be the server: {}", case.disturbance.culprit());
     Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason))
 }
 

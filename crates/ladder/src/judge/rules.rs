@@ -419,16 +419,10 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
     if count as f64 <= (1.0 - OFFERED_SHARE_LEAST) * offered as f64 {
         return None;
     }
-    if let Some(ours) = generator::undone(case) {
-        return Some(ours);
-    }
     let of = format!("{} of {} messages {what}", show_number(count as f64), show_number(offered as f64));
-    // A worker that was kept off its core sends late, and what it could not send by the end is not the server's fault.
-    if case.disturbance.any() && generator::late_ns(case, 0.9).is_some() {
-        let reason = format!("{of}, and that may not be the server: {}", case.disturbance.culprit());
-        return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
-    }
-    Some(Ruling::new(Verdict::Fail, signal, of))
+    generator::undone(case)
+        .or_else(|| generator::late_beside_others(case, &of))
+        .or_else(|| Some(Ruling::new(Verdict::Fail, signal, of)))
 }
 
 /// A server that answers fast but wrongly does not hold the load, whatever its user forgot to ask for. In the arena the winner
