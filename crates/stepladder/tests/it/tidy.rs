@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::LazyLock;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).ancestors().nth(2).expect("the workspace's root").to_owned()
@@ -144,13 +145,13 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
 }
 
 /// Every package of the workspace and its folder.
-fn packages() -> BTreeMap<String, PathBuf> {
+static PACKAGES: LazyLock<BTreeMap<String, PathBuf>> = LazyLock::new(|| {
     let mut found = BTreeMap::new();
     for wing in WINGS {
         packages_below(&root().join(wing), &mut found);
     }
     found
-}
+});
 
 fn packages_below(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     if let Ok(manifest) = std::fs::read_to_string(folder.join("Cargo.toml")) {
@@ -168,8 +169,8 @@ fn packages_below(folder: &Path, found: &mut BTreeMap<String, PathBuf>) {
     }
 }
 
-fn folder(name: &str) -> PathBuf {
-    packages().remove(name).expect("a package of this name")
+fn folder(name: &str) -> &'static Path {
+    PACKAGES.get(name).expect("a package of this name")
 }
 
 /// Folders of crates: the instrument, what it measures, and what proves it.
@@ -190,7 +191,7 @@ fn every_arrow_between_crates_is_one_that_the_architecture_draws() {
             assert!(!uses || may_use.contains(other), "{name} must not stand on {other}");
         }
     }
-    for name in packages().keys() {
+    for name in PACKAGES.keys() {
         assert!(allowed.contains_key(&**name), "{name} is a crate that the architecture does not draw");
     }
 }
