@@ -65,7 +65,8 @@ pub(crate) fn quota(groups: &str, mount: &Path) -> Option<f64> {
             continue;
         };
         for root in roots {
-            // Inside a container the path may be the host's and not exist here; then its own root still tells.
+            // Inside a container the path may be the host's and not exist here; then the container's own root still has
+            // the quota.
             let mut group = root.join(path.trim_start_matches('/'));
             while group.starts_with(&root) {
                 if let Some(cores) = quota_v2(&group).or_else(|| quota_v1(&group)) {

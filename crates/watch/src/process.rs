@@ -76,7 +76,7 @@ impl ProcessTree {
 
     fn rooted(proc: PathBuf, pid: i32, with_children: bool) -> io::Result<Self> {
         let stat = read_stat(&proc, pid)?;
-        // A planted tree of files has folders with sizes of their own.
+        // In a fake file tree, folders have unrelated sizes.
         let by_size =
             proc == Path::new("/proc") && fs::metadata("/proc/self/fd").is_ok_and(|of| of.len() > 0);
         let counting = if by_size { Counting::BySize } else { Counting::ByListing { wait: 0, last: None } };
@@ -97,7 +97,7 @@ impl ProcessTree {
     pub fn read(&mut self) -> Option<ProcessReading> {
         let parents = (self.with_children && !self.has_children_files).then(|| self.children_by_parent());
         let mut found: BTreeMap<i32, Known> = BTreeMap::new();
-        // Known processes stay members when their parent ends and they are given to another one.
+        // Known processes stay members when their parent ends and they are reparented.
         let mut look_at: Vec<(i32, Option<u64>)> =
             self.known.iter().map(|(&pid, known)| (pid, Some(known.started_ticks))).collect();
         let (mut rss_bytes, mut thread_count, mut alive) = (0, 0, Vec::new());
@@ -107,7 +107,7 @@ impl ProcessTree {
             }
             let Ok(stat) = read_stat(&self.proc, pid) else { continue };
             if started_ticks.is_some_and(|ticks| ticks != stat.starttime) {
-                // The number was given to another process.
+                // The pid was reused.
                 continue;
             }
             found.insert(pid, Known::of(&stat, self.with_children));
@@ -179,7 +179,7 @@ impl ProcessTree {
                 Ok(text) => {
                     children.extend(text.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()))
                 }
-                // The thread is there but not the file: the kernel was built without it.
+                // The thread exists but not the file: the kernel was built without it.
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
                         && self.proc.join(format!("{pid}/task/{tid}/stat")).exists()
@@ -271,7 +271,7 @@ fn distinct_tables(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
             match same_table(table, tid) {
                 Some(true) => is_new = false,
                 Some(false) => continue,
-                // Not allowed (a sandbox) or not built in.
+                // Not permitted (a sandbox) or not compiled in.
                 None => return tables_by_size(proc, pid, tasks),
             }
             break;

@@ -80,7 +80,7 @@ const SHORTEST_DIFFERENCE_NS: u64 = SECOND_NS / 2;
 impl Sampler {
     /// Starts sampling; the first readings are made at once. Errors: no thread could be started.
     pub fn start(plan: SamplerPlan) -> io::Result<Self> {
-        // Room for one: stopping never waits, and dropping the sender stops too.
+        // Room for one message: stopping never blocks, and dropping the sender stops it too.
         let (stop, stopped) = sync_channel(1);
         let thread = thread::Builder::new()
             .name("sampler".to_owned())
@@ -153,7 +153,7 @@ impl Sampling {
         loop {
             let now_ns = (self.plan.now_ns)();
             if due_ns.is_empty() {
-                // What was slept through is not made up for: it would be read at the wrong second.
+                // Missed readings are not made up for: they would be read at the wrong second.
                 let next = now_ns / SECOND_NS * SECOND_NS + SECOND_NS;
                 due_ns.extend((1..=4).map(|quarter| next - SECOND_NS + quarter * EXIT_POLL_NS));
                 due_ns.retain(|&due| due > now_ns);
@@ -171,7 +171,7 @@ impl Sampling {
             if due.is_multiple_of(SECOND_NS) {
                 self.sample(false);
             } else {
-                // Cheap, and a trial that has ended waits for the last entry of its hold.
+                // Cheap, and the end of a trial waits for the last entry of its hold.
                 self.follow_log(false);
             }
         }
@@ -308,7 +308,7 @@ impl Sampling {
     }
 
     fn send(&self, entry: Entry) {
-        // The receiver is gone only when the trial is over already.
+        // The receiver is gone only if the trial is already over.
         let _ = self.plan.to.send(entry);
     }
 }

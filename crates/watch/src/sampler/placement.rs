@@ -74,8 +74,8 @@ impl Placement {
         let old_zero_ns =
             self.before_step.filter(|&(_, until_ns)| now_ns <= until_ns).map(|(zero_ns, _)| zero_ns);
         let zeros_ns = || std::iter::once(self.zero_ns).chain(old_zero_ns);
-        // Its end lies shortly before the present, its begin where the second before ended; of two clocks it was
-        // stamped by the one that says so.
+        // Its end lies shortly before the present, its begin at the end of the second before; the better match decides
+        // which of the two clocks stamped it.
         let nearest = |ms: u64, expected_ns: u64, latest_ns: u64| {
             let places = zeros_ns().map(|zero_ns| on(zero_ns, ms));
             let apart =
@@ -116,7 +116,7 @@ impl Placement {
                 back_ns as f64 / 1e9
             ));
         }
-        // By its middle: what tells of a whole second may overlap a little with the one before the jump.
+        // By its middle: a whole second's entry may overlap a little with the one before the jump.
         if from_ns.midpoint(to_ns) < self.skip_to_ns {
             return Placed { second: None, notice };
         }
@@ -173,7 +173,7 @@ mod tests {
         let check = |step_ms: i64| {
             let mut placement = placement();
             assert_eq!(place(&mut placement, 0, 1_000, 1_200), (Some((0, 1_000)), false));
-            // Stamped before the step and read after it; then one that the step lies in; then one after it.
+            // Stamped before the step and read after it; then one that contains the step; then one after it.
             placement.step(step_ms * 1_000_000, 2_100_000_000);
             assert_eq!(
                 place(&mut placement, 1_000, 2_000, 2_200),
@@ -204,7 +204,7 @@ mod tests {
             let to_ms = second as i64 * 1_000;
             place(&mut placement, to_ms - 1_000, to_ms, second * 1_000 + 200);
         }
-        // The log was replaced by a copy that is written on.
+        // The log was replaced by a copy, and writing continued there.
         assert_eq!(place(&mut placement, 1_000, 2_000, 6_200), (None, true));
         assert_eq!(place(&mut placement, 2_000, 3_000, 6_200), (None, false));
         assert_eq!(place(&mut placement, 4_000, 5_000, 6_200), (None, false));

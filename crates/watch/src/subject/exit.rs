@@ -72,7 +72,7 @@ impl fmt::Display for Exit {
                 match code {
                     126 => write!(f, " (found but not executable)"),
                     127 => write!(f, " (command not found)"),
-                    // A shell tells so that its own child was ended by a signal.
+                    // A shell reports this way that its own child was ended by a signal.
                     129..=159 => write!(f, " (its shell reports {})", signal(code - 128)),
                     _ => Ok(()),
                 }
