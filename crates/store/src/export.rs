@@ -54,7 +54,7 @@ fn rows(
     let mut failed = None;
     let read = table.for_each(store.connection(), "run = ?1", [run.as_str()], |row| {
         each(&row).map_err(|error| {
-            // The reader only knows errors of reading; ours is kept and takes precedence below.
+            // The reader knows only read errors; ours is kept and takes precedence below.
             failed = Some(error);
             ReadError::Damaged(String::new())
         })

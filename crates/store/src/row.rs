@@ -178,7 +178,7 @@ impl Table {
         let mut sum = crc32fast::Hasher::new();
         sum.update(self.name.as_bytes());
         for value in values {
-            // The kind and the length go in too, so that no two rows have the same bytes.
+            // The type and the length are included, so that no two rows have the same bytes.
             let (kind, bytes): (u8, Cow<'_, [u8]>) = match value {
                 ValueRef::Null => (0, Cow::Borrowed(&[])),
                 ValueRef::Integer(integer) => (1, Cow::Owned(integer.to_le_bytes().to_vec())),

@@ -125,7 +125,7 @@ impl RunHead {
     /// What the run's id begins with: the name or else the subject, reduced to `a-z 0-9 . _ -`.
     pub(crate) fn stem(&self) -> String {
         let whole = self.name.as_deref().unwrap_or(&self.subject);
-        // Of `ws://127.0.0.1:9001` or `dist/server.js` the last part tells one from another.
+        // For `ws://127.0.0.1:9001` or `dist/server.js` the last part is the distinctive one.
         let text = if self.name.is_some() {
             whole
         } else {

@@ -218,7 +218,7 @@ impl RunSums {
                 return;
             }
             let (sum, last) = self.sums.totals.entry((who, what)).or_default();
-            // One that is smaller is of a process that was started anew.
+            // A smaller value is from a process that was restarted.
             *sum += if sample.value >= *last { sample.value - *last } else { sample.value };
             *last = sample.value;
         } else {
@@ -264,7 +264,7 @@ mod tests {
         let first = sums.clone();
         assert_eq!(sums.len(), NAMES_MAX + 1);
         assert_eq!((sums["cause 0"], sums[OTHER]), (1, 800));
-        // Those that came later stay together, so no counter ever goes back.
+        // Later ones stay grouped, so no counter ever decreases.
         add(&mut sums, &names[500..], &vec![1; 500]);
         assert_eq!((sums.len(), sums[OTHER]), (NAMES_MAX + 1, 1_300));
         assert!(first.iter().all(|(name, count)| sums[name] >= *count));

@@ -30,7 +30,7 @@ fn beside(given: &Given, end: &str) -> std::path::PathBuf {
 #[test]
 fn an_id_that_is_a_path_removes_no_file() {
     let given = with_ids(&["x/../victim.txt", "x/../victim-1"]);
-    // With this folder the two lead out of the names that belong to the store.
+    // With this folder the two paths lead outside the store's own names.
     std::fs::create_dir(beside(&given, "-live-x")).unwrap();
     let victims = ["victim.txt", "victim-1"].map(|name| given.path.with_file_name(name));
     victims.iter().for_each(|path| std::fs::write(path, "dear").unwrap());

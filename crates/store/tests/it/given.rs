@@ -258,7 +258,7 @@ fn any_tick_second() -> impl Strategy<Value = TickSecond> {
             |(source, one_ns, other_ns, counts, interval, busy, lateness, isr_numerator_ns, counters)| {
                 TickSecond {
                     source,
-                    // The store refuses what ends before it begins.
+                    // The store refuses intervals that end before they begin.
                     from_ns: one_ns.min(other_ns),
                     to_ns: one_ns.max(other_ns),
                     counts,

@@ -98,7 +98,7 @@ fn interval(about: About, index: u32, random: &mut fastrand::Rng) -> Interval {
 }
 
 fn ticks(about: About, half: u32, random: &mut fastrand::Rng) -> TickSecond {
-    // Neither begins nor ends with a second of ours; warm at first.
+    // Neither begins nor ends on a second of ours; with a warm-up at first.
     let from_ns = u64::from(half) * SECOND_NS / 2 + 123_456_789;
     let late = if half < 14 { 25 } else { random.u64(..3) };
     TickSecond {
