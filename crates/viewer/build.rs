@@ -45,7 +45,7 @@ fn build(web: &Path, page: &Path) -> Result<(), String> {
     }
     let until = Instant::now() + PATIENCE;
     if !is_installed(web) {
-        // No retries: without a network they only make the build wait.
+        // No retries: without a network they only delay the build.
         npm(web, &["ci", "--prefer-offline", "--no-audit", "--no-fund", "--fetch-retries=0"], until)?;
     }
     let folder = page.with_file_name("web");

@@ -88,7 +88,7 @@ impl<'a> Archive<'a> {
             .flatten()
             .and_then(|mut all| (!all.is_empty()).then(|| all.swap_remove(0)));
         let figure = |evidence: &Evidence| main.as_ref().and_then(|main| evidence.value_of(&main.text));
-        // While a run goes on there is no verdict of all of it, and the rung that is held stands in the small ladder.
+        // While a run goes on it has no overall verdict, and the current rung is in the small ladder.
         let is_recording = matches!(record.state, RunState::Recording);
         let rungs = match climb.filter(|_| !is_recording) {
             Some(climb) => climb
@@ -122,7 +122,7 @@ impl<'a> Archive<'a> {
                 },
                 RunState::CutOff(_) => State::CutOff,
             },
-            // Those of a duel are of both sides together, and say nothing of either.
+            // A duel's verdicts are of both sides together, and say nothing about either.
             verdict: climb.filter(|_| !is_recording && kind == Kind::Climb).map(|climb| climb.verdict),
             capacity: climb.filter(|_| kind == Kind::Climb).map(|climb| climb.capacity.clone()),
             rungs,
@@ -248,7 +248,7 @@ impl<'a> Archive<'a> {
                 Detail::First if is_recording && !mark.is_ended() => {
                     self.trial(run, mark, None, None, POINTS)?
                 }
-                // The rung stands in `climb`.
+                // The rung is in `climb`.
                 Detail::First => TrialPage {
                     events: self.store.marks(run, &mark.head)?,
                     hold: rung.and_then(|rung| rung.hold),

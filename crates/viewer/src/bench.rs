@@ -56,7 +56,7 @@ impl Lines {
                 news.is_structural = true;
                 return Ok(news);
             }
-            // A note is the beginning of a process or what its server used, which is part of the table.
+            // A note is the start of a process or its server's usage, which is part of the table.
             news.is_structural |=
                 line.source == LineSource::Bench || self.has_ended(line.process) != had_ended;
             if news.processes.last() != Some(&line.process) {

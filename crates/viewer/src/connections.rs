@@ -89,7 +89,7 @@ impl Seat {
         if taken.known.len() >= KNOWN {
             return false;
         }
-        // Closed a moment ago, it is about to end; nothing is kept.
+        // Closed a moment ago and about to end; it is not kept.
         let Some(ending) = taken.strangers.remove(&self.number) else { return true };
         taken.known.insert(self.number, ending);
         true
@@ -129,13 +129,13 @@ async fn answer(listener: TcpListener, app: Router, stopped: impl Future<Output 
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
             tokio::select! {
-                // A connection that breaks concerns nobody but who broke it.
+                // A broken connection affects only its own client.
                 _ = connection => {}
                 _ = left => {}
             }
         });
-        // A request that is there already is read before many more are accepted, and so before its connection is the
-        // oldest: without this a burst of connections would be accepted in one go.
+        // A request already received is read before many more connections are accepted, and so before its connection is
+        // the oldest: without this a burst of connections would be accepted in one go.
         tokio::task::yield_now().await;
     }
     drop(listener);

@@ -19,7 +19,7 @@ pub(crate) fn decimate(series: Series, points: usize) -> (Series, usize) {
                 "t" => (bucket[0], bucket[bucket.len() / 2]),
                 _ => extremes(bucket),
             };
-            // A last bucket of one second stands once: no two points share an instant.
+            // A last bucket of one second appears once: no two points share an instant.
             std::iter::once(first).chain((bucket.len() > 1).then_some(second))
         });
         (name, kept.collect())

@@ -103,7 +103,7 @@ impl Gate {
             (_, Some("same-origin")) => true,
             // Typed, or a bookmark.
             (_, Some("none")) if is_plain => false,
-            // A link elsewhere, such as the printed address in a terminal that is itself a page.
+            // A link from elsewhere, such as the printed address in a terminal that is itself a page.
             (_, Some("cross-site" | "same-site")) if is_navigation => false,
             _ => return refuse("the request comes from another site"),
         };
@@ -133,6 +133,6 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// Compares in a time that does not tell how much of it is right.
 pub(crate) fn same(one: &str, other: &str) -> bool {
     let differences = one.bytes().zip(other.bytes()).fold(0, |sum, (one, other)| sum | (one ^ other));
-    // The optimiser may not end at the first difference.
+    // Keeps the optimiser from stopping at the first difference.
     one.len() == other.len() && std::hint::black_box(differences) == 0
 }

@@ -96,7 +96,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
             Refusal(StatusCode::METHOD_NOT_ALLOWED, "this address does not do that".to_owned())
         })
         .with_state(shared.clone());
-    // Around the routes and not in each: the path that they see begins behind the token.
+    // Around the routes and not in each: the path that they see begins after the token.
     Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(shared, guarded))
 }
 
@@ -236,7 +236,7 @@ async fn runs(State(shared): App) -> Result<Response, Refusal> {
     aside(move || {
         let (rows, damaged) = match shared.reader() {
             Ok(store) => Archive::new(&store, &*shared.judge).remembering(&shared.answers).rows()?,
-            // Nobody has climbed yet.
+            // No climb has been run yet.
             Err(StoreError::NoStore { .. }) => (Vec::new(), Vec::new()),
             Err(error) => return Err(error.into()),
         };
@@ -300,7 +300,7 @@ async fn report(State(shared): App, Path(file): Path<String>) -> Result<Response
             ViewError::Store(error) => error.into(),
             other => Refusal(StatusCode::INTERNAL_SERVER_ERROR, other.to_string()),
         })?;
-        // Ids are made of plain letters, so this is a plain header.
+        // Ids consist of plain letters, so this is a valid header.
         let name = format!("attachment; filename=\"{run}.html\"");
         Ok(([(header::CONTENT_DISPOSITION, name)], Html(html)).into_response())
     })
@@ -373,13 +373,13 @@ fn followed(
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let mut pinged = Instant::now();
-        // At once: a browser calls the connection open when the first bytes come.
+        // At once: a browser treats the connection as open when the first bytes arrive.
         let ping = || Event::default().event("ping").data("{}");
         if tell.blocking_send(ping()).is_err() {
             return;
         }
         loop {
-            // Asked before the look: a climb that ends takes its viewer along, and its end is told first.
+            // Read before the step: a climb that ends stops its viewer too, and its end is reported first.
             let is_last = shared.is_closing.load(Ordering::Relaxed);
             let Some(events) = look() else { return };
             for event in events {
@@ -410,7 +410,7 @@ fn followed(
 async fn live(State(shared): App, Path(id): Path<String>, headers: HeaderMap) -> Result<Response, Refusal> {
     let last_id = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     if last_id.as_deref() == Some(END) {
-        // The one answer at which a browser does not come back.
+        // The only status at which a browser does not reconnect.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let asked = shared.clone();
@@ -424,7 +424,7 @@ async fn live(State(shared): App, Path(id): Path<String>, headers: HeaderMap) ->
         if follower.has_ended() {
             return None;
         }
-        // A run that was deleted or damaged meanwhile: the page asks again and is told.
+        // The run was deleted or damaged meanwhile: the page asks again and gets the error.
         let messages = follower.step().ok()?;
         let event =
             |message: crate::Message| Event::default().id(message.id).event(message.kind).data(message.data);

@@ -142,7 +142,7 @@ fn listen(asked: SocketAddr) -> io::Result<TcpListener> {
 /// inherit it.
 pub fn yield_to_others() {
     let nice = rustix::process::nice(0).unwrap_or(0);
-    // Where it is refused, the viewer is as urgent as the rest.
+    // If this is refused, the viewer runs at normal priority.
     let _ = rustix::process::setpriority_process(None, nice + NICER);
 }
 

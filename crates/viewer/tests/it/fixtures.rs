@@ -220,7 +220,7 @@ impl Plant {
         } else {
             Phase::Drain
         };
-        // What polls a loop asks exactly so often.
+        // A client that polls a loop sends exactly this many requests.
         let more = if self.subject == POLL_LOOP { 0 } else { u64::from(index % 3) };
         let sent = if index < end_s { self.per_s + more } else { 0 };
         let owes_reply = self.subject != CHAT;
@@ -396,7 +396,7 @@ fn page_of(store: &Store, run: &RunId) -> Value {
         trial["rung"] = Value::Null;
     }
     for rung in page.pointer_mut("/climb/rungs").and_then(Value::as_array_mut).into_iter().flatten() {
-        // The page has no name for it, and half of the file would be its.
+        // The page does not use it, and it would be half of the file.
         rung.as_object_mut().unwrap().remove("extra");
     }
     page

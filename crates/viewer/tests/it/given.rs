@@ -116,7 +116,7 @@ pub fn mark(at_s: u32, kind: &str, text: &str) -> Entry {
 fn spread(seed: u64, middle_ns: f64, count: u64) -> Distribution {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut values = Distribution::new();
-    // Each draw stands for some messages, so that planting an hour takes seconds.
+    // Each draw represents several messages, so that planting an hour takes seconds.
     let draws = count.min(1_500);
     for at in 0..draws {
         let normal = (0..4).map(|_| random.f64()).sum::<f64>() - 2.0;
