@@ -102,7 +102,7 @@ impl Listener {
 
     /// Refuses new connections from here on, on every thread's descriptor at once.
     pub fn refuse(&self) {
-        // The socket may be gone already; then it refuses all the same.
+        // The socket may be closed already; then it refuses connections anyway.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }
 

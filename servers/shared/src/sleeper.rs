@@ -17,7 +17,7 @@ pub fn sleep_until(until_ns: u64) {
 /// What a thread asks of the scheduler that must be quick: its wake-ups are not deferred to be batched with others (the
 /// default slack is 50 µs), and it gets short time slices.
 pub fn be_prompt() {
-    // Without effect where it is not allowed.
+    // No effect if it is not permitted.
     let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
     short_slices(SLICE_NS);
 }

@@ -164,7 +164,7 @@ impl<C, K: Copy + Ord> Core<C, K> {
     fn tell_clients(&mut self) {
         let clients = self.clients.count();
         if clients != self.clients_told {
-            // Of both, the sum may wrap in between; it never does where it ends.
+            // The sum may wrap in between, but never in the end.
             let more = clients.wrapping_sub(self.clients_told);
             let before = self.common.clients.fetch_add(more, Ordering::Relaxed);
             self.common.clients_most.fetch_max(before.wrapping_add(more), Ordering::Relaxed);
@@ -285,7 +285,7 @@ pub(crate) fn turn<S: Serve>(server: &mut S, wait_ns: u64) -> Option<u64> {
         }
     }
     if !server.core().is_going_down() && server.core().common.going_down.load(Ordering::Acquire) {
-        // Known before clients are let go: it matters to how they are.
+        // Set before clients are closed: it affects how they are.
         server.core().gone_by_ns = Some(u64::MAX);
         let by_ns = clock::now_ns() + server.go_down();
         server.core().gone_by_ns = Some(by_ns);
@@ -485,7 +485,8 @@ mod tests {
         core.insert(client.into(), false, |_, fd| fd).unwrap();
         let mut slow = Slow { core, was_over: Vec::new() };
         live(&mut slow);
-        // The time comes while the first turn publishes; the thread may end only in a turn that has published so.
+        // The deadline passes while the first turn publishes; the thread may end only in a turn that has published
+        // this.
         assert_eq!(slow.was_over.pop(), Some(true));
         assert!(!slow.was_over.contains(&true));
     }

@@ -138,12 +138,12 @@ struct Fields {
 fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usize)>, Fault> {
     let mut lines = Lines { bytes, at: 0, head_bytes: limits.head_bytes };
     let first = match lines.next()? {
-        // One empty line in front is forgiven: old clients put one behind a body (RFC 9112 section 2.2).
+        // One leading empty line is tolerated: old clients send one after a body (RFC 9112 section 2.2).
         Some([]) => lines.next()?,
         first => first,
     };
     let Some(first) = first else {
-        // Who does not speak HTTP at all may never end its line.
+        // A client that does not speak HTTP at all may never end its line.
         if lines.at > 0 || lines.rest() != b"\r" {
             method_of(lines.rest())?;
         }

@@ -135,7 +135,7 @@ impl TickLog {
 
 fn encoded(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
-    // Writing to memory cannot fail, and the bounds are ones that the format can carry.
+    // Writing to memory cannot fail, and the format can represent the bounds.
     match V2Serializer::new().serialize(histogram, &mut bytes) {
         Ok(_) => STANDARD.encode(bytes),
         Err(_) => String::new(),

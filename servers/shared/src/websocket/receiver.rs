@@ -71,7 +71,7 @@ impl Unfinished {
         match std::str::from_utf8(&self.message[self.checked..]) {
             Ok(_) => self.checked = self.message.len(),
             Err(error) if error.error_len().is_some() => return Err(Violation::Utf8),
-            // A character that is cut by the fragment's end.
+            // A character that is split by the fragment's end.
             Err(error) => self.checked += error.valid_up_to(),
         }
         Ok(())
@@ -163,7 +163,7 @@ impl Receiver {
         let Some(unfinished) = &mut self.unfinished else { return Ok((0, None)) };
         let mut bytes = std::mem::take(&mut unfinished.frame);
         let before = bytes.len();
-        // Up to the header's end first: only it tells how long the frame is.
+        // Up to the header's end first: only it gives the frame's length.
         let mut header = frame::header(&bytes).map_err(|_| Violation::Protocol)?;
         let mut taken = 0;
         while header.is_none() && taken < input.len() && bytes.len() < frame::HEADER_MAX {
