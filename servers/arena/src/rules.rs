@@ -99,7 +99,7 @@ impl Field {
         }
         let born_us = born_us.max(self.played_to_us);
         let own = &mut self.in_flight[player.index()];
-        // One's own last bullet may still be too near, when bullets are slow or fire comes fast.
+        // A player's own last bullet may still be too near, when bullets are slow or fire is rapid.
         match own.back() {
             Some(last)
                 if self.bullet_speed as i64 * ((born_us - last) as i64) < VANISH_WITHIN * 1_000_000 =>

@@ -67,7 +67,7 @@ impl Thread {
                 }
                 Meaning::Fire => {
                     if let Stage::Playing(shots, player) = stage {
-                        // The receipt is stamped here, so that a late tick does not make a shot early.
+                        // Stamped on receipt, so that a late tick does not make a shot early.
                         let now_ns = clock::now_ns();
                         counts.shots += 1;
                         if !trigger.pull(now_ns, fire_interval_ns) {
@@ -135,7 +135,7 @@ impl Thread {
         if matches!(self.stage(key), Some(Stage::Ended)) {
             self.scratch.clear();
             frame::put_close(&mut self.scratch, close_code::NORMAL);
-            // It is dropped in any case.
+            // The connection is closed in any case.
             let _ = self.core.send(key, &self.scratch);
         }
         self.part(key);
