@@ -37,7 +37,7 @@ impl Thread {
         for key in std::mem::take(&mut self.unfinished) {
             if let Some(client) = self.core.clients.get_mut(key) {
                 client.is_unfinished = false;
-                // The end of the stream may have come meanwhile, and is not announced twice.
+                // The end of the stream may have arrived meanwhile, and is not announced twice.
                 self.read_client(key, true);
             }
         }
@@ -65,7 +65,7 @@ impl Thread {
                     } else if talks {
                         self.hear_bytes(key, count);
                     }
-                    // A short read was the last one, but for the end of the stream.
+                    // A short read was the last one, except for the end of the stream.
                     if count < self.core.buffer.len() && !ended {
                         return;
                     }
@@ -125,7 +125,7 @@ impl Thread {
             }
             return true;
         }
-        // What was said before the command comes before what the command does.
+        // Lines sent before the command come before the command's effect.
         self.say(key);
         match said {
             Said::Text(_) => {}

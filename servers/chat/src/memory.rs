@@ -108,7 +108,7 @@ impl Memory {
         if !exceeds && !has_room {
             return Change::None;
         }
-        // Another thread is at it.
+        // Another thread is doing it.
         let Ok(mut raise_ns) = self.raise_ns.try_lock() else { return Change::None };
         if self.share() != share || !all_have_trimmed(self.halvings()) {
             return Change::None;

@@ -196,7 +196,7 @@ proptest! {
         }
         take(&mut queue, usize::MAX, &mut read);
         prop_assert_eq!((queue.waiting(), queue.text_bytes()), (0, 0));
-        // Every line is whole, in order, and there once; every gap is told where it is.
+        // Every line is complete, in order, and present once; every gap is reported where it is.
         let (mut next, mut delivered, mut dropped) = (0, 0, 0);
         for line in text(&read).lines() {
             if let Some(missed) = line.strip_prefix("* missed ") {

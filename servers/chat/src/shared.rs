@@ -131,7 +131,7 @@ impl ThreadShared {
     /// The thread is about to sleep; false when it must not, because something came.
     pub(super) fn may_sleep(&self) -> bool {
         self.sleeps.store(true, Ordering::SeqCst);
-        // Whoever brings something sets `has_due` before it looks at `sleeps`: one of both sees the other.
+        // A notifier sets `has_due` before it reads `sleeps`: at least one of the two sees the other.
         let may = !self.has_due();
         if !may {
             self.sleeps.store(false, Ordering::SeqCst);

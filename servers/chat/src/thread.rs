@@ -166,7 +166,7 @@ impl Serve for Thread {
         let next_ns = self.pace.next_ns();
         let waits = !self.unfinished.is_empty();
         if next_ns > now_ns || waits && !self.has_work() {
-            // Those who are unfinished wait for their room on another thread, or for their next turn.
+            // Unfinished clients wait for another thread's room, or for their next turn.
             let until_ns = if waits { now_ns + 50_000 } else { next_ns.min(now_ns + STEP_NS_MAX) };
             sleeper::sleep_until(until_ns);
             return 0;
