@@ -106,7 +106,7 @@ impl Answer {
         }
         let chunk = &self.bytes[self.kept_from.take().unwrap_or(begin)..end];
         let put = if end == self.bytes.len() {
-            // Before these bytes are out: whoever has them may ask again at once.
+            // Before these bytes are sent: a client that has them may send its next request at once.
             self.inside = false;
             admission.leave();
             self.connection.put_last(chunk, !self.ask.keep_alive, clock::now_ns()).map(Progress::Complete)
@@ -132,7 +132,7 @@ impl Answer {
         if delivery == Delivery::Later && !self.flaws.lost {
             return Progress::HeldBack;
         }
-        // Nothing is said, and the line is the network's again.
+        // Nothing is sent, and the connection is the network's again.
         let put = self.connection.put_last(&[], false, clock::now_ns());
         put.map_or(Progress::Dropped, Progress::Complete)
     }

@@ -146,7 +146,7 @@ impl Connection {
         let mut side = self.side();
         side.is_admitted = false;
         side.put(&self.fd, bytes, over, now_ns)?;
-        // What is unsent stands before what could be read; `flush` sees to both.
+        // Unsent output takes precedence over input; `flush` handles both.
         Ok(side.unsent.is_empty() && std::mem::take(&mut side.more))
     }
 }
@@ -171,7 +171,7 @@ impl Side {
         }
         let sent = stream::write(fd, bytes).map_err(|()| Gone)?;
         if sent < bytes.len() {
-            // The socket is watched for room all the time; the edge comes after this.
+            // The socket is always polled for writability; the edge comes after this.
             self.unsent = bytes[sent..].to_vec();
             self.unsent_since_ns = now_ns;
         } else if over {

@@ -67,7 +67,7 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     options.check()?;
     let planted = (Server::PollLoop, &options.faults[..]);
     let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
-    // Both threads use one table; what it cannot hold is not taken.
+    // Both threads use one table; connections beyond its size are not accepted.
     let max_connections = options.max_connections.min(listening.table_sockets);
     let options = Options { max_connections, ..options };
     let address = listening.address;
@@ -132,7 +132,7 @@ impl Control {
             let now_ns = clock::now_ns();
             if now_ns >= next_ns {
                 self.write()?;
-                // After a long stall the lines in between are one.
+                // After a long stall the lines in between become one.
                 next_ns += ((now_ns - next_ns) / every_ns + 1) * every_ns;
             }
             self.crew.check()?;

@@ -199,7 +199,7 @@ impl<'h> Network<'h> {
             }
             return;
         }
-        // Room to write is watched all the time: what the loop could not send needs nobody to say so.
+        // Always polled for writability, so that nobody has to report what the loop could not send.
         let taken = self.core.insert(fd, true, |key, fd| {
             let connection = Arc::new(Connection::new(fd, key));
             Client { connection, input: Vec::new(), input_since_ns: None }
@@ -238,7 +238,7 @@ impl<'h> Network<'h> {
     }
 
     fn hear_into(&mut self, key: Key, ended: bool, buffer: &mut [u8]) -> Result<(), Part> {
-        // What came behind the request that was just answered.
+        // What followed the request that was just answered.
         let mut before = true;
         for _ in 0..READS_PER_TURN {
             let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
@@ -265,7 +265,7 @@ impl<'h> Network<'h> {
                 Read::Bytes(_) if standing == ConnectionState::Over => {}
                 Read::Bytes(count) => {
                     self.understand(key, &buffer[..count])?;
-                    // A short read was the last one, but for the end of the stream.
+                    // A short read was the last one, except for the end of the stream.
                     if count < buffer.len() && !ended {
                         return Ok(());
                     }
@@ -330,7 +330,7 @@ impl<'h> Network<'h> {
         let ask = Ask::of(request);
         if !self.shut && self.shared.admission.enter() {
             connection.enter(more);
-            // The loop outlives this thread's last admission; were it gone, the process would be ending.
+            // The loop outlives this thread's last admission; if it were gone, the process would be exiting.
             return self
                 .arrivals
                 .send(Arrival { connection: connection.clone(), ask, at_ns: now_ns })
@@ -383,7 +383,7 @@ impl<'h> Network<'h> {
     fn part(&mut self, key: Key) {
         if let Some(client) = self.core.clients.remove(key) {
             client.connection.part();
-            // Its descriptor may stay open for as long as the loop holds the line.
+            // Its descriptor may stay open for as long as the loop holds the connection.
             let _ = self.core.epoll.remove(&client.connection);
             self.shared.sockets.fetch_sub(1, Ordering::Relaxed);
         }
