@@ -182,7 +182,7 @@ impl Thread<'_> {
                 true => 0,
                 false => match stream::read(&client.fd, buffer) {
                     Read::Bytes(count) => {
-                        // A short read was the last one, but for the end of the stream.
+                        // A short read was the last one, except for the end of the stream.
                         was_the_last = count < buffer.len() && !ended;
                         count
                     }
@@ -210,7 +210,7 @@ impl Thread<'_> {
             if over && !was_over {
                 self.finish(key);
             }
-            // Over, it reads on: closing on unread bytes would reset the connection under the answer.
+            // When done, it reads on: closing on unread bytes would reset the connection under the answer.
             if was_the_last && !over && !has_more {
                 return Ok(());
             }
