@@ -184,7 +184,7 @@ impl Client {
 impl Reply {
     fn to(request: &Request<'_>, faults: &Faults, number: &mut u64) -> Reply {
         let page = match Page::at(request.path()) {
-            // Chunks are unknown to HTTP/1.0.
+            // HTTP/1.0 has no chunks.
             Page::Chunked if request.http_1_0 => Page::UntilClose,
             page => page,
         };

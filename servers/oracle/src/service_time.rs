@@ -71,7 +71,7 @@ impl Line {
         let service_ns = match self.service {
             Service::None => 0,
             Service::Fixed(time) => time.as_nanos() as u64,
-            // Rounded, since cutting off would shorten the mean by half a nanosecond.
+            // Rounded, since truncating would shorten the mean by half a nanosecond.
             Service::Exponential { mean, .. } => {
                 (-self.random.in_0_1().ln() * mean.as_nanos() as f64).round() as u64
             }
