@@ -44,7 +44,7 @@ pub(super) fn execute(call: &mut Call<'_>, faults: &mut ThreadFaults, planted: &
             call.out.extend_from_slice(b"\r\n");
             After::Nothing
         }
-        // A reply that comes later could not be answered wrongly.
+        // A deferred reply could not be made wrong.
         After::OkWhenFreed(_) => {
             call.keys.free_cleared(usize::MAX);
             reply::ok(call.out);

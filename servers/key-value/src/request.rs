@@ -84,7 +84,7 @@ impl Parser {
                 return Err(invalid);
             }
             self.at = at;
-            // As in Redis, an array of nothing, or of less, is nothing.
+            // As in Redis, an array of zero or negative length is ignored.
             self.left = count.max(0) as u32;
         }
         while self.left > 0 {

@@ -165,12 +165,12 @@ impl Serve for Thread<'_> {
     }
 
     fn rest(&mut self) -> u64 {
-        // A flush that was waited for may have been freed by another's since the turn answered them.
+        // A flush that a client waits for may have been freed by another's since the turn answered them.
         if self.keys.is_freeing() || !self.flushers.is_empty() {
             return 0;
         }
         let longest_ns = if self.core.is_going_down() { ENDING_REST_NS } else { IDLE_REST_NS };
-        // A key may expire later than 64 bits of nanoseconds reach.
+        // A key may expire later than 64 bits of nanoseconds can express.
         let expiry_ns = self.keys.next_expiry_ms().map(|at_ms| at_ms.saturating_mul(MS));
         let late_ns = self.late.front().map(|(at_ns, ..)| *at_ns);
         self.core.rest_ns(longest_ns, [expiry_ns, late_ns].into_iter().flatten().min())
@@ -244,7 +244,7 @@ impl<'h> Thread<'h> {
                 self.await_taking(key);
                 return Ok(());
             }
-            // Half a command that was read before has the time that was left.
+            // Half a command that was read before keeps its remaining time.
             if client.has_more || client.input.is_empty() {
                 client.due.by_ns = None;
             }
@@ -310,8 +310,8 @@ impl<'h> Thread<'h> {
             client.has_more = may_go_on && !client.input.is_empty();
             let awaits_more = !client.input.is_empty() && !client.has_more;
             let input_bytes = client.input.capacity();
-            // The input was paid for when it was read. Of an incomplete command the places of its words have come on top,
-            // and can be more than its bytes.
+            // The input was accounted for when it was read. An incomplete command's word offsets come on top, and can
+            // exceed its bytes.
             let fits = client.count(input_bytes, self.keys.memory()).is_ok();
             if !awaits_more || taken > 0 {
                 client.due.by_ns = None;
@@ -377,7 +377,7 @@ impl<'h> Thread<'h> {
                     client.has_more = true;
                     return false;
                 }
-                // Of a long one all is read, however long.
+                // A long command is read completely, however long.
                 Ok(None)
                     if client.input.len() > READ_AHEAD_BYTES
                         && client.input.len() >= at + parser.needed() =>
@@ -467,7 +467,7 @@ impl<'h> Thread<'h> {
         }
         if !has_left {
             let input_bytes = client.input.capacity();
-            // Whose answers do not fit the memory is cut off: they cannot be kept.
+            // A client whose answers do not fit into memory is disconnected, since they cannot be kept.
             client.count(input_bytes, self.keys.memory()).map_err(drop)?;
             self.core.epoll.change(&client.fd, key.to_bits(), true).map_err(drop)?;
         }
@@ -567,7 +567,7 @@ fn put_broken(answer: &mut Vec<u8>, broken: &Broken) {
                 format!("ERR Protocol error: expected '$', got '{}'", char::from(*byte).escape_default());
             reply::error(answer, &text);
         }
-        // Nothing of what a browser sends is answered.
+        // Nothing that a browser sends is answered.
         Broken::Http => {}
     }
 }
