@@ -200,7 +200,7 @@ mod tests {
             keys.open(at, sorted.len(), S::from(score), stored_tie(tie));
             sorted.insert(at, (score, tie));
         }
-        // Each key in turn becomes the probe, and then what it was.
+        // Each key in turn becomes the probe, and is then restored.
         for from in 0..sorted.len() {
             let was = sorted[from];
             for key in [probe, was] {
