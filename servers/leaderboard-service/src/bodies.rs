@@ -15,7 +15,7 @@ use leaderboard::{self, Direction, Mode, Schedule, Score, ScoreError, TieRule, U
 pub(super) fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     Ok(match std::str::from_utf8(body) {
         Ok(text) => serde_json::from_str(text)?,
-        // Refused as well, with the place.
+        // Refused as well, with the position.
         Err(_) => serde_json::from_slice(body)?,
     })
 }

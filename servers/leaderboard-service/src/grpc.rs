@@ -228,7 +228,7 @@ impl Grpc {
                         Poll::Ready(Some(Ok((request, respond)))) => {
                             self.calls.extend(Call::begin(request, respond));
                         }
-                        // What is wrong with the connection was told to the client.
+                        // The connection's error was reported to the client.
                         Poll::Ready(Some(Err(_)) | None) => {
                             self.stage = Stage::Over;
                             self.calls.clear();
@@ -239,7 +239,7 @@ impl Grpc {
                 }
             }
             self.carry_on(caller, faults, &mut portion);
-            // Nothing wakes a call that was kept waiting and could be carried out since, as another's answer was taken.
+            // Nothing wakes a call that was kept waiting and became executable because another's answer was taken.
             let has_room_again = std::mem::take(&mut portion.keeps_waiting) && portion.has_room();
             if !self.woken.0.load(Ordering::Relaxed) && !has_room_again {
                 (self.held_bytes, self.unfinished_bytes) = (portion.held_bytes, portion.unfinished_bytes);
@@ -267,7 +267,7 @@ impl Grpc {
             goes_on
         });
         portion.keeps_waiting = keeps_waiting;
-        // A stream of bulks that fills portion after portion must not keep the calls behind it waiting.
+        // A stream of bulks that fills portion after portion must not starve the calls after it.
         self.calls.rotate_left(next.unwrap_or(0));
     }
 }

@@ -268,7 +268,7 @@ impl<'a> Message<'a> for Item<'a> {
 impl Item<'_> {
     /// Errors: no mode or one that does not exist, no score or a text that is none.
     pub(super) fn change(&self) -> Result<(Mode, Score), Problem> {
-        // An enum has 32 bits; of a longer number the rest is cut off, as the format says.
+        // An enum has 32 bits; a longer number is truncated, as the format says.
         let mode = match self.mode as u32 {
             0 => return Err(Problem::new(422, "the update has no mode")),
             1 => Mode::Increment,

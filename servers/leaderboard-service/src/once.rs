@@ -278,7 +278,7 @@ mod tests {
             make(&once, &number.to_string(), 100);
         }
         assert_eq!(once.entries.lock().bytes, 700);
-        // One that was refused is forgotten.
+        // A refused one is forgotten.
         let Ok(Begun::First(id)) = once.begin_with(b"", b"refused", WHAT, b"") else { panic!() };
         once.end(&id, None, |_| ());
         assert_eq!(once.entries.lock().bytes, 700);

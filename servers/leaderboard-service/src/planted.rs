@@ -47,7 +47,7 @@ pub(super) fn update_bulk(
     faults: &mut ThreadFaults,
 ) -> Result<Vec<Vec<Outcome>>, Problem> {
     let mut done: Vec<(&str, Vec<Update<'_>>)> = Vec::new();
-    // Where the outcome of each item is among those of its part; None when it is lost.
+    // The position of each item's outcome among those of its part; None when it is lost.
     let mut places: Vec<Vec<Option<usize>>> = Vec::new();
     for (name, updates) in parts {
         let (mut kept, mut at) = (Vec::new(), Vec::new());

@@ -36,7 +36,7 @@ pub(super) fn start(bytes: &[u8], going_down: bool) -> Start {
         return Start::None;
     }
     if bytes.starts_with(grpc::PREFACE) {
-        // Taken by HTTP/2 itself.
+        // Consumed by HTTP/2 itself.
         return Start::Begun(Session::Grpc(Grpc::default()), 0);
     }
     if grpc::PREFACE.starts_with(bytes) { Start::Incomplete } else { Start::None }

@@ -203,7 +203,7 @@ impl Serve for Thread<'_> {
             if let Some(client) = self.core.clients.get_mut(key) {
                 client.is_under_way = true;
             }
-            // What the kernel has already was sent before, and is under way as well.
+            // What the kernel already has was sent before, and is in flight as well.
             self.converse(key, true);
             if let Some(client) = self.core.clients.get_mut(key) {
                 client.is_under_way &= !client.input.is_empty();
@@ -250,7 +250,7 @@ impl<'h> Thread<'h> {
     }
 
     fn greet(&mut self, fd: OwnedFd) {
-        // The first connection begins the faults' time.
+        // The first connection starts the faults' clock.
         self.core.faults.look();
         let connections = self.shared.connections.fetch_add(1, Ordering::Relaxed);
         let client = |_, fd| Client {
@@ -279,7 +279,7 @@ impl<'h> Thread<'h> {
         if connections < self.shared.options.max_connections {
             return self.converse(key, false);
         }
-        // It is told why, and given time to read it: closing on unread bytes would reset the connection.
+        // The client is told why, and given time to read it: closing on unread bytes would reset the connection.
         let problem = Problem::new(429, "too many connections (--max-connections)");
         let Some(client) = self.core.clients.get_mut(key) else { return };
         self.responder.refuse(&problem, false, &mut client.unsent);
@@ -315,7 +315,7 @@ impl<'h> Thread<'h> {
         answers: &mut Vec<u8>,
     ) -> Result<(), Gone> {
         let mut was_the_last = false;
-        // What came before the end of the server is answered, however much it is.
+        // Requests received before shutdown are answered, however many.
         let is_rationed = !self.core.is_going_down();
         let mut had_portion = false;
         loop {
@@ -331,7 +331,7 @@ impl<'h> Thread<'h> {
                 }
                 give_back(&mut client.unsent);
                 client.unsent_since_ns = None;
-                // What came meanwhile was announced, and not read.
+                // What arrived meanwhile was announced, and not read.
                 (ended, was_the_last) = (true, false);
                 if client.is_watched {
                     self.watch(key, false)?;
@@ -373,7 +373,7 @@ impl<'h> Thread<'h> {
                 Read::Ended => client.has_ended = true,
                 Read::Bytes(_) if client.closes => had_portion = true,
                 Read::Bytes(count) => {
-                    // A short read was the last one, but for the end of the stream.
+                    // A short read was the last one, except for the end of the stream.
                     was_the_last = count < buffer.len();
                     if !client.input.is_empty() {
                         client.input.extend_from_slice(&buffer[..count]);
@@ -475,7 +475,7 @@ impl<'h> Thread<'h> {
                         Ok(took) => {
                             taken += took;
                             client.session = Some(Box::new(Session::WebSocket(WebSocket::default())));
-                            // What follows are frames, if anything does.
+                            // Anything that follows is frames.
                             client.has_more = taken < bytes.len();
                         }
                         Err(refused) => {

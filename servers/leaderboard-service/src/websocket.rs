@@ -34,7 +34,7 @@ pub(super) fn upgrade(bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Refused>
             handshake::put_answer(out, &upgrade);
             Ok(upgrade.request_bytes)
         }
-        // Both readers agree on where a request ends; were it not so, this would be the end of it.
+        // Both parsers agree on where a request ends; otherwise this would be refused.
         None => Err(handshake::UNAVAILABLE),
     }
 }

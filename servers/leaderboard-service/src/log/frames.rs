@@ -81,7 +81,7 @@ impl FrameWriter {
         let from = self.room.max(self.offset);
         self.room = end + self.offset.clamp(*self.extension.start(), *self.extension.end());
         match self.file.extend(from, self.room) {
-            // Frames may still fit; each of them would else fill the disk with zeros first.
+            // Frames may still fit; otherwise each of them would first fill the disk with zeros.
             Err(error) if disk::is_full(&error) => {
                 self.extension = 0..=0;
                 self.take_back()
@@ -284,7 +284,7 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x10;
             check(&bytes, 2, Ok(End::Torn { at: 58 }));
-            // Of the last frame nothing is on disk before this byte.
+            // Nothing of the last frame is on disk before this byte.
             bytes[58..=at].fill(0);
             check(&bytes, 2, Ok(if at >= 71 { End::Whole } else { End::Torn { at: 58 } }));
         }

@@ -74,7 +74,7 @@ impl Thread<'_> {
         for key in answered {
             if let Some(client) = self.core.clients.get_mut(key) {
                 client.is_held = false;
-                // Planted lateness comes on top; with a store there is no disk to wait for.
+                // Injected delay comes on top; with a store there is no disk to wait for.
                 self.hold(key, 1, false);
                 self.converse(key, true);
             }
