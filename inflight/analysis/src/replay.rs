@@ -126,7 +126,7 @@ impl Replay {
                 continue;
             }
             let cell = cells.entry(process.cell).or_insert_with(|| Cell::new(process.key(), &process.client));
-            // A part of a run is better than none, and no run to be averaged with whole ones.
+            // Part of a run is better than none, but must not be averaged with whole ones.
             if !run.is_cut() || cell.runs.is_empty() {
                 cell.runs.push((process.block as u32, run.clone()));
             }
