@@ -123,7 +123,7 @@ impl Client {
         if text.trim().is_empty() {
             bail!("--client is empty; name rust, {} or a command", LANGUAGES.join(", "));
         }
-        // Without a shell between, `perf` can follow the stacks of the program.
+        // Without a shell in between, `perf` can follow the program's stacks.
         if !text.contains(OF_SHELLS)
             && let [program, arguments @ ..] = text.split_ascii_whitespace().collect::<Vec<_>>().as_slice()
         {
@@ -172,12 +172,12 @@ impl Client {
         let mut process = Process::start(self, plan, how, perf.as_ref())?;
         let heard = self.hear(&mut process, member, record, interrupt, &mut perf);
         let status = process.end(heard.is_err());
-        // What goes wrong in a client that was told to end is no finding about it.
+        // An error in a client that was told to stop is no finding about it.
         if process.is_told && interrupt.is_asked() {
             return Ok(None);
         }
         let run = heard.with_context(|| format!("client {}", self.name))?;
-        // Only what failed to begin ends otherwise than it says.
+        // Only a client that failed to start exits differently from what it reports.
         match status {
             Some(status) if status.success() => {
                 let folded = how.folded(perf.as_ref()).with_context(|| format!("client {}", self.name))?;
@@ -236,7 +236,7 @@ impl Client {
                             let start = start.ok_or_else(|| anyhow!("it ended before it had started"))?;
                             note_usage(member, record, true)?;
                             perf.iter_mut().for_each(Perf::ends_now);
-                            // What cannot be true is refused at once.
+                            // Impossible values are refused at once.
                             return Ok(Run::read(&start, &end)?);
                         }
                         Line::Error(message) => bail!("{message}"),
@@ -331,7 +331,7 @@ impl Process {
         })?;
         let (tell, lines) = channel();
         if let Some(output) = child.stdout.take() {
-            // It ends with the process's output; a longest line bounds what a runner can make us hold.
+            // It ends with the process's output; a maximum line length bounds what a runner can make us buffer.
             std::thread::spawn(move || {
                 let mut reader = BufReader::new(output);
                 let mut line = Vec::new();

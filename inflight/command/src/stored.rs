@@ -13,7 +13,7 @@ pub fn head(target: &str, seed: u64, plan: String) -> anyhow::Result<RunHead> {
         scenario: None,
         seed,
         arrivals: "closed".to_owned(),
-        // Clients and server are on this machine; only an affinity of the server's own could part them.
+        // Clients and server are on this machine; only the server's own affinity could separate them.
         shared_cores: true,
         plan,
         environment: serde_json::to_string(&environment())?,

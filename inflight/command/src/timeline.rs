@@ -69,7 +69,7 @@ fn svg(title: &str, bars: &[Bar]) -> String {
     let step = step_ns(to_ns);
     for ns in (0..=to_ns).step_by(step as usize) {
         let (x, label) = (x(ns), ns as f64 / 1e6);
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "<path d=\"M{x:.1} {top}V{bottom}\" stroke=\"#ddd\"/><text x=\"{x:.1}\" y=\"{:.1}\" \

@@ -97,7 +97,7 @@ impl Perf {
 
 impl Drop for Perf {
     fn drop(&mut self) {
-        // It is in a folder of its own that goes too.
+        // It is in its own folder, which is removed too.
         let _ = std::fs::remove_file(&self.file);
     }
 }
