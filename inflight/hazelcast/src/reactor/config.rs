@@ -137,12 +137,12 @@ impl Config {
 fn host_and_port(address: &str) -> Result<(&str, u16), &'static str> {
     let (host, port) = match address.strip_prefix('[').map(|rest| rest.split_once(']')) {
         Some(Some((host, ""))) => (host, None),
-        // What is not set off by a colon is no port.
+        // Without a separating colon it is not a port.
         Some(Some((host, rest))) => (host, Some(rest.strip_prefix(':').unwrap_or_default())),
         Some(None) => return Err("its bracket is not closed"),
         None => match address.rsplit_once(':') {
             Some((host, port)) if !host.contains(':') => (host, Some(port)),
-            // More than one colon: an address of IPv6 without a port.
+            // More than one colon: an IPv6 address without a port.
             _ => (address, None),
         },
     };

@@ -42,7 +42,7 @@ impl Routes {
         self.ready.clear();
         self.ready.extend(ready.clone().map(|(at, _)| at));
         if self.source.is_some_and(|source| !self.ready.contains(&source)) {
-            // Its number may be another connection's soon; the table itself stays until a new view comes.
+            // Its number may soon be another connection's; the table itself stays until a new view arrives.
             self.source = None;
         }
         self.by_partition.clear();

@@ -121,7 +121,7 @@ impl<'a> Fields<'a> {
         let mut depth = 1u32;
         while depth > 0 {
             let frame = self.next()?;
-            // More levels than frames cannot be, and frames are fewer than 2³².
+            // There cannot be more levels than frames, and frames are fewer than 2³².
             if frame.is(BEGIN) {
                 depth += 1;
             } else if frame.is(END) {

@@ -211,7 +211,7 @@ impl Deserialize for Vec<String> {
     fn read(found: i32, content: &[u8]) -> Result<Self, DataError> {
         expect(found, type_id::STRING_ARRAY, "an array of strings")?;
         let (count, mut rest) = counted(found, content)?;
-        // Each takes four bytes at least: a count that cannot be true reserves nothing.
+        // Each takes at least four bytes: an impossible count reserves nothing.
         let mut items = Vec::with_capacity(count.min(rest.len() / 4));
         for _ in 0..count {
             let (bytes, after) = counted(found, rest)?;

@@ -91,7 +91,7 @@ proptest! {
             if bytes.len() > LIMIT {
                 continue;
             }
-            // All frames in one fragment would be a message in one piece.
+            // All frames in one fragment would be an unfragmented message.
             if per_fragment == 0 || per_fragment > contents.len() {
                 stream.extend(bytes);
             } else {
@@ -115,7 +115,7 @@ proptest! {
         let mut bytes = bytes;
         let _ = feed(&mut reader, &bytes, &pieces);
         prop_assert!(reader.held_bytes() <= 2 * LIMIT);
-        // The same behind a first frame that is one, so that the frames behind it are reached too.
+        // The same after a valid first frame, so that the frames after it are reached too.
         let mut stream = answer(0x010201, 1, &[vec![]]);
         stream[24] = 0;
         stream.append(&mut bytes);
@@ -209,7 +209,7 @@ fn a_large_message_makes_the_buffer_grow_once() {
     assert!(matches!(reader.advance(), Ok(Some(Received::Message(_)))));
     assert_eq!(growths, 1);
     assert!(size < bytes.len() + 100_000, "{size}");
-    // And it is given back once only small messages come.
+    // And it is released once only small messages arrive.
     let small = answer(0x010201, 1, &[vec![1; 3]]);
     feed(&mut reader, &small.repeat(CALM_READS as usize + 10), &[small.len()]).unwrap();
     assert!(reader.held_bytes() <= 4 * BUFFER_BYTES, "{}", reader.held_bytes());

@@ -354,7 +354,7 @@ fn the_cluster_view_is_read_with_whatever_newer_members_add() {
     receive(&mut session, &event(0x000303, &frames), 0);
     let Ok(Some(Event::Partitions(view))) = session.next_event() else { panic!("no partitions") };
     assert_eq!(view.partitions, [(Uuid::from_halves(0, 1), vec![0, 2]), (Uuid::from_halves(0, 2), vec![1])]);
-    // A kind of event that this client does not know yet.
+    // An event type that this client does not know yet.
     receive(&mut session, &event(0x000305, &[]), 0);
     assert!(session.next_event().unwrap().is_none());
 }
