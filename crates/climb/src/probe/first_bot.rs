@@ -33,7 +33,8 @@ use crate::trial::addresses;
 
 /// A client that has been in for so long has not been turned away.
 const STAYS_NS: u64 = 250_000_000;
-/// After this the handshake alone is tried beside the client: whether a server of this protocol is there at all.
+/// After this the bare handshake is tried beside the client, to find out whether a server of this protocol is there at
+/// all.
 const WONDERS_NS: u64 = 1_000_000_000;
 /// Bots wait for their admission no longer.
 const IN_WITHIN_NS: u64 = 10_000_000_000;
@@ -49,8 +50,8 @@ const LISTENS: Duration = Duration::from_secs(1);
 /// Of the server's words, the last are its reason.
 const WORDS_MAX: usize = 3;
 
-/// The plan of the one client; `None` for bots whose driver shows everything while a connection opens (a data grid), and for
-/// those that are asked one request instead (HTTP).
+/// The plan of the single client; `None` for bots whose driver checks everything while a connection opens (a data
+/// grid), and for those that send one request instead (HTTP).
 pub fn worker_of(plan: &Plan, target: &Target, address: std::net::SocketAddr) -> Option<(WorkerPlan, u64)> {
     let mut plan = plan.clone();
     if GridBots::of(&plan.bots).is_some() || plan::HttpBots::of(&plan.bots).is_some() {
@@ -76,7 +77,7 @@ enum Outcome {
     NotOpened,
     /// its connection opened, and the server ended it
     ThrownOut,
-    /// it was neither let in nor turned away
+    /// it was neither accepted nor refused
     Waits,
 }
 
@@ -145,7 +146,7 @@ fn what_helps(target: &Target) -> &'static str {
     }
 }
 
-/// Plays the client once. Returns what became of it, and what was said.
+/// Runs the client once. Returns the outcome, and any message.
 fn play(worker: &WorkerPlan, connections: u64) -> anyhow::Result<(Outcome, String)> {
     let clock = MonotonicClock::starting_now();
     let timeline = Arc::new(Timeline::default());
