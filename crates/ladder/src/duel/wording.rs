@@ -77,7 +77,7 @@ fn signed(number: f64) -> String {
     }
 }
 
-/// Two digits behind the point for little, one for more: an interval is no more exact than that.
+/// Two decimals for small numbers, one for larger ones: an interval is no more exact than that.
 fn plain(number: f64) -> String {
     let text = if number < 1.0 { format!("{number:.2}") } else { format!("{number:.1}") };
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
