@@ -71,7 +71,7 @@ impl ControlGroup {
         Ok(ControlGroup { name, mount: mount.to_owned(), files, pids: Vec::new(), threads: Vec::new() })
     }
 
-    /// Reads it anew; `None` when the group is gone. CPU time is since the group was made.
+    /// Reads it again; `None` when the group no longer exists. CPU time is since the group was created.
     pub fn read(&mut self) -> Option<ProcessReading> {
         let (cpu_s, rss_bytes) = (self.files.cpu_s()?, self.files.memory_bytes()?);
         self.pids = self.files.pids();

@@ -16,7 +16,7 @@ pub struct AllowedCores {
 }
 
 impl AllowedCores {
-    /// For one process; `None` when it is gone. Threads that are pinned by themselves count together.
+    /// For one process; `None` when it has ended. Individually pinned threads count together.
     pub fn of(pid: u32) -> Option<Self> {
         let mut together = CpuSet::new();
         for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {

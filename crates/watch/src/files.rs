@@ -9,10 +9,10 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// What may stand behind a name.
+/// What a name may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepts {
-    /// regular files: the name may stand in a scenario, or its file come from elsewhere
+    /// regular files: a scenario may give the name, or its file may come from elsewhere
     Files,
     /// pipes and terminals too, as of `<(…)` and `/dev/stdin`: only the user names it, on the command line
     FilesAndPipes,

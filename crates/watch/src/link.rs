@@ -23,7 +23,7 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
-    /// As it stands in records.
+    /// As it appears in records.
     pub fn name(self) -> &'static str {
         match self {
             LinkKind::Loopback => "loopback",

@@ -188,7 +188,7 @@ fn range(how: libc::c_int, from: u64, count: u64) -> libc::flock {
     range
 }
 
-/// Whether a process started this one or was started by it, directly or not: a self-test climbs in processes of its own.
+/// Whether a process started this one or was started by it, directly or not: a self-test climbs in separate processes.
 fn is_family(pid: u32) -> bool {
     let own = std::process::id();
     pid != 0 && (pid == own || ancestors(own).any(|one| one == pid) || ancestors(pid).any(|one| one == own))

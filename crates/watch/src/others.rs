@@ -258,7 +258,7 @@ struct StatFiles {
 }
 
 impl StatFiles {
-    /// `None` when it is gone.
+    /// `None` when it has ended.
     fn read(&mut self, pid: i32) -> Option<Process> {
         // One read returns all of it.
         let mut text = [0; 1_024];

@@ -37,7 +37,7 @@ pub struct ProcessTree {
     known: BTreeMap<i32, Known>,
     /// (process, thread) of everything that lived at the last reading
     threads: Vec<(i32, i32)>,
-    /// CPU of processes that ended without anybody waiting for them, in clock ticks
+    /// CPU of processes that ended without being reaped by a parent, in clock ticks
     forgotten_ticks: u64,
     shown_ticks: u64,
     /// false on kernels without CONFIG_PROC_CHILDREN; then every process of the machine is looked at
@@ -144,7 +144,7 @@ impl ProcessTree {
         })
     }
 
-    /// The processes of the last reading, those that ended and were not waited for among them.
+    /// The processes of the last reading, including those that ended and were not reaped.
     pub fn pids(&self) -> impl Iterator<Item = i32> {
         self.known.keys().copied()
     }
@@ -283,8 +283,8 @@ fn distinct_tables(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
     tables
 }
 
-/// The second-best way to tell tables apart: a thread whose table has room for another number of descriptors than the
-/// leader's (`FDSize`) has a table of its own. Sharing threads always show the same room.
+/// The fallback to tell tables apart: a thread whose table has a different capacity than the leader's (`FDSize`) has
+/// its own. Sharing threads always show the same capacity.
 fn tables_by_size(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
     let room = |tid: i32| -> Option<u64> {
         let status = fs::read_to_string(proc.join(format!("{pid}/task/{tid}/status"))).ok()?;
@@ -299,7 +299,7 @@ fn tables_by_size(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
     std::iter::once(pid).chain(own).collect()
 }
 
-/// True when two threads share one descriptor table; `None` when the kernel does not say or a thread is gone.
+/// True when two threads share one descriptor table; `None` when the kernel does not say or a thread has ended.
 fn same_table(a: i32, b: i32) -> Option<bool> {
     const KCMP_FILES: libc::c_int = 2;
     // SAFETY: kcmp takes numbers only.

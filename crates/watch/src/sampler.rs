@@ -34,8 +34,8 @@ pub struct SamplerPlan {
     pub subject_pid: Option<u32>,
     /// its control group, where it is that which is watched
     pub subject_group: Option<ControlGroup>,
-    /// the subject runs on this machine, whether its process is known or not. Where it does and is not known, its CPU
-    /// cannot be told from that of other programs, so nothing is said of them
+    /// the subject runs on this machine, whether its process is known or not. If it does and is not known, its CPU
+    /// cannot be told from that of other programs, so those are not reported
     pub subject_is_here: bool,
     /// tells of the subject's end; it becomes an event within a quarter of a second
     pub exit: Option<ExitWatch>,
@@ -45,7 +45,7 @@ pub struct SamplerPlan {
     pub zero_realtime_ns: u64,
     /// ns since the start of the trial
     pub now_ns: Box<dyn Fn() -> u64 + Send>,
-    /// where the entries go; when the receiver is gone the sampler just goes on until it is stopped
+    /// where the entries go; when the receiver is gone the sampler just continues until it is stopped
     pub to: Sender<Entry>,
 }
 
@@ -249,7 +249,7 @@ impl Sampling {
         }
     }
 
-    /// Tells when the realtime clock was set, and reads the tick log's times by the clock as it stands.
+    /// Reports when the realtime clock was set, and reads the tick log's times by the current clock.
     fn compare_clocks(&mut self) {
         let now = Realtime::compare(&self.plan.now_ns, self.realtime_ns);
         let before = std::mem::replace(&mut self.realtime, now);

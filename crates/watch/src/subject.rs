@@ -47,7 +47,7 @@ use crate::preflight::Listens;
 
 /// How long a subject may take to end by itself once it was asked to.
 pub const STOP_PATIENCE: Duration = Duration::from_secs(5);
-/// How long what was killed is waited for: a process that is stuck in the kernel may take for ever.
+/// How long a killed process is waited for: one stuck in the kernel may take for ever.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
 /// Listing all processes costs milliseconds.
@@ -142,7 +142,7 @@ pub struct Stopped {
     pub exit: Exit,
     /// true when it had ended before it was asked to
     pub by_itself: bool,
-    /// true when it had to be killed, or left processes behind that had to be
+    /// true when it had to be killed, or left processes that had to be
     pub killed: bool,
     /// true when something of it is left although it was killed: stuck in the kernel, or another user's
     pub is_left: bool,

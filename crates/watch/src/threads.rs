@@ -31,7 +31,7 @@ const OTHERS_IN_TURN: usize = 64;
 pub struct Threads {
     proc: PathBuf,
     known: BTreeMap<(i32, i32), Seen>,
-    /// behind which thread the others go on next time
+    /// the thread after which the others continue next time
     turn: (i32, i32),
 }
 

@@ -19,14 +19,14 @@ const AHEAD_NS: u64 = 2 * SECOND_NS;
 const READ_NS: u64 = SECOND_NS / 10;
 /// Stamps before and after a smaller step are less than a second apart, so both are read by the new clock.
 const STEP_NS_MIN: u64 = SECOND_NS;
-/// How many jumps of a log's times are told; all are heeded.
+/// How many jumps of a log's times are reported; all are respected.
 const TOLD_JUMPS: u32 = 5;
 /// How long after a step lines may still come that were stamped before it.
 const OLD_STAMPS_NS: u64 = 5 * SECOND_NS;
 
 #[derive(Debug)]
 pub(super) struct Placement {
-    /// realtime at the trial's 0 by the clock as it stands
+    /// realtime at the trial's 0 by the current clock
     zero_ns: i64,
     /// the same before the last step, and until when lines may be stamped by it
     before_step: Option<(i64, u64)>,
@@ -42,7 +42,7 @@ pub(super) struct Placement {
 /// A second on the trial's clock, and what is to be said of its times.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Placed {
-    /// `None` when it is left out: before the trial, counted already, or behind the present
+    /// `None` when it is left out: before the trial, already counted, or in the future
     pub second: Option<TickSecond>,
     pub notice: Option<String>,
 }
@@ -153,7 +153,7 @@ mod tests {
         Placement::new(ZERO_MS * 1_000_000)
     }
 
-    /// (from, to) in ms, and whether something was said.
+    /// (from, to) in ms, and whether something was reported.
     fn place(placement: &mut Placement, from_ms: i64, to_ms: i64, now_ms: u64) -> (Option<(u64, u64)>, bool) {
         let placed = placement.place(second(from_ms, to_ms), now_ms * 1_000_000);
         let at = placed.second.map(|second| (second.from_ns / 1_000_000, second.to_ns / 1_000_000));

@@ -21,9 +21,9 @@ pub struct ExitWatch(Whose);
 
 #[derive(Clone, Copy, Debug)]
 enum Whose {
-    /// our child: we are told how it ended
+    /// our child: we learn how it ended
     Child(Pid),
-    /// not ours: it is only seen to be gone
+    /// not ours: we only see that it has ended
     Other { pid: u32, started_ticks: u64 },
 }
 
@@ -60,7 +60,7 @@ impl ExitWatch {
 }
 
 impl Exit {
-    /// It is gone, and we were not told how.
+    /// It has ended, and we do not know how.
     pub const UNKNOWN: Exit = Exit { code: None, signal: None };
 }
 
