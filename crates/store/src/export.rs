@@ -44,7 +44,7 @@ use crate::row::{ReadError, Row, Table};
 use crate::run::RunId;
 use crate::store::Store;
 
-/// Every row of one table of a run, checked, in the order of its key. `each` may fail for reasons of its own.
+/// Every row of one table of a run, checked, in key order. `each` may fail for its own reasons.
 fn rows(
     store: &Store,
     run: &RunId,

@@ -19,7 +19,7 @@ const APPLICATION_ID: i64 = 0x5354_4C44;
 /// 6 the kind `duel`.
 pub const VERSION: i64 = 7;
 
-/// Opens a store that exists. Errors: whatever keeps it from being one; the file is left untouched.
+/// Opens an existing store. Errors: any reason why it is not one; the file is left untouched.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     if !path.exists() {
         return Err(StoreError::NoStore { path: path.to_owned() });
@@ -42,7 +42,8 @@ fn is_at_rest(path: &Path) -> bool {
     path.is_file() && !Path::new(&log).metadata().is_ok_and(|log| log.len() > 0)
 }
 
-/// Opens a store on a medium, or in a folder, that takes no files: SQLite's own way of reading needs one beside the store.
+/// Opens a store on read-only media, or in a read-only folder: SQLite's own way of reading needs a file beside the
+/// store.
 fn connect_at_rest(path: &Path) -> Result<(Connection, Owner), StoreError> {
     let told = |error| StoreError::from_sqlite(path, error);
     let mut uri = String::from("file:");
@@ -60,7 +61,7 @@ fn connect_at_rest(path: &Path) -> Result<(Connection, Owner), StoreError> {
     look(path, Connection::open_with_flags(uri, flags).map_err(told)?)
 }
 
-/// trusted_schema: a store from elsewhere must not run functions of its own.
+/// trusted_schema: a foreign store must not run its own functions.
 const SETTINGS: &str = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
                         PRAGMA cell_size_check = ON;";
 

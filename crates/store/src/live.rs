@@ -46,7 +46,7 @@ impl Drop for Live {
     }
 }
 
-/// Neither through a symbolic link that somebody placed there, nor waiting for the other end of a FIFO.
+/// Neither follow a symbolic link that someone placed there, nor wait for a FIFO's peer.
 const NEITHER_LINK_NOR_WAIT: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
 
 /// True while a process records `run`.

@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::{guard, tables};
 
-/// A row of `sqlite_master` but for the page, which says nothing.
+/// A row of `sqlite_master` except for the page, which is irrelevant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Object {
     kind: String,

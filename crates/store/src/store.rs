@@ -53,7 +53,7 @@ impl Store {
         Ok(Store { path, connection })
     }
 
-    /// Opens a store or makes it. Errors: as `open`, but for `NoStore`; only an empty file is made a store.
+    /// Opens a store or creates it. Errors: as `open`, except `NoStore`; only an empty file is turned into a store.
     pub fn open_or_create(path: impl Into<PathBuf>) -> Result<Store, StoreError> {
         let path = path.into();
         let connection = file::open_or_create(&path)?;
@@ -129,7 +129,7 @@ impl Store {
         }
     }
 
-    /// One run as it stands. Errors: `UnknownRun`, `Damaged`.
+    /// One run as stored. Errors: `UnknownRun`, `Damaged`.
     pub fn run(&self, id: &RunId) -> Result<RunRecord, StoreError> {
         self.run_of(id, &Soundness::default())
     }
@@ -188,7 +188,7 @@ impl Store {
         Ok(trials)
     }
 
-    /// What judges said of a trial, oldest first: the last of each judge stands.
+    /// The verdicts on a trial, oldest first: the last of each judge is valid.
     pub fn verdicts(&self, run: &RunId, seq: u32) -> Result<Vec<StoredVerdict>, StoreError> {
         Ok(self.all_verdicts(run)?.remove(&seq).unwrap_or_default())
     }
@@ -231,7 +231,7 @@ impl Store {
         self.lines_behind(run, 0)
     }
 
-    /// The same behind the first `known` lines, for a reader who has them.
+    /// The same after the first `known` lines, for a reader that has them.
     pub fn lines_behind(&self, run: &RunId, known: u64) -> Result<Vec<StoredLine>, StoreError> {
         let _moment = self.moment()?;
         let mut lines = Vec::new();

@@ -457,7 +457,7 @@ pub(crate) static TABLES: [&Table; 17] = [
     &LINE,
 ];
 
-/// What makes a store of an empty file, but for the triggers.
+/// The SQL that turns an empty file into a store, except for the triggers.
 pub(crate) fn schema() -> String {
     let tables = std::iter::once(&USED_ID).chain(TABLES);
     let mut sql: String = tables.map(Table::create).collect();

@@ -296,7 +296,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Errors: another file stands there, or none: SQLite goes on writing into one that has no name any more.
+    /// Errors: another file has this path, or none: SQLite keeps writing to a file that no longer has a name.
     fn must_be_there(&self) -> Result<(), StoreError> {
         if identity(&self.path) == self.file {
             Ok(())

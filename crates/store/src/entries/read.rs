@@ -107,8 +107,9 @@ pub(crate) fn read_behind(
     Ok(entries.into_values().collect())
 }
 
-/// How many whole seconds of the bots were committed of each of these trials, without their contents, but sure that no entry is
-/// missing. `ends` says how many entries those have that ended. Each table is read once, however many trials there are.
+/// How many whole seconds of the bots were committed for each of these trials, without their contents, but certain that
+/// no entry is missing. `ends` gives the entry counts of those that ended. Each table is read once, however many trials
+/// there are.
 pub(crate) fn whole_seconds(
     connection: &Connection,
     run: &RunId,

@@ -15,7 +15,7 @@ use crate::run::RunId;
 use crate::store::Store;
 use crate::tables::{self, ARTIFACT, TABLES};
 
-/// The figures that stand beside a histogram column.
+/// The figures in the columns next to a histogram column.
 const FIGURES: [&str; 7] = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "mean_ns", "stddev_ns"];
 
 /// Writes a run into the folder `dir`, which is made if need be; each file is whole or not

@@ -22,12 +22,12 @@ use crate::follow::Place;
 use crate::run::RunId;
 use crate::store::Store;
 
-/// Names of one kind that are told apart; the others are counted together.
+/// Names of one kind that are distinguished; the others are counted together.
 const NAMES_MAX: usize = 200;
 const OTHER: &str = "other";
 /// Entries that are read at once.
 const PIECE: u32 = 128;
-/// Upper bounds of the buckets of durations, ns: what is above the last lies below infinity.
+/// Upper bounds of the buckets of durations, ns: anything above the last is below infinity.
 const BOUNDS_NS: [u64; 17] = [
     50_000,
     100_000,
@@ -90,7 +90,7 @@ struct Now {
     readings: BTreeMap<(&'static str, &'static str), f64>,
 }
 
-/// How many durations lie below each of `BOUNDS_NS`, behind each other.
+/// How many durations are below each of `BOUNDS_NS`, consecutively.
 #[derive(Debug, Default)]
 struct Buckets {
     below: [u64; BOUNDS_NS.len()],
@@ -227,7 +227,7 @@ impl RunSums {
     }
 }
 
-/// Of the readings whose names are ours: programs and threads have names of their own, and change all the time.
+/// For readings with fixed names: programs and threads have arbitrary names that change all the time.
 fn known(what: &Reading) -> Option<(&'static str, &'static str, OverTime)> {
     let (who, _) = what.texts();
     let who = ["subject", "worker", "machine"].into_iter().find(|known| *known == who)?;

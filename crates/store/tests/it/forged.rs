@@ -114,8 +114,8 @@ fn a_store_that_is_removed_or_replaced_under_a_run_is_said_and_not_taken_for_rec
     }
 }
 
-/// Where nothing may be written, as on a medium that is mounted to be read. Whoever may write everywhere cannot be kept from
-/// it by permissions: this process then becomes another user for the look.
+/// In a place without write access, as on read-only media. A process that may write everywhere is not stopped by
+/// permissions: this one then switches to another user for the check.
 #[test]
 fn a_store_in_a_folder_that_takes_no_files_is_read() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -128,7 +128,7 @@ pub fn one_of_each() -> Vec<Entry> {
     ]
 }
 
-/// Three receivers, one of them apart; the second one lost two lines of which the server knows one.
+/// Three receivers, one of them excluded; the second one lost two lines, one of which the server knows about.
 pub fn books() -> Books {
     let receiver = |receiver: u32, delivered, lost, dropped| ReceiverBooks {
         receiver,

@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::given::{self, Given};
 
-/// Rows without end, none of which a condition lets through.
+/// Endless rows, none of which passes the condition.
 const ENDLESS: &str = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t)";
 
 /// Far longer than opening takes, far shorter than what the forged files ask for.

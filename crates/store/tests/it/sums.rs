@@ -156,7 +156,7 @@ fn head() -> TrialHead {
     TrialHead { metric_names: names(), ..given::trial_head(0, 500.0) }
 }
 
-/// Events are told as they came; of two orders of entries all else is the same.
+/// Events are reported as they came; for two orders of entries all else is the same.
 fn by_time(mut trial: Trial) -> Trial {
     trial.events.sort_by(|one, other| (one.at_ns, &one.kind).cmp(&(other.at_ns, &other.kind)));
     trial
