@@ -23,7 +23,7 @@ use crate::fold::Fold;
 
 /// Entries that are in memory at once: half a minute of a trial, 20 MB where many bots are slow.
 const PIECE: u32 = 256;
-/// Points of a series where nobody asks for fewer: an hour stands whole.
+/// Default number of points of a series: an hour is complete.
 pub(crate) const POINTS: usize = 4_000;
 /// The judge of a climb, under whose name a verdict is stored.
 const CLIMB: &str = "climb";
@@ -299,7 +299,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Takes the marks and what lies behind `place`, piece by piece, until nothing more was committed.
+/// Takes the marks and what follows `place`, piece by piece, until nothing more was committed.
 pub(crate) fn read_on(
     store: &Store,
     run: &RunId,
@@ -317,7 +317,7 @@ pub(crate) fn read_on(
     }
 }
 
-/// The loads of a list; whoever cannot read this plan shows only what was held.
+/// The loads of a list; a caller that cannot read this plan shows only what was held.
 fn planned(plan: &Value) -> Vec<f64> {
     let loads = plan.pointer("/ladder/rungs").and_then(Value::as_array);
     loads.map(|loads| loads.iter().filter_map(Value::as_f64).collect()).unwrap_or_default()

@@ -167,7 +167,7 @@ fn buckets(cell: &Cell) -> Vec<(u64, u64)> {
     merged
 }
 
-/// Clients × tasks × blocks. What a sweep comes to stands in no plan.
+/// Clients × tasks × blocks. The result of a sweep is in no plan.
 fn planned(head: &RunHead) -> Option<u64> {
     let plan: Value = serde_json::from_str(&head.plan).ok()?;
     let count = |name: &str| Some(plan[name].as_array()?.len() as u64);

@@ -6,7 +6,7 @@
 
 use crate::api::Series;
 
-/// The series with at most about `points` points, and how many seconds stand behind one.
+/// The series with at most about `points` points, and how many seconds each represents.
 pub(crate) fn decimate(series: Series, points: usize) -> (Series, usize) {
     let rows = series.columns.first().map_or(0, |(_, values)| values.len());
     if rows <= points || points < 4 {

@@ -17,7 +17,7 @@ use measure::{
 
 use crate::api::Series;
 
-/// Distributions beside those of `Measure`.
+/// Distributions besides those of `Measure`.
 pub(crate) const CLIENT_TICK_INTERVAL: &str = "client_tick_interval";
 pub(crate) const TICK_BUSY: &str = "tick_busy";
 /// Tick intervals are classed and drawn in whole ms.
@@ -95,7 +95,7 @@ impl Fold {
         }
     }
 
-    /// Takes all marks of the trial, before the entries that they speak of. Those that it knows are passed over.
+    /// Takes all marks of the trial, before the entries they affect. Known ones are skipped.
     pub fn mark(&mut self, marks: Vec<Event>) {
         let known = self.trial().events.len();
         self.sum.mark(marks.into_iter().skip(known));

@@ -65,7 +65,7 @@ impl Gate {
         Gate { hosts: Hosts::of_port(port), token }
     }
 
-    /// The path of the page; everything that the page asks for lies below it.
+    /// The path of the page; everything that the page requests is below it.
     pub fn root(&self) -> String {
         format!("/{}/", self.token)
     }
@@ -123,7 +123,7 @@ fn is_page(path: &str) -> bool {
     matches!(path, "" | "/") || path.starts_with("/report/")
 }
 
-/// The value of a header that stands once; a second one would be for somebody who reads the other.
+/// The value of a header that occurs once; a second one would be meant for another parser.
 fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok();

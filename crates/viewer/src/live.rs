@@ -27,7 +27,7 @@ const LIVE_WIDTH: f64 = 1.01;
 const IDLE_LOOKS: u32 = 10;
 /// The whole of a comparison is summed again at most in so small a part of the time: it shares the machine that is measured.
 const SUMMING_SHARE: u32 = 50;
-/// The id behind the last message of a run.
+/// The id after the last message of a run.
 pub const END: &str = "end";
 
 /// A message to the page.
@@ -102,7 +102,7 @@ impl Current {
 }
 
 impl Follower {
-    /// Follows `run` from now on, or from behind the id of a message that was sent before.
+    /// Follows `run` from now on, or from after the id of a message that was sent before.
     pub fn new(store: Store, judge: Arc<dyn crate::Judge>, run: RunId, last_id: Option<&str>) -> Self {
         let behind = last_id.and_then(read_id);
         Follower {
@@ -239,7 +239,7 @@ impl Follower {
         Ok(())
     }
 
-    /// The run as it stands, with the rungs in their trials: the page takes each trial as it is.
+    /// The run as stored, with the rungs in their trials: the page takes each trial as it is.
     fn run_message(&self) -> Result<Message, StoreError> {
         let mut page = Archive::new(&self.store, &*self.judge).run_page(&self.run, Detail::First)?;
         for trial in &mut page.trials {

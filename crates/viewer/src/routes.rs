@@ -37,7 +37,7 @@ use crate::tick_files::{TickFiles, dropped};
 
 /// Between two looks for something new.
 const LOOK: Duration = Duration::from_millis(200);
-/// A page that hears nothing for so long wonders whether we live.
+/// A page that receives nothing for this long checks whether we are alive.
 const PING: Duration = Duration::from_secs(10);
 /// A tick log may be dropped up to this size: a day of the original format has some 40 MB.
 const DROPPED_BYTES: usize = 64 << 20;
@@ -179,7 +179,7 @@ fn behind_token(gate: &Gate, uri: &Uri) -> Option<Uri> {
     Some(Uri::from(PathAndQuery::try_from(target).ok()?))
 }
 
-/// An answer to somebody without the token, with which the connection ends: nobody else's is held open.
+/// An answer to a client without the token, which closes the connection: only the owner's are kept open.
 fn closing(answer: impl IntoResponse) -> Response {
     let mut response = answer.into_response();
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -210,7 +210,7 @@ impl Shared {
     }
 }
 
-/// Runs what waits for the disk beside the server's thread.
+/// Runs disk-bound work off the server's thread.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
@@ -361,7 +361,7 @@ async fn delete(
     .await
 }
 
-/// Messages of a thread that looks every so often, until it has nothing more to say or nobody listens.
+/// Messages of a thread that polls regularly, until it has nothing more to send or the receiver is gone.
 fn followed(
     shared: Arc<Shared>,
     mut look: impl FnMut() -> Option<Vec<Event>> + Send + 'static,

@@ -54,7 +54,7 @@ impl TickFiles {
         self.files.is_empty()
     }
 
-    /// Reads on. Returns a number that changes when a file did, whoever had it read on.
+    /// Reads on. Returns a number that changes when a file did, whoever called it.
     pub fn read_on(&mut self) -> u64 {
         let changed = self.files.iter_mut().map(Followed::read_on).filter(|changed| *changed).count();
         self.revision += changed as u64;

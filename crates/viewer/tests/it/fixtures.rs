@@ -23,7 +23,7 @@ use crate::committed;
 use crate::duels;
 use crate::given::{self, HOLD_FROM_S, SECOND_NS, mark};
 
-/// Buckets of the distributions: wide, since nobody reads a figure off them.
+/// Buckets of the distributions: wide, since no figures are read off them.
 const WIDTH: f64 = 1.25;
 /// Text that tries to become markup, wherever text comes from.
 const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
@@ -252,7 +252,7 @@ impl Plant {
         Entry::Interval(Box::new(interval))
     }
 
-    /// What is told of a second besides the bots' word: ticks and readings.
+    /// What is reported for a second besides the bots' data: ticks and readings.
     fn beside(&self, index: u32) -> Vec<Entry> {
         let (from_ns, to_ns) = (u64::from(index) * SECOND_NS, u64::from(index + 1) * SECOND_NS);
         let reading = |what, value| Entry::Sample(Sample { at_ns: to_ns, what, value });
