@@ -33,7 +33,7 @@ pub struct Listener {
 /// Why no connection was taken.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NotAccepted {
-    /// Nobody is waiting.
+    /// No connection is waiting.
     Nobody,
     /// This one failed before it was taken, or a planted fault has reset it; the next may be fine.
     Failed,

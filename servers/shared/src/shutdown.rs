@@ -99,7 +99,7 @@ impl Ear {
 /// What the control thread was woken by, if by anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// A signal or the handle asked for the end.
+    /// A signal or the handle requested the shutdown.
     pub the_end: bool,
     /// The other descriptor has something.
     pub the_other: bool,

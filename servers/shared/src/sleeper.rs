@@ -22,7 +22,7 @@ pub fn be_prompt() {
     short_slices(SLICE_NS);
 }
 
-/// Long enough that a turn is rarely cut, and short enough that it begins at once, whatever else wants the core.
+/// Long enough that a turn is rarely preempted, and short enough that it starts at once, whatever else wants the core.
 const SLICE_NS: u64 = 100_000;
 
 /// As the kernel lays it out (`include/uapi/linux/sched/types.h`), first version.

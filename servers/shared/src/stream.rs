@@ -32,7 +32,7 @@ pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Read {
     }
 }
 
-/// Reads once into the room that a buffer has behind its content, of which there must be some.
+/// Reads once into a buffer's free room after its content, of which there must be some.
 #[inline]
 pub fn append(fd: impl AsFd, buffer: &mut Vec<u8>) -> Read {
     match recv(fd, spare_capacity(buffer), RecvFlags::empty()) {

@@ -121,7 +121,7 @@ impl fmt::Display for Server {
     }
 }
 
-/// What stands behind the colon, and the kind that it makes.
+/// What follows the colon, and the kind that it makes.
 #[derive(Clone, Copy)]
 pub(super) enum Amount {
     None(Kind),

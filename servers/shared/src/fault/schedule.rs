@@ -113,7 +113,7 @@ impl Faults {
     }
 }
 
-/// One thread's view of the faults: as of its last look, with counters of its own for the shares.
+/// One thread's view of the faults: as of its last check, with its own counters for the shares.
 #[derive(Debug, Default)]
 pub struct ThreadFaults {
     shared: Option<Arc<Faults>>,
@@ -125,7 +125,7 @@ pub struct ThreadFaults {
     pub lost: Selector,
     /// Messages that are sent twice.
     pub twice: Selector,
-    /// Messages that nobody asked for.
+    /// Unsolicited messages.
     pub forged: Selector,
     /// Changes that are acknowledged and not made.
     pub unapplied: Selector,
@@ -139,7 +139,7 @@ pub struct ThreadFaults {
     pub swapped: Selector,
     /// Requests that are refused.
     pub refused: Selector,
-    /// How many of `now.drops` were carried out.
+    /// How many of `now.drops` were executed.
     dropped: usize,
 }
 

@@ -42,14 +42,14 @@ pub struct Flood<'a, S> {
     pub opening: &'a [u8],
     /// The n-th request of a connection, from 0.
     pub request: &'a dyn Fn(usize) -> Vec<u8>,
-    /// How many answers there are in what a client has heard.
+    /// The number of answers in what a client has received.
     pub answers: fn(&[u8]) -> usize,
 }
 
 /// A client of a thread that is run turn by turn.
 pub struct Client {
     stream: UnixStream,
-    /// The server's socket as well, of which is seen here what was not read.
+    /// The server's socket as well, to see what was not read.
     theirs: UnixStream,
     /// What it was answered.
     pub heard: Vec<u8>,
@@ -134,7 +134,7 @@ pub fn check<S: Serve>(server: &mut S, flood: &Flood<'_, S>) {
     }
 }
 
-/// How often `part` stands in `bytes`.
+/// How often `part` occurs in `bytes`.
 pub fn count(bytes: &[u8], part: &[u8]) -> usize {
     bytes.windows(part.len()).filter(|window| *window == part).count()
 }

@@ -57,12 +57,12 @@ impl TickLog {
         }
     }
 
-    /// Opens the log that was asked for, if one was.
+    /// Opens the requested log, if any.
     pub fn open_if(path: Option<&Path>, append: bool) -> Result<Option<TickLog>, ServeError> {
         path.map(|path| TickLog::open(path, append)).transpose()
     }
 
-    /// Writes one second, whole lines in one write. `figures` is all that the server counts beside its ticks.
+    /// Writes one second, whole lines in one write. `figures` is everything that the server counts besides its ticks.
     pub fn write(
         &mut self,
         second: Second,

@@ -6,7 +6,7 @@
 
 use super::frame::{self, Header, Opcode};
 
-/// One thing heard from a client. Payloads are unmasked, and texts are valid UTF-8.
+/// One event from a client. Payloads are unmasked, and texts are valid UTF-8.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard<'a> {
     /// UTF-8
@@ -210,7 +210,7 @@ impl Receiver {
         Ok(header.header_bytes + header.payload_bytes as usize)
     }
 
-    /// Hands on one whole frame, or adds it to its message. False when the listener has heard enough.
+    /// Passes on one whole frame, or adds it to its message. False when the receiver wants no more.
     fn deliver(
         &mut self,
         header: Header,
