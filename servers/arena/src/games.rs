@@ -127,8 +127,8 @@ impl Games {
         shots
     }
 
-    /// The slot to visit next, if its instant has come. At most one round of slots is due, however late it is,
-    /// because a game settles by itself what it missed.
+    /// The slot to visit next, if its instant has come. At most one round of slots is due, however late it is, because
+    /// a game catches up by itself.
     pub(crate) fn next_due_slot(&mut self, now_ns: u64) -> Option<usize> {
         if self.grid.wake_ns(self.next_turn) > now_ns {
             return None;

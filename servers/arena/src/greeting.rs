@@ -105,7 +105,7 @@ impl Thread {
         }
     }
 
-    /// The handshake is complete: the player waits, or plays against whoever waits. Sends `answer` and more.
+    /// The handshake is complete: the player waits, or plays against one who waits. Sends `answer` and more.
     fn arrive(&mut self, key: SocketKey, snapshots: bool, answer: &mut Vec<u8>) {
         let newcomer = Arrival {
             address: Address { thread: self.me, key },

@@ -105,7 +105,7 @@ struct Control {
 }
 
 impl Control {
-    /// Second by second, until the end is told or something fails.
+    /// Second by second, until shutdown is requested or something fails.
     fn serve(&mut self) -> Result<(), ServeError> {
         loop {
             let next_ns = self.shared.next_ask_ns.load(Ordering::Relaxed);

@@ -51,7 +51,7 @@ impl Thread {
         }
     }
 
-    /// Runs what is due of one game. None when the slot has no such game; true when the game is over and gone.
+    /// Runs one game's due ticks. None when the slot has no such game; true when the game is over and removed.
     fn play(&mut self, slot: usize, i: usize, now_ns: &mut u64) -> Option<bool> {
         let grid = self.games.grid;
         let late_ticks = self.core.faults.now.late_ticks;
@@ -190,7 +190,7 @@ impl Thread {
         }
     }
 
-    /// A waiting player has gone.
+    /// A waiting player has left.
     pub(super) fn forget(&mut self, key: SocketKey) {
         if self.shared.options.pairing == Pairing::Forgetful {
             return;

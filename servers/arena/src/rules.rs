@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-/// Where player 2 stands; player 1 stands at its negative.
+/// The position of player 2; player 1 is at its negative.
 pub(crate) const PLAYER_X: i64 = 1000;
 const PLAYER_RADIUS: i64 = 25;
 const BULLET_RADIUS: i64 = 12;
@@ -73,7 +73,7 @@ pub(crate) struct Field {
     bullet_speed: u32,
 }
 
-/// What comes next if nobody shoots, with the last instant before it in doubled speed-microseconds.
+/// The next event if nobody shoots, with the last instant before it in doubled speed-microseconds.
 enum Next {
     Nothing,
     Hit(Player, i64),

@@ -141,13 +141,13 @@ impl Thread {
         self.part(key);
     }
 
-    /// Drops a connection, whatever it was doing.
+    /// Drops a connection, whatever its state.
     pub(super) fn part(&mut self, key: SocketKey) {
         self.leave_stage(key);
         self.core.clients.remove(key);
     }
 
-    /// Leaves the lobby or the game; the opponent is told by the game's next tick.
+    /// Leaves the lobby or the game; the game's next tick informs the opponent.
     pub(super) fn leave_stage(&mut self, key: SocketKey) {
         let Some(socket) = self.core.clients.get_mut(key) else { return };
         match std::mem::replace(&mut socket.stage, Stage::Ended) {

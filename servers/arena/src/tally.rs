@@ -22,7 +22,7 @@ pub(crate) struct Counts {
     pub(crate) shots_accepted: u64,
     /// Within the fire interval after an accepted one: dropped, as the rules say.
     pub(crate) shots_early: u64,
-    /// Legal, but so many waited for a stalled tick that there was no place left.
+    /// Legal, but so many waited for a stalled tick that there was no room left.
     pub(crate) shots_lost: u64,
 }
 

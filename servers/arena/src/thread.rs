@@ -101,8 +101,8 @@ impl Serve for Thread {
         }
     }
 
-    /// A turn that is late reads for as long as it has last played: a storm of connections then delays no tick by much,
-    /// and under overload the shots do not starve behind the ticks either.
+    /// A late turn reads for as long as it last spent playing: a storm of connections then delays no tick by much, and
+    /// under overload the shots do not starve behind the ticks either.
     fn leaves_sockets(&mut self) -> bool {
         let now_ns = clock::now_ns();
         if self.reading_since_ns == 0 {
