@@ -162,7 +162,7 @@ impl Thread {
         }
     }
 
-    /// Queues for a client that is about to leave its room what was said there until now.
+    /// Queues for a client that is about to leave its room what was sent there until now.
     pub(super) fn settle(&mut self, key: Key) {
         let Thread { rooms, core: Core { clients, faults, .. }, totals, due, me, .. } = self;
         let Some(client) = clients.get_mut(key) else { return };

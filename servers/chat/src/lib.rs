@@ -61,7 +61,7 @@ pub enum News {
     Listening {
         /// The chat's own address.
         address: SocketAddr,
-        /// Where the figures are, if asked for.
+        /// The address of the metrics, if requested.
         metrics: Option<SocketAddr>,
     },
     /// Every `report_every`.
@@ -112,7 +112,7 @@ struct Control {
 }
 
 impl Control {
-    /// Report by report, until the end is told or something fails.
+    /// Report by report, until shutdown is requested or something fails.
     fn serve(&mut self, mut tell: impl FnMut(News)) -> Result<(), ServeError> {
         let every_ns = self.shared.options.report_every.as_nanos() as u64;
         let (mut before, mut before_ns) = (Totals::default(), clock::now_ns());

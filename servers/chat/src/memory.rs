@@ -50,7 +50,7 @@ impl Drop for Counted {
 }
 
 pub(super) struct Memory {
-    /// What all frozen batches take that somebody refers to.
+    /// The memory of all frozen batches that are still referenced.
     pub(super) batches: Counter,
     cap: usize,
     share_max: usize,

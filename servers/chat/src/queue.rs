@@ -52,7 +52,7 @@ pub(super) struct Queue {
     account: Account,
 }
 
-/// What a queue takes for a piece, beside what the piece refers to.
+/// The memory that a queue needs for a piece, besides what the piece refers to.
 pub(super) const PIECE_BYTES: usize = size_of::<Piece>();
 
 /// An empty queue keeps room for so many pieces.
@@ -85,7 +85,7 @@ impl Queue {
         self.line_bytes + self.pieces.len() * PIECE_BYTES
     }
 
-    /// What the queue takes beside the batches that it refers to.
+    /// The memory that the queue needs besides the batches that it refers to.
     pub(super) fn own_bytes(&self) -> usize {
         self.pieces.capacity() * PIECE_BYTES + self.text_bytes
     }
@@ -327,7 +327,7 @@ impl Queue {
         self.note_gap(gap, lines);
     }
 
-    /// Lines are missing before the piece `at`: one gap with those beside it.
+    /// Lines are missing before the piece `at`: merged with adjacent gaps.
     fn note_gap(&mut self, at: usize, lines: u64) {
         // Once it has begun to go out its text is fixed, so it is no longer a gap.
         for beside in [at.checked_sub(1), Some(at)].into_iter().flatten() {

@@ -10,7 +10,7 @@ use super::batch::tests::batch;
 use super::options::OnFull;
 use super::queue::{Account, PIECE_BYTES, Queue};
 
-/// Lines with these numbers as their text, each of a length of its own.
+/// Lines with these numbers as their text, each of a different length.
 fn lines(numbers: std::ops::Range<u64>) -> Arc<Batch> {
     let texts: Vec<String> =
         numbers.clone().map(|number| format!("{number}{}", ".".repeat(number as usize % 7))).collect();

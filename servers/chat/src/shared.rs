@@ -49,7 +49,7 @@ impl Shared {
         clients.sum::<usize>() >= self.options.max_clients
     }
 
-    /// Tells threads of rooms in which something was said.
+    /// Notifies threads of rooms with new lines.
     pub(super) fn tell(&self, tells: &mut Vec<Tell>) {
         tells.drain(..).for_each(|Tell { thread, local }| self.threads_shared[thread].bring(local));
     }
@@ -87,7 +87,7 @@ pub(super) struct ThreadShared {
     sleeps: AtomicBool,
     pub(super) wakeup: Wakeup,
     pub(super) clients: AtomicUsize,
-    /// What its queues take beside the batches.
+    /// The memory that its queues need besides the batches.
     pub(super) backlog_bytes: AtomicUsize,
     /// See `Thread::trimmed_for`.
     pub(super) trimmed_for: AtomicU64,
