@@ -40,7 +40,7 @@ pub(super) struct Flaws {
     pub(super) wrong: bool,
 }
 
-/// How answers go out. Always `Now`, but for planted faults.
+/// How answers go out. Always `Now`, except for injected faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
     Now,
@@ -58,7 +58,7 @@ pub(super) enum Progress {
     Complete(bool),
     /// It is whole and is sent later; the line stays the loop's until then.
     HeldBack,
-    /// The client is gone.
+    /// The client has disconnected.
     Dropped,
 }
 
@@ -77,7 +77,7 @@ impl Answer {
         }
     }
 
-    /// Whether there is still somebody to answer. A request of whom there is not leaves the admission, and is not taken.
+    /// Whether the client is still there. A request without one leaves the admission, and is not taken.
     pub(super) fn peer(&mut self, admission: &Admission) -> Peer {
         let peer = self.connection.peer();
         if peer == Peer::Gone && std::mem::take(&mut self.inside) {

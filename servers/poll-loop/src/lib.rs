@@ -121,7 +121,7 @@ struct Control {
 }
 
 impl Control {
-    /// Line by line, until the end is told or something fails.
+    /// Line by line, until shutdown is requested or something fails.
     fn serve(&mut self) -> Result<(), ServeError> {
         let every_ns = self.shared.options.tick_log_every.as_nanos() as u64;
         let mut next_ns = if self.log.is_some() { self.from_ns + every_ns } else { u64::MAX };

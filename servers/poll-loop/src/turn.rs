@@ -185,7 +185,7 @@ impl<A> Turn<A> {
         self.frame_left_ns = self.frame_left_ns.map(|left_ns| left_ns.saturating_sub(cpu_ns));
     }
 
-    /// Nobody waits and nothing is under way.
+    /// Nothing waits and nothing is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.half_closed.is_empty() && self.under_way.is_empty()
     }

@@ -11,7 +11,7 @@ fn rules(priority: Priority, drawing_ns: u64) -> Rules {
     Rules { slots: 10, period_ns: PERIOD, drawing_ns, priority }
 }
 
-/// An answer of so many pieces, each of which takes so long.
+/// An answer of this many pieces, each of which takes this long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Work {
     id: u64,
