@@ -129,7 +129,7 @@ impl Thread<'_> {
         let _ = stream::write(&fd, &self.answer);
     }
 
-    /// The client must be in conversation, or gone, within the timeout from now.
+    /// The client must be active, or closed, within the timeout from now.
     fn expect(&mut self, key: Key) {
         let by_ns = clock::now_ns() + self.shared.options.handshake_timeout.as_nanos() as u64;
         if let Some(client) = self.core.clients.get_mut(key) {
@@ -219,7 +219,7 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// All is said; the client has the timeout to close.
+    /// Everything is sent; the client has the timeout to close.
     fn finish(&mut self, key: Key) {
         if let Some(client) = self.core.clients.get_mut(key) {
             stream::finish_writing(&client.fd);
