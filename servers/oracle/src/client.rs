@@ -21,11 +21,11 @@ const HELD_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Talking,
-    /// The last request that is answered was read. What comes behind it is ignored.
+    /// The last request to be answered was read. What follows is ignored.
     Ignoring,
     /// An answer without an end is underway.
     Dripping(Drip),
-    /// Nothing more is said; the client may close.
+    /// Nothing more is sent; the client may close.
     Finished,
 }
 

@@ -66,7 +66,7 @@ impl Line {
         Line { service, random: Random(seed), busy_until_ns: 0 }
     }
 
-    /// When the request is answered that arrives now, behind all that arrived before.
+    /// When a request arriving now is answered, after all that arrived before.
     pub(super) fn answer_ns(&mut self, arrival_ns: u64) -> u64 {
         let service_ns = match self.service {
             Service::None => 0,
