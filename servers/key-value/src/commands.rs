@@ -17,7 +17,7 @@ pub(super) struct Session {
     pub(super) name: Box<[u8]>,
 }
 
-/// A command that is being carried out.
+/// A command that is being executed.
 pub(super) struct Call<'a> {
     pub(super) words: Words<'a>,
     pub(super) session: &'a mut Session,
@@ -27,13 +27,13 @@ pub(super) struct Call<'a> {
     pub(super) now_ms: u64,
 }
 
-/// What comes behind a reply that was written.
+/// What follows a reply that was written.
 #[derive(Debug)]
 pub(super) enum After {
     Nothing,
     /// This value and a line end belong to the reply.
     Value(Rc<Large>),
-    /// The reply is OK, once the keyspace has freed what this number stands for; nothing was written yet.
+    /// The reply is OK, once the keyspace has freed what this number identifies; nothing was written yet.
     OkWhenFreed(u64),
     /// The connection ends with this reply.
     End,
@@ -182,7 +182,7 @@ fn get(call: &mut Call<'_>) -> After {
     After::Nothing
 }
 
-/// What stands behind the value of a `SET`.
+/// What follows the value of a `SET`.
 struct Conditions {
     expiry: Expiry,
     /// Only where the key is (XX) or is not (NX).

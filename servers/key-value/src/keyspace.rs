@@ -18,7 +18,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::IntoIter;
 
-/// From here on a value has an allocation of its own.
+/// From this size on a value has its own allocation.
 pub(super) const LARGE_FROM_BYTES: usize = 16 * 1024;
 /// Parts of the table; a power of two.
 const PARTS: usize = 256;
@@ -123,7 +123,7 @@ pub(super) struct Entry {
     /// The time at which it is listed among the expiring.
     listed_ms: Option<u64>,
     key_bytes: u32,
-    /// The key, and behind it the value unless that is large.
+    /// The key, followed by the value unless that is large.
     bytes: Vec<u8>,
     large: Option<Rc<Large>>,
 }

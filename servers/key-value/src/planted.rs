@@ -93,7 +93,7 @@ fn altered(value: &[u8]) -> Box<[u8]> {
     other
 }
 
-/// Loses the reply that begins at `begin`, or gives it twice, or holds it back behind the next one.
+/// Drops the reply that begins at `begin`, or sends it twice, or delays it until after the next one.
 pub(super) fn reply(out: &mut Vec<u8>, begin: usize, faults: &mut ThreadFaults, held: &mut Option<Vec<u8>>) {
     if faults.lost.selects_next() {
         return out.truncate(begin);

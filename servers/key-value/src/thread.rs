@@ -55,7 +55,7 @@ struct Thread<'h> {
     held: VecDeque<(u64, Key)>,
 }
 
-/// Why no more commands are carried out for now.
+/// Why no more commands are executed for now.
 enum Stop {
     /// The rest is no whole command.
     Incomplete,
@@ -446,7 +446,7 @@ impl<'h> Thread<'h> {
         (taken, stop)
     }
 
-    /// Sends an answer, with a value behind it; true when all of it has left. Errors: the connection is over.
+    /// Sends an answer, followed by a value; true when everything was sent. Errors: the connection is over.
     fn give(&mut self, key: Key, answer: &mut Vec<u8>, value: Option<Rc<Large>>) -> Result<bool, ()> {
         let Some(client) = self.core.clients.get_mut(key) else { return Err(()) };
         if answer.is_empty() && value.is_none() {
@@ -474,7 +474,7 @@ impl<'h> Thread<'h> {
         Ok(has_left)
     }
 
-    /// What this client has flushed is freed. What it has sent meanwhile is carried out.
+    /// What this client has flushed is freed. What it has sent meanwhile is executed.
     fn answer_flush(&mut self, key: Key) {
         let Some(client) = self.core.clients.get_mut(key) else { return };
         client.awaits_freed = false;
@@ -484,7 +484,7 @@ impl<'h> Thread<'h> {
         self.converse(key, true);
     }
 
-    /// Nothing is carried out any more; once the answers have left the client has the timeout to close.
+    /// Nothing more is executed; once the answers are sent the client has the timeout to close.
     fn end(&mut self, key: Key) {
         let Some(client) = self.core.clients.get_mut(key) else { return };
         client.is_ending = true;
