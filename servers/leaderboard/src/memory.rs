@@ -44,7 +44,7 @@ unsafe fn free<T>(start: NonNull<T>, count: usize) {
     unsafe { dealloc(start.as_ptr().cast(), layout::<T>(count)) };
 }
 
-/// Asks for the cache line of `address`; never faults, whatever the address.
+/// Prefetches the cache line of `address`; never faults, whatever the address.
 #[inline(always)]
 pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]

@@ -220,7 +220,7 @@ impl<S: SortKey> RankTree<S> {
         Prepared { from, to, shape: self.shape }
     }
 
-    /// Whether a key lies in the leaf of a path, as far as the lowest node knows: not of its first and last child.
+    /// Whether a key is in the leaf of a path, as far as the lowest node knows: not for its first and last child.
     #[inline(always)]
     fn leads_to(&self, path: &Path, score: &S, tie: i64) -> bool {
         let (node, slot) = path.steps[self.height - 1];

@@ -41,7 +41,7 @@ struct Event {
     answer: Answer,
 }
 
-/// A board for one thread: members in the order of their ranks. Equal scores stand in the order they were reached.
+/// A board for one thread: members in the order of their ranks. Equal scores are in the order they were reached.
 type State = Vec<(Member, i64)>;
 
 fn standing(state: &State, member: Member) -> Option<(i64, u64)> {
