@@ -127,7 +127,7 @@ struct Item<'a> {
     mode: Option<Name<'a>>,
 }
 
-/// A text, borrowed if possible. A type of its own, since `Cow` is only borrowed as a field, not in a list.
+/// A text, borrowed if possible. A separate type, since `Cow` is only borrowed as a field, not in a list.
 pub(super) struct Name<'a>(pub(super) Cow<'a, str>);
 
 /// A score as a string or a whole number, or what is wrong with it.

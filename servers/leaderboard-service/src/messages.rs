@@ -30,7 +30,7 @@ pub(super) struct Signature<'a> {
     pub(super) signature: &'a [u8],
 }
 
-/// What is asked for.
+/// The requested operation.
 #[derive(Debug, PartialEq)]
 pub(super) enum Operation<'a> {
     Update(Update<'a>),
@@ -363,7 +363,7 @@ impl<'a> Message<'a> for Part<'a> {
     }
 }
 
-/// Appends a score's field: its number where it has one, else its digits in the field behind.
+/// Appends a score's field: its number if it has one, else its digits in the next field.
 fn put_score(out: &mut Vec<u8>, number: u32, score: &Score) {
     match score.as_i64() {
         Some(small) => put_signed(out, number, small),

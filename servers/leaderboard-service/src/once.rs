@@ -214,7 +214,7 @@ impl Once {
     }
 }
 
-/// By which a repetition is told from another request with the same key.
+/// Distinguishes a repetition from another request with the same key.
 pub(super) fn digest([method, target]: [&str; 2], body: &[u8]) -> [u8; 32] {
     let digest = Sha256::new().chain_update(method).chain_update("\n");
     digest.chain_update(target).chain_update("\n").chain_update(body).finalize().into()

@@ -57,7 +57,7 @@ pub(crate) struct Field<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The next field; None behind the last.
+    /// The next field; None after the last.
     pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>, Malformed> {
         if self.0.is_empty() {
             return Ok(None);
@@ -116,7 +116,7 @@ impl<'a> Fields<'a> {
         self.take(usize::try_from(length).map_err(|_| Malformed::CutOff)?)
     }
 
-    /// Behind a group's start: up to behind its end.
+    /// From after a group's start to after its end.
     fn skip_group(&mut self, number: u32) -> Result<(), Malformed> {
         let mut open = vec![number];
         while let Some(innermost) = open.last() {

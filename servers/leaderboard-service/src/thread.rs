@@ -42,12 +42,12 @@ pub(super) const PORTION_ANSWERS: usize = 64;
 /// Memory that a connection keeps for what it reads and for answers that could not be written at once.
 pub(super) const KEPT_BYTES: usize = 4 * 1024;
 
-/// How long silent connections are kept when the server goes down: who asks now is told.
+/// How long silent connections are kept during shutdown, so that clients that send a request now get an answer.
 const LINGER_NS: u64 = 200_000_000;
 
 pub(super) struct Client {
     fd: OwnedFd,
-    /// What was read and not answered yet: part of a request, or what comes behind a full portion.
+    /// Input that is not answered yet: part of a request, or what follows a full portion.
     input: Vec<u8>,
     /// Answers that were not taken yet, or may not leave yet.
     unsent: Vec<u8>,
@@ -63,7 +63,7 @@ pub(super) struct Client {
     awaited: usize,
     /// Room in the socket is watched for.
     is_watched: bool,
-    /// The last answer was given; what comes behind it is ignored.
+    /// The last answer was given; further input is ignored.
     closes: bool,
     /// Nothing more will be sent; the client may close.
     is_finished: bool,

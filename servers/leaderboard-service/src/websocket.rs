@@ -19,7 +19,7 @@ use servers_shared::websocket::{Heard, Opcode, Receiver, close_code, frame};
 /// Where the protocol is switched.
 pub(super) const PATH: &str = "/ws";
 
-/// Requests of one connection that are carried out before their responses have left.
+/// Requests of one connection that are executed before their responses are sent.
 const IN_FLIGHT_MAX: usize = 4096;
 
 /// Whether a request is for what speaks WebSocket only.

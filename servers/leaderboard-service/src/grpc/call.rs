@@ -80,7 +80,7 @@ impl From<&Problem> for Refusal {
     }
 }
 
-/// A text as it stands in `grpc-message`: percent-encoded where it is not printable ASCII.
+/// A text in the form of `grpc-message`: percent-encoded where it is not printable ASCII.
 fn escaped(text: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(text.len());
@@ -104,7 +104,7 @@ pub(super) struct Call {
     answers: Option<SendStream<Bytes>>,
     /// What has come of the next message.
     store: BytesMut,
-    /// Messages that were carried out.
+    /// Messages that were executed.
     count: usize,
     /// Answers that the client has left no room for yet.
     outbox: Bytes,
@@ -196,7 +196,7 @@ impl Call {
         }
     }
 
-    /// Ready when the call is over: well, or refused, or (None) its stream is gone.
+    /// Ready when the call is over: successful, or refused, or (None) its stream is gone.
     fn advance(
         &mut self,
         cx: &mut Context<'_>,
@@ -268,7 +268,7 @@ impl Call {
         }
     }
 
-    /// The next message is whole, whatever is wrong with it.
+    /// The next message is complete, whatever is wrong with it.
     fn has_message(&self) -> bool {
         let length = |[_, a, b, c, d]: [u8; PREFIX_BYTES]| u32::from_be_bytes([a, b, c, d]) as usize;
         let prefix = self.store.first_chunk::<PREFIX_BYTES>();

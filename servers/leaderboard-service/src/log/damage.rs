@@ -50,7 +50,7 @@ enum Damage {
         file: usize,
         at: u16,
     },
-    /// Bytes of one file stand in another, instead of its own or before them.
+    /// Bytes of one file are in another, instead of its own or before them.
     Splice {
         from: usize,
         at: u16,

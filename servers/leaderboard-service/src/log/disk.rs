@@ -54,7 +54,7 @@ pub(crate) trait DiskFile: Send {
     /// Cuts the file to this length.
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
 
-    /// Puts its bytes on disk. After an error nobody knows which of them are, so no second try can be believed.
+    /// Syncs its bytes to disk. After an error it is unknown which of them are there, so a retry cannot be trusted.
     fn sync(&mut self) -> io::Result<()>;
 }
 

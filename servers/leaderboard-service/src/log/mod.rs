@@ -56,8 +56,8 @@ const FULL_REST: Duration = Duration::from_millis(100);
 pub(super) struct Log {
     disk: Arc<dyn Disk>,
     pending: Mutex<Pending>,
-    /// Held by who makes several changes that have to come to disk in one frame; the writer takes none of them before.
-    /// Locked before `pending`.
+    /// Held by a thread that makes several changes that must reach the disk in one frame; the writer takes none of them
+    /// before. Locked before `pending`.
     together: RwLock<()>,
     filled: Condvar,
     /// Changes that were begun. Written under the lock, before the change is made.
@@ -71,7 +71,7 @@ pub(super) struct Log {
     is_ending: AtomicBool,
 }
 
-/// Plants a loss: what was acknowledged last is gone, and recovery finds a torn tail.
+/// Injects a loss: what was acknowledged last is gone, and recovery finds a torn tail.
 pub(super) fn lose_last_quarter(directory: &Path) -> io::Result<()> {
     let files = Files::of(&Directory::create(directory)?)?;
     let Some(newest) = files.logs.iter().max() else { return Ok(()) };
@@ -87,7 +87,7 @@ struct Pending {
     last: Option<(u64, u64)>,
 }
 
-/// The threads behind the log, and the directory's lock.
+/// The log's threads, and the directory's lock.
 pub(super) struct Writing {
     log: Arc<Log>,
     writer: Option<JoinHandle<io::Result<()>>>,
@@ -125,7 +125,7 @@ impl Log {
         Ok((log, writing, recovered))
     }
 
-    /// As `open`, on a disk that nobody else uses.
+    /// As `open`, on a disk that nothing else uses.
     pub(super) fn open_on(
         disk: Arc<dyn Disk>,
         kept: &Kept,
@@ -153,7 +153,8 @@ impl Log {
         Ok((log, writing, recovered))
     }
 
-    /// All of `open` but its threads: the log, what its writer needs, and where the snapshots' thread hears of new segments.
+    /// All of `open` but its threads: the log, what its writer needs, and where the snapshot thread is notified of new
+    /// segments.
     fn recover(
         disk: Arc<dyn Disk>,
         kept: &Kept,

@@ -101,7 +101,7 @@ impl SimulatedDisk {
         })))
     }
 
-    /// Changes a file behind everyone's back.
+    /// Changes a file out of band.
     pub(super) fn put(&self, name: &str, bytes: Vec<u8>) {
         let mut state = self.0.lock();
         state.inodes.push(Inode { durable: bytes.clone(), bytes });

@@ -40,7 +40,7 @@ const BACK_OFF_NS_MAX: u64 = 2_000_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) address: StoreAddress,
-    /// What its host stands for; not empty.
+    /// The addresses of its host; not empty.
     pub(super) sockets: Vec<SocketAddr>,
     /// How long a reply, and a connection, may take.
     pub(super) timeout: Duration,
@@ -65,9 +65,9 @@ pub(super) enum Lost {
 /// What became of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Its last byte was not sent: it cannot have been carried out.
+    /// Its last byte was not sent: it cannot have been executed.
     NotSent,
-    /// Sent and not answered: it was carried out, or will be, or not.
+    /// Sent and not answered: it may or may not be executed.
     Unknown,
 }
 

@@ -18,7 +18,7 @@ const LINE_BYTES_MAX: usize = 4 * 1024;
 /// The fewest bytes of an item of a list (`:1\r\n`).
 const ITEM_BYTES_MIN: usize = 4;
 
-/// The bytes are no reply that this service can have asked for.
+/// The bytes are no reply to anything this service requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it sent what is not a reply to these commands")]
 pub(super) struct Broken;

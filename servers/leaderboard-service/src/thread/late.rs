@@ -80,8 +80,8 @@ impl Thread<'_> {
         }
     }
 
-    /// Notes what has come of requests that are not whole. While there is too much of it, those are parted from whose
-    /// requests began first: one that is sent at once is whole soon, however many others drag on.
+    /// Records the memory of incomplete requests. If there is too much of it, the clients whose requests began first
+    /// are disconnected: a request that is sent at once is soon complete, however slow others are.
     pub(super) fn count_unfinished(&mut self, key: Key) {
         let Some(client) = self.core.clients.get_mut(key) else { return };
         let session = client.session.as_ref().map_or(0, |session| session.unfinished_bytes());

@@ -31,7 +31,7 @@ impl Thread<'_> {
         self.with_store(|remote, responder, faults, deliver| remote.receive(responder, faults, deliver));
     }
 
-    /// Sends what was asked in this turn, and sees to the connection.
+    /// Sends this turn's requests, and maintains the connection.
     pub(super) fn turn_store(&mut self) {
         let mut is_new = false;
         self.with_store(|remote, responder, faults, deliver| {

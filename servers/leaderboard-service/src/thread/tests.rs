@@ -53,7 +53,7 @@ fn a_flood_of_calls_keeps_nobody_waiting() {
     check(&opening, &call, |heard| ended(heard).len());
 }
 
-/// The beginning of a request with so many bytes of its body, by a connection of its own.
+/// The beginning of a request with this many bytes of its body, on a separate connection.
 fn half_a_request(thread: &mut Thread<'_>, opening: &[u8], bytes: usize) -> Client {
     let mut client = Client::connect(thread, Thread::greet);
     client.ask(thread, opening);
