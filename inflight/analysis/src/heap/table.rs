@@ -48,7 +48,7 @@ impl Heap {
     }
 }
 
-/// The next line without its end; `None` behind the last.
+/// The next line without its ending; `None` after the last.
 fn line(table: &mut impl BufRead, number: u64) -> Result<Option<String>, HeapError> {
     let mut bytes = Vec::new();
     table.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)?;
