@@ -32,7 +32,7 @@ const LAST_LINE: Duration = Duration::from_secs(2);
 
 /// Of these the runners write a profile themselves.
 const SELF_PROFILING: [&str; 3] = ["node", "java", "go"];
-/// By which they are asked for one.
+/// The variable that requests a profile.
 const PROFILE: &str = "INFLIGHT_PROFILE";
 
 /// With or without a profile.
@@ -49,7 +49,7 @@ pub enum How<'f> {
 }
 
 impl How<'_> {
-    /// The stacks that the client wrote, else those of `perf`. Errors: neither, though they were asked for.
+    /// The stacks that the client wrote, else those of `perf`. Errors: neither, though they were requested.
     fn folded(self, perf: Option<&Perf>) -> anyhow::Result<Option<String>> {
         let How::Profiled { subject, folder, .. } = self else { return Ok(None) };
         let path = profile::folded(folder);
@@ -80,7 +80,7 @@ impl How<'_> {
 pub struct Ran {
     /// what it measured
     pub run: Run,
-    /// the stacks of its profile, where one was asked for
+    /// the stacks of its profile, if one was requested
     pub folded: Option<String>,
     /// what was alive, where it told that
     pub heap: Option<Heap>,
@@ -349,7 +349,7 @@ impl Process {
         Ok(Process { child, _last_will: exit_guard, lines, is_told: false })
     }
 
-    /// Once, since runners end at once when they are told again. A shell between has programs of its own to be told.
+    /// Once, since runners exit at once when they are told again. A shell in between has children that must be told.
     fn tell_to_end(&mut self) {
         if !std::mem::replace(&mut self.is_told, true) {
             // It may have ended just now.

@@ -28,7 +28,7 @@ fn bars(line: &Value) -> anyhow::Result<Vec<Bar>> {
         .context("an operation of its timeline is no pair of times")
 }
 
-/// The lane of each bar: an operation takes the place of the one that ended last before it began, or a new one.
+/// The lane of each bar: an operation takes that of the one that ended last before it began, or a new one.
 fn lanes(bars: &[Bar]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..bars.len()).collect();
     order.sort_by_key(|at| (bars[*at].start_ns, *at));

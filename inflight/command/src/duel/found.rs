@@ -25,7 +25,7 @@ pub struct LibraryDuel {
     pub what: String,
 }
 
-/// What a stored duel comes to.
+/// The result of a stored duel.
 pub struct Found {
     plan: LibraryDuel,
     standing: Standing,

@@ -37,7 +37,7 @@ impl Perf {
         }
     }
 
-    /// What stands before the client's own command.
+    /// What precedes the client's own command.
     pub fn words(&self) -> Vec<OsString> {
         let period = PERIOD_NS.to_string();
         let words = [
