@@ -30,7 +30,7 @@ type Completion = Box<dyn FnOnce(Outcome<'_>) + Send>;
 /// What looks at the reactor, on its thread.
 type Inspection = Box<dyn FnOnce(&Reactor<Completion>) + Send>;
 
-/// What the reactor thread is asked for.
+/// Requests to the reactor thread.
 enum Command {
     Submit(Request, Completion),
     /// split by partition, which only the reactor knows
@@ -64,7 +64,7 @@ pub struct Status {
     pub members: Vec<Member>,
     /// partitions of all maps
     pub partition_count: u32,
-    /// of which version the partition table is; −1 before the first
+    /// the version of the partition table; −1 before the first
     pub partition_table_version: i32,
     /// the members' version, such as "5.5.0"
     pub server_version: Option<String>,

@@ -206,7 +206,7 @@ impl<T> Reactor<T> {
         }
     }
 
-    /// Starts an operation. It ends in a `poll`, with `token`, whatever happens.
+    /// Starts an operation. It ends in a `poll`, with `token`, in any case.
     pub fn submit(&mut self, request: Request, token: T) {
         let now_ns = self.now_ns();
         let deadline_ns = now_ns.saturating_add(nanos(self.config.invocation_timeout));

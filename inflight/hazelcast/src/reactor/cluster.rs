@@ -31,7 +31,7 @@ impl Backoff {
 struct Target {
     address: SocketAddr,
     is_seed: bool,
-    /// who is there, as far as known
+    /// the member there, as far as known
     member: Option<Uuid>,
     connection: Option<usize>,
     /// whether the member has let us in
@@ -115,8 +115,8 @@ impl Cluster {
         }
     }
 
-    /// A member wants to let us in. Refused when it is of another cluster than members that are connected; when all of
-    /// those are gone it is a restarted cluster. Returns whether it is the cluster as before.
+    /// A member accepts us. Refused if it belongs to another cluster than connected members; if all of those are gone
+    /// it is a restarted cluster. Returns whether it is the cluster as before.
     pub fn admit(&mut self, address: SocketAddr, who: &Authentication) -> Result<bool, DownCause> {
         let admitted = |target: &&Target| target.is_admitted;
         if self.targets.iter().filter(admitted).any(|target| target.member == Some(who.member)) {
@@ -286,7 +286,7 @@ mod tests {
         });
     }
 
-    /// Connects to whatever is due, in order; returns the ports.
+    /// Connects to everything due, in order; returns the ports.
     fn open_all(cluster: &mut Cluster, now_ns: u64) -> Vec<u16> {
         let mut ports = Vec::new();
         while let Some(address) = cluster.due(now_ns) {

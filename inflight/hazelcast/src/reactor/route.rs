@@ -37,7 +37,7 @@ impl Routes {
         }
     }
 
-    /// The connections that can be used have changed, or the table has. `by` is gone if it is not among them.
+    /// The usable connections have changed, or the table has. `by` is gone if it is not among them.
     pub fn rebuild(&mut self, ready: impl Iterator<Item = (usize, Uuid)> + Clone) {
         self.ready.clear();
         self.ready.extend(ready.clone().map(|(at, _)| at));

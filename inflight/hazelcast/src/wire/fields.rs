@@ -52,7 +52,7 @@ impl<'a> Fixed<'a> {
     }
 }
 
-/// The frames behind a message's first one.
+/// The frames after a message's first one.
 #[derive(Clone)]
 pub(super) struct Fields<'a> {
     frames: Frames<'a>,
@@ -116,7 +116,7 @@ impl<'a> Fields<'a> {
         Ok(frame.is(END))
     }
 
-    /// Skips to behind the end of the custom type or list that was opened last.
+    /// Skips past the end of the custom type or list that was opened last.
     pub fn close(&mut self) -> Result<(), Broken> {
         let mut depth = 1u32;
         while depth > 0 {

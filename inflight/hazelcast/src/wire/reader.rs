@@ -35,7 +35,7 @@ pub enum Received {
     },
 }
 
-/// Where the message lies that came last.
+/// The position of the message that came last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     begin: usize,

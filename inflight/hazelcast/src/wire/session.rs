@@ -78,7 +78,7 @@ pub enum Event<'a, T> {
 pub struct Ended<T> {
     /// whose it is
     pub token: T,
-    /// whether the kernel took all of it, so that it may have been carried out
+    /// whether the kernel took all of it, so that it may have been executed
     pub is_sent: bool,
 }
 

@@ -5,7 +5,7 @@ use crate::wire::frame::{self, BEGIN_FRAGMENT, END_FRAGMENT, EVENT};
 
 const LIMIT: usize = 300_000;
 
-/// An answer of a type, with frames behind its first.
+/// An answer of a type, with frames after its first.
 fn answer(message_type: i32, correlation: i64, contents: &[Vec<u8>]) -> Vec<u8> {
     let mut first = message_type.to_le_bytes().to_vec();
     first.extend(correlation.to_le_bytes());
@@ -37,7 +37,7 @@ fn fragmented(message: &[u8], id: i64, per_fragment: usize) -> Vec<Vec<u8>> {
     chunks.iter().enumerate().map(fragment).collect()
 }
 
-/// A correlation, negated when the message was too large, and the contents of the frames behind the first.
+/// A correlation, negated when the message was too large, and the contents of the frames after the first.
 type Came = (i64, Vec<Vec<u8>>);
 
 /// Feeds `bytes` in pieces of the given sizes (the last one repeats); returns what came, and the most that was held.
@@ -78,7 +78,7 @@ fn contents() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 proptest! {
-    /// Messages come out whole and in order, however the stream is cut, in one piece or in fragments.
+    /// Messages come out whole and in order, however the stream is split, unfragmented or in fragments.
     #[test]
     fn any_split_gives_the_same_messages(
         messages in prop::collection::vec((contents(), 0..4usize), 1..8),

@@ -45,7 +45,7 @@ fn correlation_of(first: &Frame<'_>) -> i64 {
     i64::from_le_bytes(first.content[4..12].try_into().unwrap())
 }
 
-/// A message: what its first frame carries behind type and correlation, then frames.
+/// A message: what its first frame carries after type and correlation, then frames.
 fn message(
     message_type: i32,
     correlation: i64,
@@ -360,7 +360,7 @@ fn the_cluster_view_is_read_with_whatever_newer_members_add() {
 }
 
 proptest::proptest! {
-    /// Whatever a member sends behind its authentication: no panic, and each operation leaves exactly once.
+    /// Whatever a member sends after its authentication: no panic, and each operation leaves exactly once.
     #[test]
     fn arbitrary_messages_lose_and_double_no_operation(
         messages in proptest::collection::vec(
