@@ -253,7 +253,7 @@ impl<P> OpenRequest<P> {
     }
 }
 
-/// The connection ended without a word that explains it.
+/// The connection ended without a message that explains it.
 fn is_plain(why: &Closed) -> bool {
     match why {
         Closed::ByPeer(None) => true,

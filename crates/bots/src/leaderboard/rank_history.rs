@@ -110,7 +110,7 @@ mod tests {
     }
 
     const MEMBERS: usize = 24;
-    /// Of these, the first are asked about; the others are of other clients, and are updated without a word.
+    /// Of these, the first are requested; the others belong to other clients, and are updated without notice.
     const OWN: usize = 16;
 
     /// What the answers to these requests, sent one per unit of time, contradict. `lies`: what is reported instead of a
