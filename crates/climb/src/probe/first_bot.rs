@@ -40,7 +40,7 @@ const WONDERS_NS: u64 = 1_000_000_000;
 const IN_WITHIN_NS: u64 = 10_000_000_000;
 /// Those of scripts wait longer.
 const SCRIPT_IN_WITHIN_NS: u64 = 16_000_000_000;
-/// For the goodbyes.
+/// For closing connections.
 const LEAVES_NS: u64 = 300_000_000;
 /// A worker looks every 10 ms whether its time is up.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -81,7 +81,7 @@ enum Outcome {
     Waits,
 }
 
-/// Plays the client, and again if it was turned away. Errors: the server lets none in, in its own words.
+/// Runs the client, and again if it was turned away. Errors: the server accepts none, with its own message.
 pub fn come_in(worker: &WorkerPlan, connections: u64) -> anyhow::Result<()> {
     let target = &worker.target;
     for attempt in 1..=TRIES {
@@ -291,7 +291,7 @@ impl Client<'_> {
 /// What the client's worker told.
 #[derive(Default)]
 struct Seen {
-    /// connections that the server ended, or refused in its own words
+    /// connections that the server closed, or refused with a message
     ended: u64,
     /// and those on which it broke the protocol
     broken: u64,
@@ -347,7 +347,7 @@ impl Seen {
     }
 }
 
-/// How a server ends a connection on which nothing was asked, in its own words; `None` where it does not, or gives no reason.
+/// How a server ends a connection without requests, in its own words; `None` if it does not, or gives no reason.
 /// Clients that ask for something open another connection then, and count no error.
 fn last_words(worker: &WorkerPlan) -> anyhow::Result<Option<String>> {
     if worker.target.scheme.transport() != Transport::WebSocket {
