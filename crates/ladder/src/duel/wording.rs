@@ -10,7 +10,8 @@ use crate::wording::show_number;
 const FACTOR_LEAST: f64 = 3.0;
 
 impl Finding {
-    /// The verdict in a word or two: `faster`, `slower`, `less`, `more`, `no difference larger than 5 %`, `undecided`.
+    /// The verdict in one or two words: `faster`, `slower`, `less`, `more`, `no difference larger than 5 %`,
+    /// `undecided`.
     pub fn verdict_text(&self, delta: f64) -> String {
         let (smaller, larger) = match self.figure.unit {
             _ if self.figure.name.starts_with("subject.") || self.figure.name.starts_with("cpu") => {
