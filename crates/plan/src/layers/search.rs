@@ -76,7 +76,7 @@ settings! { pub(super) SETTINGS;
         .help("How long the search may take: the width is what that time buys, and is said before the first trial");
 }
 
-/// Without a word about the hold a trial is at least this long: a search is about the edge, where seconds differ.
+/// If the hold is not given, a trial is at least this long: a search is about the edge, where seconds differ.
 const HOLD_LEAST_NS: u64 = 30_000_000_000;
 /// Without a range a search starts at the smallest default load and doubles this often at most.
 const DOUBLINGS: f64 = 10.0;
