@@ -45,7 +45,7 @@ fn build(web: &Path, page: &Path) -> Result<(), String> {
     }
     let until = Instant::now() + PATIENCE;
     if !is_installed(web) {
-        // No retries: without a network they only make the build wait.
+        // No retries: without a network they only delay the build.
         npm(web, &["ci", "--prefer-offline", "--no-audit", "--no-fund", "--fetch-retries=0"], until)?;
     }
     let folder = page.with_file_name("web");
@@ -60,7 +60,7 @@ fn build(web: &Path, page: &Path) -> Result<(), String> {
     Ok(())
 }
 
-/// npm leaves its own lock file behind when it has installed; it is as new as what it was made from.
+/// npm leaves its own lock file after installing; it is as new as its source.
 fn is_installed(web: &Path) -> bool {
     let changed = |name: &str| fs::metadata(web.join(name)).and_then(|file| file.modified()).ok();
     match (changed("node_modules/.package-lock.json"), changed("package-lock.json")) {
@@ -103,7 +103,7 @@ fn npm(web: &Path, words: &[&str], until: Instant) -> Result<(), String> {
     }
 }
 
-/// The page that stands in for the one that could not be built.
+/// The page that replaces the one that could not be built.
 fn instead(why: &str) -> String {
     let why = why.replace('&', "&amp;").replace('<', "&lt;");
     format!(

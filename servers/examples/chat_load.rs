@@ -202,7 +202,7 @@ fn main() {
         let wall_s = (after.0 - before.0).as_secs_f64();
         let millions = (after.4 - before.4) as f64 / 1e6;
         let owed = sums.sent.load(Relaxed) * readers - {
-            // What readers said is not owed to themselves; with an even pace all say the same share.
+            // A reader's own lines are not owed to it; at an even pace all send the same share.
             sums.sent.load(Relaxed) * readers / count as u64
         };
         let ms = |q: f64| late_us.value_at_quantile(q) as f64 / 1e3;

@@ -14,9 +14,9 @@ use crate::duel::record::DuelRun;
 /// Judges stored runs by their plans. A rung is judged once, however often the page asks.
 #[derive(Default)]
 pub struct Replay {
-    /// the run that was asked for last
+    /// the run that was requested last
     known: Mutex<Option<(RunId, JudgedRun)>>,
-    /// the duel that was asked for last
+    /// the duel that was requested last
     duel: Mutex<Option<(RunId, DuelRun)>>,
 }
 

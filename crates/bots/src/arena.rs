@@ -200,7 +200,7 @@ pub struct Arena<D = WebSocket> {
     tick_period_ns: u64,
     /// the server does not say how fast it ticks
     guesses_period: bool,
-    /// pairs of which one was in and the other was not when the hold ended; they are completed before all leave
+    /// pairs with one player in and the other not when the hold ended; they are completed before all leave
     unfinished: Vec<u32>,
     drain_began_ns: u64,
 }
@@ -622,7 +622,7 @@ fn judge_game<D: Driver>(fast: Stop, slow: Stop, length_ns: u64, is_late: bool, 
 /// Fewer watched games than this tell nothing of the others: one may just be between two games.
 const WATCHED_LEAST: u64 = 3;
 
-/// The share of the games that is watched where any is: of few games more than was asked for.
+/// The share of the games that is watched if any is: with few games more than requested.
 fn watched_share(share: f64, games: u64) -> f64 {
     let least = WATCHED_LEAST.min(games) as f64 / games.max(1) as f64;
     if share > 0.0 { share.max(least) } else { 0.0 }

@@ -59,11 +59,11 @@ const JOIN_IS_LATE: u32 = 4;
 const COME_BACK_NS: u64 = 100_000_000;
 /// The ramp does not wait longer for a bot that was sent in and is no member yet.
 const JOIN_PATIENCE_NS: u64 = 10_000_000_000;
-/// Those that have not joined so long after the ramp are not waited for.
+/// Bots that have not joined this long after the ramp are not waited for.
 const JOIN_GRACE_NS: u64 = 2_000_000_000;
-/// Who asked to join so long before the hold, and is no member when it begins, was not let in.
+/// A bot that asked to join this long before the hold, and is no member when it begins, was not accepted.
 const ADMISSION_PATIENCE_NS: u64 = 2_000_000_000;
-/// Speakers whose answer has not come so long after the hold are not waited for in the first round.
+/// Speakers whose answer has not arrived this long after the hold are not waited for in the first round.
 const SILENCE_GRACE_NS: u64 = 3_000_000_000;
 
 /// How far a bot is.
@@ -74,11 +74,11 @@ enum Standing {
     /// connected, and not yet a member
     Joining,
     Member,
-    /// waits for the answer behind its own lines
+    /// waits for the answer after its own lines
     FallingSilent,
     /// waits for the second round to begin
     Silent,
-    /// waits for the answer behind everything
+    /// waits for the answer after everything
     CatchingUp,
     /// nothing more can come
     Done,
@@ -96,7 +96,7 @@ struct Person<S> {
     has_met: bool,
     /// the ramp waits for it
     is_pending: bool,
-    /// the server wants credentials, or others than these, so that it would be asked in vain
+    /// the server wants credentials, or different ones, so that asking again is pointless
     is_turned_away: bool,
     /// in a row
     failures: u32,
@@ -502,7 +502,7 @@ where
         }
     }
 
-    /// First round: an answer behind its own lines.
+    /// First round: an answer after its own lines.
     fn fall_silent(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
         let is_member = person.standing == Standing::Member && person.fault != Some(FaultKind::HalfOpen);
@@ -515,7 +515,7 @@ where
         self.ask_behind(connection, ctx);
     }
 
-    /// Second round: an answer behind everything that the server has for it.
+    /// Second round: an answer after everything that the server has for it.
     fn catch_up(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let person = &mut self.people[bot as usize];
         // A client whose first answer has not arrived is asked once more when it does.

@@ -70,7 +70,7 @@ where
     }
 }
 
-/// A line each, heard in blocks, as over `Tcp<Lines>`.
+/// A line each, received in blocks, as over `Tcp<Lines>`.
 pub struct Lines;
 
 impl<D> EchoFraming<D> for Lines
@@ -98,7 +98,7 @@ pub struct Echo<D = WebSocket, C = Texts> {
     clients: Vec<Client>,
     /// mean time between two messages of one client; 0: closed
     gap_ns: u64,
-    /// one per client where gaps are random: the n-th then follows from the seed, whatever happens to other clients
+    /// one per client if gaps are random: the n-th then follows from the seed, whatever happens to other clients
     gaps: Vec<fastrand::Rng>,
     payload: Vec<u8>,
     /// as it is sent

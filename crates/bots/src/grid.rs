@@ -90,7 +90,8 @@ const PUTS_REST_NS_MAX: u64 = 10_000_000_000;
 const PUTS_IN_FLIGHT: u32 = 64;
 /// Members round times to live to whole seconds, and look for what has expired now and then.
 const EXPIRY_SLACK_NS: u64 = 2_000_000_000;
-/// What the values of one worker's writes may take, where these give a key several; two of them whatever they take.
+/// The memory limit for the values of one worker's writes, if these give a key several; two of them are kept in any
+/// case.
 const OWN_VALUES_BYTES_MAX: usize = 64 << 20;
 
 /// What carries operations: a connection, or one to each member of a cluster.
@@ -470,7 +471,7 @@ impl<D: Grid> Operations<D> {
         }
     }
 
-    /// Whether an operation that was not carried out, or changes nothing, is to be tried once more.
+    /// Whether an operation that was not executed, or changes nothing, is retried.
     fn may_send_again(
         &self,
         tag: u32,

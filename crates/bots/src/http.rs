@@ -69,7 +69,7 @@ const REDIRECTS: usize = RIGHT_ANSWERS + 1;
 
 /// Where the counters of connections that were opened again begin.
 const REOPEN_AT: usize = REDIRECTS + 1;
-/// Counters of a source's own, behind those of every source.
+/// A source's own counters, after those of every source.
 const OWN_COUNTERS_AT: usize = REOPEN_AT + reopen::COUNTERS.len();
 /// Where workers meet.
 const LOAD_IS_OVER: usize = 0;
@@ -128,7 +128,7 @@ struct Client<P> {
     connection: Option<ConnectionId>,
     /// the connection can be used
     is_open: bool,
-    /// stands in the queue of those that are free
+    /// in the queue of free clients
     is_queued: bool,
     open_requests: Vec<OpenRequest<P>>,
     next_tag: u32,
@@ -143,11 +143,11 @@ struct Client<P> {
     in_visit: u64,
     /// has left its connection as planned, and asks again when it is due
     is_between: bool,
-    /// its connection stands and took no request
+    /// its connection is open and took no request
     is_refused: bool,
     /// the server closed its connection between two requests; the next one opens another
     is_lapsed: bool,
-    /// the server said goodbye: its connection takes no further request
+    /// the server announced a close: its connection takes no more requests
     is_leaving: bool,
     /// a connection of it has stood
     has_stood: bool,
@@ -220,7 +220,7 @@ pub struct Requests<D: Http, S: Source<D> = RequestTemplates<<D as Http>::Prepar
     stop: Option<SubjectStop>,
     /// after the hold a part of the load goes on
     recovery: recovery::Recovery,
-    /// it was told, and which requests were under way then is known
+    /// it was told, and which requests were in flight then is known
     has_noted_stop: bool,
     /// when the last turn began
     last_turn_ns: u64,

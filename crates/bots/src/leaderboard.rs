@@ -505,7 +505,7 @@ impl Leaderboard {
     }
 }
 
-/// A response that is not what was asked for.
+/// A response that does not match the request.
 fn unreadable(text: String) -> Wrong {
     (errors::WRONG_JSON, text)
 }

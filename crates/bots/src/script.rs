@@ -115,7 +115,7 @@ pub struct Scripts<D = Any> {
     drain_began_ns: u64,
     patience_ns: u64,
     http: HttpVersion,
-    /// behind TLS, and their servers chose HTTP/1.1
+    /// over TLS, and their servers chose HTTP/1.1
     speaks_one: Vec<SocketAddr>,
     /// of the script's time, not yet counted
     busy: Duration,

@@ -55,7 +55,7 @@ pub enum PhaseTransition {
         /// when
         at_ns: u64,
     },
-    /// the judged part ends because the subject is told to end
+    /// the judged part ends because the subject is told to shut down
     StopSubject {
         /// when; what was sent before is under way
         at_ns: u64,
@@ -91,7 +91,7 @@ enum State {
     },
     Hold {
         from_ns: u64,
-        /// when it ends and when it must; `None` while a count is waited for
+        /// when it ends and when it must; `None` while waiting for a count
         end: Option<(u64, u64)>,
     },
     Recovery {
@@ -100,7 +100,7 @@ enum State {
     Drain,
 }
 
-/// Where a trial stands.
+/// The state of a trial.
 #[derive(Clone, Debug)]
 pub struct PhaseController {
     state: State,
@@ -109,7 +109,7 @@ pub struct PhaseController {
     units: u64,
     connections: u64,
     ramp_deadline_ns: u64,
-    /// after the start of the hold the subject is told to end
+    /// the subject is told to shut down this long after the start of the hold
     stop_after_ns: Option<u64>,
     /// after the hold a part of the load goes on for so long at most
     recovers_ns: Option<u64>,
@@ -134,7 +134,7 @@ impl PhaseController {
         }
     }
 
-    /// The same, with a subject that is told to end this long after the start of the hold, which ends with it.
+    /// The same, with a subject that is told to shut down this long after the start of the hold, which ends with it.
     pub fn stopping_subject(self, after_ns: Option<u64>) -> Self {
         PhaseController { stop_after_ns: after_ns, ..self }
     }
@@ -210,7 +210,7 @@ impl PhaseController {
         }
     }
 
-    /// A hold ends as asked. One whose objectives are not met, and of which too much was disturbed to say why, goes on by
+    /// A hold ends as planned. If its objectives are not met, and too much was disturbed to say why, it continues by
     /// whole seconds until it can be judged, to twice its length at most.
     fn end_of_hold(
         &mut self,

@@ -16,7 +16,7 @@ use crate::trial::TrialStatus;
 
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
 
-/// Shows where a trial stands, on standard error.
+/// Shows the trial's progress on standard error.
 pub struct Progress {
     bar: Option<ProgressBar>,
     last_plain: Option<(String, Instant)>,
@@ -87,7 +87,7 @@ impl Progress {
         }
     }
 
-    /// Shows where the trial stands.
+    /// Shows the trial's progress.
     pub fn show(&mut self, standing: &TrialStatus<'_>) {
         let head = standing.head;
         let left =

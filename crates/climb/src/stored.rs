@@ -84,7 +84,7 @@ pub fn head_of_now() -> RunHead {
     }
 }
 
-/// The words as a shell takes them. What is not UTF-8 in them is shown by the character that stands for such.
+/// The arguments in shell syntax. Invalid UTF-8 becomes the replacement character.
 fn command_line(words: impl Iterator<Item = OsString>) -> String {
     words.map(|word| quoted(&word.to_string_lossy())).collect::<Vec<_>>().join(" ")
 }
@@ -130,7 +130,7 @@ fn quoted(word: &str) -> String {
     if is_plain { word.to_owned() } else { format!("'{}'", word.replace('\'', r"'\''")) }
 }
 
-/// The commit of the folder we stand in, with `+` when files differ from it; `None` outside a repository.
+/// The commit of the current folder, with `+` if files differ from it; `None` outside a repository.
 fn git_commit() -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = std::process::Command::new("git").args(arguments).output().ok()?;
@@ -142,7 +142,7 @@ fn git_commit() -> Option<String> {
     Some(if is_changed { format!("{commit}+") } else { commit })
 }
 
-/// This moment, ms since 1970; 0 where the clock stands before it.
+/// The current time, ms since 1970; 0 if the clock is before that.
 pub fn unix_ms() -> u64 {
     SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64)
 }

@@ -39,7 +39,7 @@ pub struct RunningSubject {
     /// its tick log, at the place up to which it was read
     pub tick_log: Option<TickLog>,
     started: Option<Started>,
-    /// options of a built-in server, behind those of the plan: its cell's
+    /// options of a built-in server, after those of the plan: its cell's
     cell_options: Vec<String>,
     consent: Consent,
 }
@@ -52,7 +52,7 @@ impl RunningSubject {
         Ok(RunningSubject { consent: consent.clone(), ..started })
     }
 
-    /// The same, and no client is let in first: the one that comes next is looked at closely anyway.
+    /// The same, without probing with a client first: the next one is checked closely anyway.
     pub fn start_unasked(plan: &Plan, consent: &Consent) -> anyhow::Result<Self> {
         Self::start_with(plan, consent, Vec::new(), TicksFrom::Present)
     }
@@ -129,7 +129,7 @@ impl RunningSubject {
         })
     }
 
-    /// A reference server as a process of its own on a free loopback port.
+    /// A reference server as a separate process on a free loopback port.
     fn start_built_in(
         plan: &Plan,
         server: &str,
@@ -204,7 +204,7 @@ impl RunningSubject {
         }
     }
 
-    /// True when its process is gone.
+    /// True when its process has ended.
     pub fn has_ended(&self) -> bool {
         self.exit.as_ref().is_some_and(|exit| exit.peek().is_some())
     }
@@ -220,7 +220,7 @@ impl RunningSubject {
         self.restart_with(plan, cell_options)
     }
 
-    /// A fresh subject with a cell's options behind those of the plan; one that we did not start goes on.
+    /// A fresh subject with a cell's options after those of the plan; one that we did not start keeps running.
     pub fn restart_with(&mut self, plan: &Plan, cell_options: Vec<String>) -> anyhow::Result<()> {
         if self.started.is_some() {
             self.end();

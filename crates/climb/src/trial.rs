@@ -133,7 +133,7 @@ struct TrialRunner<'a> {
     hold: Option<u64>,
     stop_ns: Option<u64>,
     hold_end_ns: Option<u64>,
-    /// where the subject is told to end
+    /// the state of the subject's shutdown
     subject_end: Option<SubjectEnd>,
     /// the workers' parts, as they come up
     ledger: Vec<LedgerPart>,
@@ -149,7 +149,7 @@ struct TrialRunner<'a> {
     has_panicked: bool,
 }
 
-/// How far a server's own ticks are told.
+/// Up to when the server's own ticks were reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     until_ns: u64,
@@ -158,7 +158,7 @@ struct Told {
 }
 
 impl Told {
-    /// True when what is told reaches the end of the hold, but for the edge of an entry.
+    /// True when the report reaches the end of the hold, except for the edge of an entry.
     fn covers(&self, end_ns: u64) -> bool {
         self.until_ns + self.entry_ns / 10 >= end_ns
     }
@@ -267,7 +267,7 @@ impl TrialRunner<'_> {
         Ok(())
     }
 
-    /// A server that writes its log once per second tells the last second of the hold a little later; one that stands still
+    /// A server that writes its log once per second reports the last second of the hold a little later; a stalled one
     /// never does.
     fn wait_for_last_ticks(&mut self, context: &mut impl TrialEnv) -> anyhow::Result<()> {
         let Some(end_ns) = self.hold_end_ns else { return Ok(()) };

@@ -25,7 +25,7 @@ use crate::stored::no_store;
 /// The room of the page that shows the run that goes on.
 const LIVE: &str = "#/live";
 
-/// What goes on beside a run and is left of it: the viewer and the report.
+/// What accompanies a run and remains of it: the viewer and the report.
 pub struct Viewing {
     judge: Arc<dyn Judge>,
     viewer: Option<Viewer>,
@@ -33,7 +33,7 @@ pub struct Viewing {
 }
 
 impl Viewing {
-    /// Begins what the command line asks for. Call it once the plan stands and nothing is measured yet.
+    /// Starts what the command line asks for. Call it once the plan is final and before anything is measured.
     pub fn begin(
         store: &Path,
         view: bool,
@@ -54,7 +54,7 @@ impl Viewing {
         Ok(Viewing { judge, viewer, report })
     }
 
-    /// Writes the report, and keeps the viewer up while somebody may be looking.
+    /// Writes the report, and keeps the viewer up while someone may be looking.
     pub fn end(self, store: &Path, run: &RunId, interrupt: &Interrupt) -> Result<(), Failure> {
         if let Some(report) = self.report {
             report.write(store, run, &*self.judge)?;

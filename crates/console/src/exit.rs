@@ -8,7 +8,7 @@ use ladder::{Climb, Verdict};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Exit {
-    /// every objective was met, or what was asked for is done
+    /// every objective was met, or the request succeeded
     Met = 0,
     /// an objective was not met
     NotMet = 1,

@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 
 use comfy_table::{ContentArrangement, Table, presets};
 
-/// Nothing is laid out for fewer columns, whatever a terminal says.
+/// Nothing is laid out for fewer columns, whatever a terminal reports.
 const COLUMNS_LEAST: usize = 40;
 /// Sentences longer than that are hard to read.
 const SENTENCE_MOST: usize = 120;
@@ -39,7 +39,7 @@ pub fn wrapped(text: &str, indent: usize, columns: Option<usize>) -> String {
     textwrap::fill(text, options).trim_start().to_owned()
 }
 
-/// Breaks each line of a text that is longer than the columns; what goes on stands further in than its line began.
+/// Wraps each line that is longer than the columns; continuation lines are indented further than the line's start.
 pub fn broken_at(text: &str, columns: usize) -> String {
     let mut out = String::new();
     for line in text.split_inclusive('\n') {

@@ -13,7 +13,7 @@ use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::general_purpose::{STANDARD_NO_PAD, URL_SAFE_NO_PAD};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// What stands in place of a secret.
+/// The replacement for a secret.
 const MASK: &str = "•••";
 /// A value shorter than this is no secret that could be told from other text.
 const SHORTEST_BYTES: usize = 4;

@@ -187,7 +187,7 @@ impl Write for Stdout {
     }
 }
 
-/// Standard output for whatever writes pieces of text.
+/// Standard output for callers that write pieces of text.
 pub fn stdout() -> Harmless<Stdout> {
     Harmless::new(Stdout(anstream::stdout()))
 }
@@ -206,7 +206,7 @@ pub fn end_of(outcome: Result<Exit, Failure>) -> Exit {
     }
 }
 
-/// Whether whoever reads standard output has closed it: what could not be printed since was not wanted.
+/// Whether the reader of standard output has closed it: text that could not be printed since then was not wanted.
 pub fn has_reader_left() -> bool {
     READER_LEFT.load(Relaxed)
 }
@@ -216,8 +216,8 @@ fn is_closed_pipe(error: &anyhow::Error) -> bool {
     error.chain().any(|cause| cause.downcast_ref().is_some_and(is_so))
 }
 
-/// Standard output as a file of its own, for a thread that may have to wait for its reader and so may not hold the lock that
-/// everybody else prints under. Whoever writes there makes each line harmless.
+/// Standard output as a separate file, for a thread that may block on its reader and so must not hold the lock under
+/// which everything else is printed. The caller sanitises each line.
 pub fn stdout_as_file() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
@@ -234,7 +234,7 @@ pub fn own_to_stderr(words: fmt::Arguments<'_>) {
     let _ = out.write_fmt(words).and_then(|()| out.flush());
 }
 
-/// Prints on standard output. A reader that has enough is no error; any other trouble is said on standard error.
+/// Prints on standard output. A closed reader is no error; any other error is reported on standard error.
 pub fn to_stdout(words: fmt::Arguments<'_>) {
     let mut out = stdout();
     report_trouble(out.write_fmt(words).and_then(|()| out.flush()));
@@ -250,7 +250,7 @@ fn report_trouble(printed: io::Result<()>) {
     }
 }
 
-/// Prints JSON on standard output: it stays JSON whatever the secrets are.
+/// Prints JSON on standard output: it stays valid JSON whatever the secrets are.
 pub fn json_to_stdout(json: &str) {
     report_trouble(write_json(&mut Stdout(anstream::stdout()), json));
 }

@@ -36,7 +36,7 @@ impl Interrupt {
         Ok(interrupt)
     }
 
-    /// True once it was asked for.
+    /// True once an interrupt was requested.
     pub fn is_asked(&self) -> bool {
         self.asked.load(Ordering::Relaxed)
     }

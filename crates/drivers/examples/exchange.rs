@@ -71,7 +71,7 @@ fn weigh(name: &str, answers: &[Vec<u8>], late_bytes: Option<usize>) {
     println!("{name:>12}: {:6.1} ns an exchange (best {:.1})", rounds[ROUNDS / 2], rounds[0]);
 }
 
-/// One read; returns how many whole answers were heard.
+/// One read; returns the number of whole answers.
 fn read(exchange: &mut Exchange, buffer: &mut ReadBuffer, bytes: &[u8]) -> usize {
     exchange.lay(buffer)[..bytes.len()].copy_from_slice(bytes);
     exchange.came(bytes.len(), buffer);

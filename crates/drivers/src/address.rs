@@ -22,8 +22,8 @@ pub struct Address {
     pub path: String,
     /// TLS, for schemes over it
     pub tls: Option<TlsSettings>,
-    /// the longest reply that is taken, bytes: a longer one ends the connection. Drivers whose protocol has a smaller limit
-    /// of its own keep that
+    /// the longest accepted reply, bytes: a longer one ends the connection. Drivers whose protocol has a smaller limit
+    /// keep that
     pub reply_bytes_max: usize,
     /// what a WebSocket handshake says besides; other protocols have no use for it
     pub upgrade: Upgrade,
@@ -172,7 +172,7 @@ impl TlsSettings {
     }
 }
 
-/// Accepts every certificate: for tests of servers with self-made ones, only when the user asked for it.
+/// Accepts every certificate: for tests of servers with self-signed ones, only when the user asked for it.
 #[derive(Debug)]
 struct AnyCertificate {
     provider: Arc<rustls::crypto::CryptoProvider>,

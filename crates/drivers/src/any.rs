@@ -35,10 +35,10 @@ pub enum Send<'a> {
     Binary(&'a [u8]),
     /// a request, over HTTP
     Request(Fetch<'a>),
-    /// gives up the open request of this tag, over HTTP/2: nothing more is heard of it. Over HTTP/1.1 it is refused, since
-    /// only the end of the connection gives a request up
+    /// gives up the open request of this tag, over HTTP/2: it gets no more events. Over HTTP/1.1 it is refused, since
+    /// only closing the connection gives up a request
     Cancel(u32),
-    /// says goodbye over a WebSocket, which goes on until the server has answered; nothing is sent behind it
+    /// closes a WebSocket, which stays open until the server has answered; nothing is sent after it
     Close {
         /// one that a client may send; `None`: the close frame is empty
         code: Option<u16>,
@@ -47,7 +47,7 @@ pub enum Send<'a> {
     },
 }
 
-/// What can be heard.
+/// What can be received.
 #[derive(Debug)]
 pub enum Received<'d> {
     /// checked UTF-8: a text message, or a line without its end

@@ -8,7 +8,8 @@ use socket2::{Domain, Protocol, Socket, Type};
 
 use crate::driver::OpenError;
 
-/// Begins a connection. On loopback it stands when this returns, since the kernel carries all three packets inline.
+/// Begins a connection. On loopback it is established when this returns, since the kernel carries all three packets
+/// inline.
 pub fn begin(to: SocketAddr, from: Option<IpAddr>) -> Result<Socket, OpenError> {
     let socket = Socket::new(Domain::for_address(to), Type::STREAM.nonblocking(), Some(Protocol::TCP))?;
     socket.set_tcp_nodelay(true)?;

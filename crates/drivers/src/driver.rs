@@ -19,7 +19,7 @@ pub trait Driver: Sized + 'static {
     type Connecting: 'static;
     /// What can be sent.
     type Send<'a>;
-    /// What can be heard.
+    /// What can be received.
     type Received<'a>;
 
     /// Begins a connection and returns at once; where the kernel allows it the first bytes are already sent.
@@ -34,13 +34,13 @@ pub trait Driver: Sized + 'static {
     /// Hands the buffer to the kernel. The clock is read by the caller, just before.
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>>;
 
-    /// Reads once into the buffer, behind what the last read left incomplete. Returns how many bytes came.
+    /// Reads once into the buffer, after what the last read left incomplete. Returns how many bytes came.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>>;
 
     /// The next whole message in the buffer; `None` when only a part is left, which the driver takes back.
     fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Self::Received<'d>, Broken>>;
 
-    /// Says goodbye politely; to be flushed like anything else.
+    /// Closes cleanly; must be flushed like anything else.
     fn close(&mut self);
 
     /// Bytes that wait for the kernel.
@@ -56,7 +56,7 @@ pub trait Driver: Sized + 'static {
         None
     }
 
-    /// The subprotocol that the server of a WebSocket chose; empty without one, and where nobody asks for it.
+    /// The subprotocol that a WebSocket server chose; empty without one, and if none was requested.
     fn subprotocol(&self) -> &str {
         ""
     }
@@ -147,7 +147,7 @@ impl OpenError {
         "rejected",
     ];
 
-    /// Of these: an answer was waited for in vain.
+    /// Those in which an answer timed out.
     pub const TIMEOUTS: [&'static str; 1] = ["timeout"];
     /// Of these: this machine had nothing left to open a connection with.
     pub const OF_THIS_MACHINE: [&'static str; 2] = ["no descriptors", "no ports"];
@@ -189,7 +189,7 @@ impl From<io::Error> for OpenError {
 pub enum Closed {
     /// It never opened.
     NotOpened(OpenError),
-    /// The peer ended it; its protocol's goodbye where it sent one.
+    /// The peer closed it; with its protocol's close message if it sent one.
     ByPeer(Option<Goodbye>),
     /// The kernel reported an error on it.
     Failed(io::Error),
@@ -200,7 +200,7 @@ pub enum Closed {
 /// How a peer said that it ends a connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Goodbye {
-    /// close code; 1005 stands for none
+    /// close code; 1005 means none
     pub code: u16,
     /// its words, at most 123 bytes; often empty, which takes no memory
     pub reason: Box<str>,

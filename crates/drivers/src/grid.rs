@@ -57,7 +57,7 @@ pub enum Reply<'a> {
     Again {
         /// in the server's words
         words: &'a [u8],
-        /// it may have been carried out all the same, so that only what changes nothing is safe to try again
+        /// it may have been executed anyway, so that only an operation that changes nothing is safe to retry
         may_have_run: bool,
     },
     /// to any: a reply that this operation cannot have

@@ -50,7 +50,7 @@ pub const NAMES: [&str; CODES.len()] = {
     names
 };
 
-/// Where a code's name stands in `NAMES`; codes that do not exist count as UNKNOWN. `None`: it is 0, and all is well.
+/// The index of a code's name in `NAMES`; unknown codes count as UNKNOWN. `None`: it is 0, success.
 pub fn index(code: u8) -> Option<usize> {
     let index = usize::from(code).checked_sub(1)?;
     Some(if index < CODES.len() { index } else { usize::from(UNKNOWN) - 1 })

@@ -20,7 +20,7 @@ use crate::read_buffer::ReadBuffer;
 use crate::websocket::{self, Connecting, Message, WebSocket};
 pub use envelope::{Encoding, Envelope, Found, Ids, Path};
 
-/// A request, encoded but for its number; cheap to clone.
+/// A request, encoded except for its number; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Prepared(Rc<Encoded>);
 

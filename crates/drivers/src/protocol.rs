@@ -11,7 +11,7 @@ pub enum Protocol {
     /// RFC 6455
     #[default]
     WebSocket,
-    /// a stream of bytes with these frames, plain or behind TLS
+    /// a stream of bytes with these frames, plain or over TLS
     Tcp(Frames),
     /// datagrams
     Udp,
@@ -22,7 +22,7 @@ pub enum Protocol {
 /// Which HTTP is spoken.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum HttpVersion {
-    /// behind TLS what the server chooses by name (ALPN), in clear 1.1: as a browser does
+    /// over TLS what the server chooses by ALPN, in clear text 1.1: like a browser
     #[default]
     Any,
     /// 1.1

@@ -35,7 +35,7 @@ impl ReadBuffer {
         }
     }
 
-    /// Clears it and puts `carried` first; returns the room behind, for one read, as far as the limit goes.
+    /// Clears it and puts `carried` first; returns the room after it, for one read, up to the limit.
     pub fn lay(&mut self, carried: &[u8]) -> &mut [u8] {
         self.from = 0;
         self.to = carried.len();

@@ -33,7 +33,7 @@ use resp::Resp;
 const HELD_BYTES_MAX: usize = 128 << 20;
 /// Contents that one write hands to the kernel.
 const SLICES: usize = 64;
-/// An incomplete reply that needs at least so much more is read to a place of its own.
+/// An incomplete reply that needs at least this much more is read into a separate buffer.
 const LARGE_FROM_BYTES: usize = 16 * 1024;
 /// No answer to AUTH or SELECT is longer.
 const OPENING_BYTES_MAX: usize = 4 * 1024;
@@ -241,7 +241,7 @@ impl Redis {
         Ok(Received { tag, reply })
     }
 
-    /// Keeps an incomplete reply. Errors: it is longer than any that is waited for, or one of too many; no memory is taken
+    /// Keeps an incomplete reply. Errors: it is longer than any expected one, or one of too many; no memory is taken
     /// for it.
     fn carry(&mut self, buffer: &mut ReadBuffer) -> Result<(), Broken> {
         let missing_bytes = resp::missing(buffer.rest());
@@ -274,7 +274,7 @@ impl Redis {
     }
 }
 
-/// Sends a command and waits until it is carried out. Errors: what the server says instead.
+/// Sends a command and waits until it is executed. Errors: the server's error reply.
 async fn carried_out(stream: &mut Stream, words: &[&[u8]]) -> Result<(), OpenError> {
     let mut command = Vec::new();
     resp::command(&mut command, words);

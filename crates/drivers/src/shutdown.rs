@@ -6,12 +6,12 @@
 use std::io;
 use std::task::{Poll, ready};
 
-/// Our side's goodbye.
+/// The shutdown of our side.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) enum Shutdown {
     #[default]
     NotSaid,
-    /// the sending side ends behind what is unsent
+    /// the sending side is closed after unsent data
     Said,
     /// it has ended
     Sent,
@@ -31,8 +31,8 @@ impl Shutdown {
         is_first
     }
 
-    /// Ends the sending side by `shutdown`, once, if it was said. Nothing must be unsent by now. Pending while TLS's own
-    /// goodbye does not fit into the socket.
+    /// Closes the sending side by `shutdown`, once, if requested. Nothing must be unsent by now. Pending while TLS's
+    /// close_notify does not fit into the socket.
     pub(crate) fn poll_send(&mut self, shutdown: impl FnOnce() -> Poll<io::Result<()>>) -> Poll<()> {
         if *self == Shutdown::Said {
             // If the peer was faster there is nothing left to shut down, and reading reports what happened to the

@@ -22,15 +22,15 @@ pub(crate) enum Stream {
     Tls(Box<Tls>),
 }
 
-/// A stream behind TLS.
+/// A stream over TLS.
 pub(crate) struct Tls {
     stream: TlsStream<TcpStream>,
     handshake_ns: u64,
 }
 
 impl Stream {
-    /// Waits until the connection stands and, where the address asks for it, until TLS does. `config` is the one of
-    /// the settings that offers what will be spoken.
+    /// Waits until the connection is established and, if the address asks for it, TLS too. `config` is the one of the
+    /// settings that offers the protocol to be spoken.
     pub(crate) async fn open(
         socket: Socket,
         to: &Address,
@@ -39,7 +39,7 @@ impl Stream {
         Stream::over(standing(socket).await?, to, config).await
     }
 
-    /// The same over a connection that stands already.
+    /// The same over an established connection.
     pub(crate) async fn over(
         tcp: TcpStream,
         to: &Address,
@@ -119,7 +119,7 @@ impl AsyncRead for Stream {
     }
 }
 
-/// Waits until the connection stands.
+/// Waits until the connection is established.
 pub(crate) async fn standing(socket: Socket) -> Result<TcpStream, OpenError> {
     let tcp = TcpStream::from_std(socket.into())?;
     tcp.writable().await?;

@@ -25,7 +25,7 @@ use crate::unfinished::FREE_BYTES;
 
 /// Over IPv6, and so the room for one.
 const ROOM_BYTES: usize = 65_535;
-/// What stands before a datagram in the buffers here, its length; as long as the header of UDP.
+/// The prefix of a datagram in the buffers here, its length; as long as the header of UDP.
 const HEADER_BYTES: usize = 8;
 /// Beyond this much unsent the connection takes no more.
 const UNSENT_BYTES_MAX: usize = 128 * 1024;
@@ -151,7 +151,7 @@ impl Driver for Udp {
         Some(Ok(buffer.take(bytes)))
     }
 
-    /// Nothing is said to the server: the connection ends once all is sent.
+    /// Nothing is sent to the server: the connection ends once all is sent.
     fn close(&mut self) {
         self.is_closed = true;
     }
@@ -199,8 +199,8 @@ impl Udp {
         self.socket.poll_read_ready(cx).map_ok(|mut guard| guard.retain_ready())
     }
 
-    /// The same for room in the kernel. After an error tokio takes a socket for writable for good, so that nothing would
-    /// wake this task: then it comes back by itself, behind the others.
+    /// The same for writability. After an error tokio treats a socket as writable for good, so that nothing would wake
+    /// this task: then it reschedules itself, after the others.
     fn poll_room(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         match self.socket.poll_write_ready(cx) {
             Poll::Ready(Ok(mut guard)) => guard.clear_ready(),

@@ -95,7 +95,7 @@ impl Carried {
         Ok(())
     }
 
-    /// It lies in the read buffer now.
+    /// It is in the read buffer now.
     pub(crate) fn clear(&mut self) {
         self.bytes.clear();
         if self.bytes.capacity() > ROOM_BYTES_KEPT {
@@ -174,7 +174,7 @@ fn with_limit<T>(look: impl FnOnce(&Limit) -> T) -> T {
     look(&LIMIT)
 }
 
-/// Each test has a limit of its own, since tests share a process.
+/// Each test has its own limit, since tests share a process.
 #[cfg(test)]
 fn with_limit<T>(look: impl FnOnce(&Limit) -> T) -> T {
     thread_local! {

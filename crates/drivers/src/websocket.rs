@@ -97,7 +97,8 @@ impl Driver for WebSocket {
 }
 
 impl WebSocket {
-    /// Closes with a code (`None`: without one) and words; once. What the server sends is heard until it has answered.
+    /// Closes with a code (`None`: without one) and a reason; once. Messages are received until the server has
+    /// answered.
     pub(crate) fn say_goodbye(&mut self, code: Option<u16>, reason: &str) {
         self.codec.say_goodbye(code, reason);
     }
@@ -145,7 +146,7 @@ async fn await_answer(
     }
 }
 
-/// The body of a refusal may follow in a packet of its own. It is not waited for: it may never come.
+/// The body of a refusal may follow in a separate packet. It is not waited for: it may never come.
 async fn read_what_is_there(stream: &mut Stream, answer: &mut Vec<u8>) {
     const EXCERPT_BYTES: usize = 1024;
     let mut room = [0; EXCERPT_BYTES];

@@ -49,7 +49,7 @@ pub trait Bots: Sized + 'static {
         ctx: &mut BotContext<'_, Self::Driver>,
     );
 
-    /// An instant asked for with `BotContext::at` has come.
+    /// An instant requested with `BotContext::at` has come.
     fn due(&mut self, bot: u32, what: u32, planned_ns: u64, ctx: &mut BotContext<'_, Self::Driver>);
 
     /// A connection that stood is about to end, and the replies that are owed on it with it; those that the bots keep
@@ -78,7 +78,7 @@ pub trait Bots: Sized + 'static {
         0
     }
 
-    /// A batch of due items has been served; for what must not stand behind a backlog of them.
+    /// A batch of due items has been served; for work that must not wait behind a backlog of them.
     fn turn(&mut self, _ctx: &mut BotContext<'_, Self::Driver>) {}
 
     /// Nothing further is planned. Connections are closed by the worker once `has_drained`.

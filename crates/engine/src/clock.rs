@@ -42,7 +42,7 @@ impl Clock for MonotonicClock {
     }
 }
 
-/// A clock that stands still until it is told otherwise.
+/// A clock that advances only when told to.
 #[derive(Debug, Default)]
 pub struct VirtualClock {
     now_ns: Cell<u64>,

@@ -44,7 +44,7 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.open(bot, path)
     }
 
-    /// The same to an address of its own, such as one with another path; `known_address` gives one to begin with.
+    /// The same to a different address, such as one with another path; `known_address` gives one to start from.
     pub fn open_at(&mut self, bot: u32, address: Address) -> ConnectionId {
         self.state.open_at(bot, address)
     }
@@ -64,16 +64,16 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.open_driver(connection)?.requests_at_once()
     }
 
-    /// Sends a message that owes nothing. It counts as not sent when the connection is gone or takes no more.
+    /// Sends a message that owes nothing. It counts as not sent if the connection has ended or takes no more.
     pub fn send(&mut self, connection: ConnectionId, op: usize, planned_ns: u64, what: D::Send<'_>) {
         if let Some(message) = self.state.encode(connection, op, planned_ns, what) {
             self.state.enter_unsent(connection, message);
         }
     }
 
-    /// Sends what the server asked for, such as a pong. Where the connection takes no more, or too many answers wait on all
-    /// connections together, the server asks and does not read what it is told: the connection ends as one that broke the
-    /// protocol.
+    /// Sends a reply that the server requested, such as a pong. If the connection takes no more, or too many such
+    /// replies wait on all connections together, the server sends requests and does not read the replies: the
+    /// connection ends as a protocol violation.
     pub fn answer(&mut self, connection: ConnectionId, op: usize, planned_ns: u64, what: D::Send<'_>) {
         let message = self.state.encode(connection, op, planned_ns, what);
         if !message.is_some_and(|message| self.state.enter_answer(connection, message)) {
@@ -114,8 +114,8 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.enter_request(connection, Unsent { send_lag, ..message })
     }
 
-    /// Sends what belongs to a reply that is owed already, such as the next request of a redirect: it is not recorded as a
-    /// message of its own. False: the connection takes it no longer.
+    /// Sends a part of a reply that is already owed, such as the next request of a redirect: it is not recorded as a
+    /// separate message. False: the connection no longer takes it.
     pub fn follow(&mut self, connection: ConnectionId, what: D::Send<'_>) -> bool {
         self.state.follow(connection, what)
     }
@@ -157,12 +157,12 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.shared.timeline.subject_stops_ns()
     }
 
-    /// True once the subject was told to end, or is about to be.
+    /// True once the subject was told to shut down, or is about to be.
     pub fn subject_is_signalled(&self) -> bool {
         self.state.shared.timeline.subject_signalled_ns() < u64::MAX
     }
 
-    /// True once a subject that was told to end runs again.
+    /// True once a subject that was told to shut down runs again.
     pub fn subject_is_back(&self) -> bool {
         self.state.now_ns >= self.state.shared.timeline.subject_back_ns()
     }
@@ -234,7 +234,8 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.pacer.push(planned_ns, Item::Bot { bot, what });
     }
 
-    /// Ends a connection politely. Its bot hears no more of it; replies still owed are lost, but after the hold.
+    /// Closes a connection cleanly. Its bot gets no more events from it; replies still owed are lost, except after the
+    /// hold.
     pub fn close(&mut self, connection: ConnectionId) {
         self.state.close(connection);
     }

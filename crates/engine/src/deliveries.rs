@@ -36,12 +36,12 @@ impl<D: Driver> BotContext<'_, D> {
         ledger.heard(bot, room, (from, seq), reading)
     }
 
-    /// One more bot of the trial has come to an agreed point, below `MEETING_POINTS`.
+    /// One more bot of the trial has reached an agreed point, below `MEETING_POINTS`.
     pub fn meet(&mut self, point: usize) {
         self.state.shared.met[point].fetch_add(1, Relaxed);
     }
 
-    /// How many bots have come to that point, over all workers.
+    /// How many bots have reached that point, over all workers.
     pub fn met(&self, point: usize) -> u64 {
         self.state.shared.met[point].load(Relaxed)
     }

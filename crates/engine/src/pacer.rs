@@ -24,7 +24,7 @@ pub(crate) enum Item {
     Read(ConnectionId),
     /// a connection must be open by now
     OpenDeadline(ConnectionId),
-    /// a goodbye must be answered by now
+    /// a close must be answered by now
     CloseDeadline(ConnectionId),
 }
 

@@ -206,7 +206,7 @@ impl Connections {
     }
 }
 
-/// Opens what stands by now.
+/// Opens connections that are established by now.
 fn open_due<B: Bots<Driver: Simulated>>(
     worker: &mut Worker<B>,
     clock: &VirtualClock,

@@ -50,7 +50,7 @@ pub(crate) struct Opening<D: Driver> {
 pub(crate) enum Destination {
     /// an index into the addresses that every worker knows
     Known(u32),
-    /// an address of its own
+    /// its own address
     Own(Box<Address>),
 }
 
@@ -63,7 +63,7 @@ pub struct Shared {
     pub progress: Arc<Progress>,
     /// one group at a time
     pub pairing_lock: PairingLock,
-    /// how many bots have come to each of the points that their kind agreed on
+    /// how many bots have reached each of the points that their kind agreed on
     pub met: Arc<[AtomicU64; MEETING_POINTS]>,
     /// of all workers' parts of the ledger, where messages owe deliveries
     pub shared_ledger: SharedLedger,

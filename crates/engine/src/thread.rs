@@ -266,7 +266,7 @@ async fn listen<B: Bots>(shell: &Rc<Shell<B>>, connection: ConnectionId) {
 }
 
 impl<B: Bots> Shell<B> {
-    /// Calls the worker, then starts what it opened and sees to the timer.
+    /// Calls the worker, then starts what it opened and updates the timer.
     fn turn<T>(self: &Rc<Self>, call: impl FnOnce(&mut Worker<B>, &MonotonicClock) -> T) -> T {
         let mut worker = self.worker.borrow_mut();
         let (slept_ns, woke_ns) = SLEEP.with(|sleep| (sleep.slept_ns.take(), sleep.until_ns.get()));

@@ -29,8 +29,8 @@ const TELL_UNSENT_NS: u64 = 1_000_000_000;
 const CLOSE_NS: u64 = 3_000_000_000;
 /// So many due items are served when the timer has fired.
 const DUE_BATCH: usize = 64;
-/// So many are served before a connection's turn. A worker that cannot keep up always has something due; if each
-/// connection waited for 64 sends, 40,000 handshakes would wait for half a minute and time out, as they did.
+/// How many are served before a connection's turn. An overloaded worker always has something due; if each connection
+/// waited for 64 sends, 40,000 handshakes would wait for half a minute and time out, as they did.
 const DUE_BEFORE_CONNECTION: usize = 2;
 /// The clock is read again after this many messages of one read: a script may take long for each.
 const SERVED_BEFORE_LOOK: u32 = 16;
@@ -66,7 +66,7 @@ pub struct Worker<B: Bots> {
     has_drained: bool,
     /// time not asleep within this interval, as the thread reports it
     busy_ns: u64,
-    /// when the turn began of which nothing is reported yet, ns; `u64::MAX`: no thread reports its turns
+    /// start of the turn that has not been reported yet, ns; `u64::MAX`: no thread reports its turns
     awake_from_ns: u64,
     /// the part of that turn that is counted already, in the intervals that ended during it
     counted_ahead_ns: u64,
@@ -167,7 +167,7 @@ impl<B: Bots> Worker<B> {
         self.settle(clock);
     }
 
-    /// Reads and hears until the connection has nothing more. Ready: it is gone.
+    /// Reads and processes until the connection has nothing more. Ready: it has ended.
     pub fn poll_connection(
         &mut self,
         id: ConnectionId,
@@ -296,7 +296,7 @@ impl<B: Bots> Worker<B> {
         self.state.now_ns
     }
 
-    /// Due items served since the trial began: how densely the pacer is asked for.
+    /// Due items served since the trial began: how densely the pacer is used.
     pub fn served(&self) -> u64 {
         self.served
     }

@@ -23,7 +23,7 @@ pub enum Allowed {
 struct Row {
     kind: Allowed,
     name: &'static str,
-    /// for people, behind "the server may"
+    /// for people, after "the server may"
     may: &'static str,
     /// who writes an objective over one of these has thought of it
     figures: &'static [&'static str],
@@ -72,7 +72,7 @@ impl Allowed {
         self.row().name
     }
 
-    /// `deliver a message twice`, behind "the server may".
+    /// `deliver a message twice`, after "the server may".
     pub fn may(self) -> &'static str {
         self.row().may
     }

@@ -27,7 +27,7 @@ use crate::gate::Gate;
 use crate::judge::{Calibration, Judgement, Verdict, most, script_functions};
 use crate::schedule::{Judged, SearchSchedule};
 
-/// A contract asks for a hold longer than nothing. A trial whose hold never began is told with this one.
+/// The contract requires a hold longer than zero. A trial whose hold never began is reported with this one.
 const NO_HOLD_S: f64 = 1e-9;
 /// So many first errors of each cause are published; the store has all that were kept.
 const ERROR_SAMPLES: usize = 3;
@@ -115,8 +115,8 @@ fn load_verdict(verdicts: Vec<Verdict>) -> Verdict {
     }
 }
 
-/// A search is there to find a load that fails: it passed when it found what was asked for, both bounds near enough or a
-/// server that holds all loads. A server that holds no load has failed. Of several goals the gravest counts.
+/// A search is there to find a load that fails: it passed when it found what was requested, both bounds near enough or
+/// a server that holds all loads. A server that holds no load has failed. With several goals the gravest counts.
 fn search_verdict(capacity: &Capacity) -> Verdict {
     let is_narrow = capacity.search.is_some_and(|search| search.is_reached(capacity));
     let own = match (capacity.lower_bound, capacity.upper_bound) {
@@ -127,8 +127,8 @@ fn search_verdict(capacity: &Capacity) -> Verdict {
     run_verdict(std::iter::once(own).chain(capacity.goals.iter().map(|goal| search_verdict(&goal.capacity))))
 }
 
-/// The verdict of a run: FAIL when some rung failed, PASS when every load that was asked for was judged and held; else
-/// the gravest of the others.
+/// The verdict of a run: FAIL when some rung failed, PASS when every requested load was judged and held; else the
+/// gravest of the others.
 pub fn run_verdict(rungs: impl IntoIterator<Item = Verdict>) -> Verdict {
     let weight = |verdict: &Verdict| match verdict {
         Verdict::Fail => 4,
@@ -278,7 +278,7 @@ fn ticks(trial: &Trial) -> Option<TickFigures> {
     })
 }
 
-/// What other programs find beside the figures of a rung.
+/// Additional data for other programs beside the figures of a rung.
 fn extra(trial: &Trial, rung: &Rung) -> Map<String, Value> {
     let mut extra = Map::new();
     let mut put = |name: &str, value: Value| extra.insert(name.to_owned(), value);

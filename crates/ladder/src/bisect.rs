@@ -83,10 +83,10 @@ pub enum Found {
     Revision {
         /// which, from 0
         revision: usize,
-        /// the last one before it of which anything is known
+        /// the last one before it about which anything is known
         before: usize,
     },
-    /// one of those behind `before`, up to `changed`: nothing can be known of those in between
+    /// one of those after `before`, up to `changed`: nothing can be known about those in between
     Between {
         /// the last one that is unchanged
         before: usize,
@@ -102,7 +102,7 @@ pub enum Found {
     },
 }
 
-/// The next comparison in a history of `revisions` (at least 2), of which the last one is known to be changed.
+/// The next comparison in a history of `revisions` (at least 2), the last of which is known to be changed.
 pub fn next(revisions: usize, made: &[Made]) -> Next {
     let (mut before, mut changed) = (0, revisions - 1);
     let mut undecided = vec![0u8; revisions];
@@ -139,7 +139,7 @@ pub fn comparisons(revisions: usize) -> u32 {
     (revisions.max(2) as u64 - 1).next_power_of_two().ilog2() + 2
 }
 
-/// Of what a duel found, the figure to follow: that which is known to differ by most of its own interval. `None`: none is.
+/// The figure of a duel to follow: the one known to differ by most of its own interval. `None`: there is none.
 pub fn effect(findings: &[Finding]) -> Option<&Finding> {
     let is_known = |finding: &&Finding| {
         matches!(finding.verdict, DuelVerdict::Smaller | DuelVerdict::Larger)

@@ -80,7 +80,7 @@ pub struct SearchFigures {
 }
 
 impl SearchFigures {
-    /// Whether the search found what it was asked for: bounds near enough (of whole loads: neighbours), or a server that
+    /// Whether the search found what was requested: bounds near enough (of whole loads: neighbours), or a server that
     /// holds the largest load of the range.
     pub fn is_reached(&self, capacity: &Capacity) -> bool {
         match (capacity.lower_bound, capacity.upper_bound) {
@@ -203,7 +203,7 @@ fn of_cell(unit: LoadUnit, trials: &[&Judged]) -> Capacity {
     between(unit, &rungs, (lower, upper), above)
 }
 
-/// By the plan's objectives, and beside it by each further goal.
+/// By the plan's objectives, and by each further goal.
 fn of_goals(unit: LoadUnit, trials: &[Judged], search: &SearchSchedule) -> Capacity {
     let of_goal = |(goal, objectives): (usize, &Vec<Objective>)| {
         let seen: Vec<Judged> = trials.iter().map(|trial| trial.to_goal(goal)).collect();

@@ -28,11 +28,11 @@ pub enum Op {
 pub struct Condition<'a> {
     /// all of it, without the blanks around it
     pub text: &'a str,
-    /// what stands before the comparison
+    /// the text before the comparison
     pub name: &'a str,
     /// the comparison
     pub op: Op,
-    /// what stands behind it
+    /// the text after it
     pub value: &'a str,
 }
 

@@ -28,12 +28,12 @@ pub(crate) struct Holds {
     pub failed: f64,
 }
 
-/// Where the capacity lies.
+/// The estimated capacity.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Whereabouts {
-    /// the probability that it lies between the two bounds, in [0, 1]
+    /// the probability that it is between the two bounds, in [0, 1]
     pub confidence: f64,
-    /// it lies below with probability 0.025, 0.5 and 0.975
+    /// it is below with probability 0.025, 0.5 and 0.975
     pub quantiles: [f64; 3],
 }
 

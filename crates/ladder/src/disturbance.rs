@@ -20,9 +20,9 @@ pub const STEAL_SHARE_MOST: f64 = 0.02;
 pub const OTHERS_SHARE_MOST: f64 = 0.05;
 /// … unless they used no more than this one, …
 pub const OTHERS_SHARE_HARMLESS: f64 = 0.25;
-/// … every thread of the server had a core whenever it wanted one, but for this share of the second, …
+/// … every thread of the server had a core whenever it wanted one, except for this share of the second, …
 pub const SUBJECT_WAITING_SHARE_HARMLESS: f64 = 0.005;
-/// … every worker, whose own delays are judged besides, but for this share, …
+/// … every worker, whose own delays are judged as well, except for this share, …
 pub const WORKER_WAITING_SHARE_HARMLESS: f64 = 0.01;
 /// … and each of them was on it for no longer than this share, so that a core that is slower because of its neighbours delays little.
 pub const BUSY_SHARE_HARMLESS: f64 = 0.5;
@@ -32,15 +32,15 @@ pub const WAITING_SHARE_MOST: f64 = 0.05;
 /// … and they used at least this share of the cores. Otherwise it waited for the server, which is no disturbance: they
 /// share the cores.
 pub const OTHERS_SHARE_LEAST: f64 = 0.02;
-/// A thread that is on its core or kept from it for this share of a second has no slack: a short delay can then make
-/// everything behind it late, so nothing is known of how much a disturbance explains.
+/// A thread that is on its core or kept off it for this share of a second has no slack: a short delay can then make
+/// everything after it late, so it is unknown how much a disturbance explains.
 pub const NO_SLACK_SHARE: f64 = 0.9;
 /// A delay can make two ticks late: the one that it hits, whose interval is too long, and the next, whose interval is too
 /// short.
 pub const LATE_PER_HIT: f64 = 2.0;
-/// A second of which a disturbance explains more than this leaves a server something to work off.
+/// A second in which a disturbance explains more than this leaves a server with a backlog.
 pub const LONG_WAIT_SHARE_LEAST: f64 = 0.1;
-/// Fewer undisturbed seconds than this share of the hold that was asked for are too few to judge by …
+/// Fewer undisturbed seconds than this share of the requested hold are too few to judge by …
 pub const FAIR_SHARE_LEAST: f64 = 0.5;
 /// … and so are fewer than this many, unless the hold was shorter.
 pub const FAIR_SECONDS_LEAST: usize = 3;
@@ -160,7 +160,7 @@ impl Disturbance {
 /// The seconds of a trial on which an objective that was not met is asked about again.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct LeastDisturbed {
-    /// the others, by their index; also behind the hold, when answers to it still come
+    /// the others, by their index; also after the hold, when answers to it still arrive
     pub left_out: BTreeSet<u32>,
     /// nothing disturbed those that are kept, so they say what all would have said
     pub are_undisturbed: bool,

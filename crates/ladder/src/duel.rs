@@ -51,7 +51,7 @@ pub struct Duel {
     pub delta: f64,
     /// blocks under each load at most, `BLOCKS_LEAST` to `BLOCKS_MOST`
     pub blocks_most: usize,
-    /// a trial of which a larger share was disturbed does not count, in [0, 1]
+    /// a trial does not count if a larger share was disturbed, in [0, 1]
     pub disturbed_share_most: f64,
     /// how long all trials together may take, ns
     pub budget_ns: u64,

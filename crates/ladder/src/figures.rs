@@ -17,7 +17,7 @@ pub(crate) use of_trial::{
     open_share, over_budget_share, paced, questions, rate_per_s, sample, spoken, ticks,
 };
 
-/// What a figure is measured in, and so which units an objective may write behind its number.
+/// The unit of a figure, and so the units an objective may write after its number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitKind {
     /// ns inside; written with ns, us, µs, ms or s
@@ -93,7 +93,7 @@ pub(crate) enum Of {
     Value(&'static str),
 }
 
-/// What a name of the bots' own stands for.
+/// The meaning of a name that the bots define.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Own {
     /// an operation, of which the response is judged

@@ -108,7 +108,7 @@ impl Gate {
     }
 }
 
-/// The capacity itself is not known, only that it lies from the lower bound on and below the upper one.
+/// The capacity itself is not known, only that it is at least the lower bound and below the upper one.
 fn of_capacity(op: Op, load: f64, capacity: &Capacity) -> (Option<bool>, String) {
     let (lower, upper) = (capacity.lower_bound, capacity.upper_bound);
     let is_above = match op {

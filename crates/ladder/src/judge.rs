@@ -110,8 +110,8 @@ pub struct Criteria {
     /// the server surely tells its ticks, and goes on telling when there are none: it is one of ours, and so is its log
     #[serde(default)]
     pub tells_ticks: bool,
-    /// no client of this run is known to have been let in before this trial: neither in the one that comes in before any load
-    /// nor in an earlier trial
+    /// no client of this run is known to have been accepted before this trial: neither by the probe before any load nor
+    /// in an earlier trial
     #[serde(default)]
     pub is_first_contact: bool,
 }
@@ -136,7 +136,7 @@ pub struct Calibration {
     pub own_latency: Option<Summary>,
     /// send lag at that rate
     pub send_lag: Option<Summary>,
-    /// most messages per second that this machine makes and hears
+    /// most messages per second that this machine sends and receives
     pub ceiling_per_s: Option<f64>,
     /// something else took CPU each time it was measured: it is shown and condemns no rung
     #[serde(default)]
@@ -150,7 +150,7 @@ pub struct Link {
     pub name: String,
     /// radio links spoil runs
     pub is_wireless: bool,
-    /// its speed in one direction, where it is told
+    /// its speed in one direction, if it is reported
     pub bytes_per_s: Option<f64>,
 }
 
@@ -173,7 +173,7 @@ pub struct Judgement {
     /// what took it
     #[serde(default)]
     pub disturbance: Disturbance,
-    /// how the arrivals lay in the server's ticks; `None` where nobody counted
+    /// the phases of the arrivals in the server's ticks; `None` if not counted
     #[serde(default)]
     pub arrival_phases: Option<ArrivalPhases>,
     /// the figures behind it
@@ -315,7 +315,7 @@ impl Case<'_> {
         self.arrival_phases.is_some_and(|found| found.is_locked())
     }
 
-    /// True when every objective held, one way or the other; whatever else is asked about then needs fair seconds.
+    /// True when every objective held, one way or the other; all other rules then need undisturbed seconds.
     fn meets_all(&self) -> bool {
         !self.outcomes.is_empty() && self.outcomes.iter().all(|asked| asked.seen.is_met())
     }

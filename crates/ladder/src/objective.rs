@@ -99,7 +99,7 @@ pub enum ObjectiveError {
         name: &'static str,
         /// what it is measured in, with its units
         kind: &'static str,
-        /// what stands behind the comparison
+        /// the text after the comparison
         value: String,
         /// of this figure
         example: String,
@@ -241,8 +241,8 @@ impl Objective {
         self.figure.certain_reading(trial).is_some_and(|value| !self.op.holds(value, self.bound))
     }
 
-    /// Whether the share of samples beyond the bound is as small as the percentile asks, however few samples there are;
-    /// `None` without samples, and for figures that are no percentile with an upper bound.
+    /// Whether the share of samples beyond the bound is as small as the percentile requires, however few samples there
+    /// are; `None` without samples, and for figures that are not percentiles with an upper bound.
     pub(crate) fn is_met_by_share(&self, trial: &Trial) -> Option<bool> {
         let beyond = self.beyond(trial, self.bound)?;
         (beyond.all > 0).then(|| !beyond.is_exceeded_by(beyond.late()))
@@ -253,13 +253,13 @@ impl Objective {
         self.beyond(trial, self.bound).is_none_or(|beyond| beyond.are_many())
     }
 
-    /// Whether a percentile with an upper bound lies beyond it by more than `ns`, by those messages alone whose time is known,
-    /// and by the same rules.
+    /// Whether a percentile with an upper bound exceeds it by more than `ns`, counting only messages whose time is
+    /// known, by the same rules.
     pub(crate) fn is_quantile_missed_by(&self, trial: &Trial, ns: f64) -> bool {
         self.beyond(trial, self.bound + ns).is_some_and(|beyond| beyond.is_proved_by(beyond.timed))
     }
 
-    /// Of a percentile with an upper bound: what lies beyond `bound`, in the figure's inner unit.
+    /// For a percentile with an upper bound: the samples beyond `bound`, in the figure's internal unit.
     fn beyond(&self, trial: &Trial, bound: f64) -> Option<Beyond> {
         let (Source::Quantile(of, q), Op::Less | Op::AtMost) = (self.figure.source, self.op) else {
             return None;
@@ -361,7 +361,7 @@ impl fmt::Display for Objective {
 }
 
 impl PartialEq for Objective {
-    /// Two objectives are equal when they ask the same, however their bounds are written.
+    /// Two objectives are equal when they mean the same, however their bounds are written.
     fn eq(&self, other: &Self) -> bool {
         self.figure.name == other.figure.name && self.op == other.op && self.bound == other.bound
     }

@@ -129,7 +129,7 @@ pub enum Ended {
     Early,
 }
 
-/// What the seconds after an overload come to, in their order.
+/// The result of the seconds after an overload, in order.
 pub fn recovery(seconds: &[Second], ended: Ended) -> Found {
     let seconds = &with_aftermath(seconds);
     let untold = seconds.iter().filter(|second| **second == Second::Untold).count();

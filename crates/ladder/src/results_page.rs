@@ -53,12 +53,12 @@ const GAP: usize = 2;
 /// Behind the verdict of a rung that passed although something disturbed it.
 const DISTURBED: char = '*';
 
-/// The results page in parts, for whoever wants to colour or lay it out; `Display` is the plain text.
+/// The results page in parts, for callers that colour or lay it out; `Display` is the plain text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResultsPage {
     /// one; of a sweep one per cell
     pub tables: Vec<Table>,
-    /// what a mark in the tables stands for
+    /// the meaning of a mark in the tables
     pub marks: Vec<String>,
     /// the books of deliveries: a line per rung, and one more where some receivers are judged separately
     pub books: Vec<String>,
@@ -190,7 +190,7 @@ fn ns(summary: &Option<Summary>, of: fn(&Summary) -> Option<u64>) -> Option<Stri
     Some(show_ns(of(summary.as_ref()?)? as f64))
 }
 
-/// Of requests, where the two differ by what waited for a connection, both are shown.
+/// For requests, both are shown if they differ by the time spent waiting for a connection.
 fn service_ns(rung: &Rung, of: fn(&Summary) -> Option<u64>) -> Option<String> {
     is_of_requests(rung).then(|| ns(&rung.service_ns, of))?
 }
@@ -331,7 +331,7 @@ fn gate(result: &GateResult) -> String {
     format!("gate {}: {word} ({})", result.gate, result.found)
 }
 
-/// What a run comes to in one line: `arena: PASS`, `arena: 1 of 2 gates met, 1 cannot be told (verdict FAIL)`.
+/// A run's result in one line: `arena: PASS`, `arena: 1 of 2 gates met, 1 cannot be told (verdict FAIL)`.
 pub fn headline(climb: &Climb) -> String {
     let (subject, verdict, gates) = (&climb.run.subject, climb.verdict, &climb.gates);
     if gates.is_empty() {
@@ -363,8 +363,8 @@ fn heading(id: &str) -> String {
 }
 
 impl Table {
-    /// The same in at most so many columns of a terminal, without those of its own that tell least; and how many were left out.
-    /// What is not left out may still be wider.
+    /// The same in at most this many columns of a terminal, without the least informative columns of the table; and how
+    /// many were left out. The rest may still be wider.
     pub fn within(&self, most: usize) -> (Table, usize) {
         let mut table = self.clone();
         for name in LEAST_TELLING_FIRST {

@@ -233,7 +233,7 @@ pub enum Stop {
     Complete,
     /// the user ended it
     Interrupted,
-    /// the subject is gone; higher loads would meet nobody
+    /// the subject has ended; higher loads would find no server
     SubjectExited,
 }
 

@@ -23,8 +23,8 @@ const FEWEST_BATCHES: usize = 6;
 const BATCHES: usize = 20;
 /// The five of MSER-5.
 const LONGEST_BATCH_S: usize = 5;
-/// A batch of the warm-up stands out from the settled ones by so many of their standard deviations, more when they are
-/// few. MSER alone cuts a third of all stationary series.
+/// A warm-up batch deviates from the settled ones by this many of their standard deviations, more when they are few.
+/// MSER alone cuts a third of all stationary series.
 const WARM_UP_DEVIATIONS: f64 = 3.0;
 /// Of normal noise: the difference of two values has √2 times their deviation, and its median is 0.6745 of that.
 const DEVIATIONS_PER_MEDIAN_STEP: f64 = 1.0 / (0.6745 * std::f64::consts::SQRT_2);
@@ -75,7 +75,7 @@ pub struct Finding {
 pub struct Change {
     /// which series
     pub of: Series,
-    /// seconds from the begin of the judged hold
+    /// seconds from the start of the judged hold
     pub after_s: usize,
     /// mean level before
     pub before: f64,
@@ -98,7 +98,7 @@ pub enum Series {
     FailedShare,
 }
 
-/// What counts as a change: smaller ones are too small to matter, however certain.
+/// The minimum size of a change: smaller ones do not matter, however certain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Floors {
     /// mean response or delivery latency, ns; `None`: replies are not what this server is judged by, so neither they

@@ -62,7 +62,7 @@ pub struct TrialBuilder {
     pub late_share: Option<Box<dyn Fn(u32) -> f64>>,
     /// games that the server really runs
     pub games_running: f64,
-    /// that the server draws beside its services
+    /// frames that the server draws besides its services
     pub frames_per_s: Option<u64>,
     pub shots_per_s: u64,
     pub questions_per_s: u64,
@@ -172,7 +172,7 @@ impl TrialBuilder {
         })
     }
 
-    /// `count` clients are not let in when the hold begins, `asked` s after they asked.
+    /// `count` clients are not accepted when the hold begins, `asked` s after they asked.
     pub fn not_admitted(self, count: u64, asked: u64) -> TrialBuilder {
         let text = format!("not let in: had asked {asked} s before");
         self.event(HOLD_FROM_S, kind::ERROR, &text).edit(move |at, interval| {

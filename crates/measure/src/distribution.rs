@@ -14,7 +14,7 @@ pub use v2::{BadHistogram, COUNT_MAX, LONGEST_NS, read_v2};
 
 /// Values that are no durations, such as those of `bot.record`, are kept as whole numbers of thousandths.
 pub const THOUSANDTHS: f64 = 1_000.0;
-/// How many samples must lie beyond a percentile before it may be stated.
+/// How many samples must exceed a percentile before it may be stated.
 pub const EXCEEDANCES: f64 = 100.0;
 
 /// Samples that state a quantile `q` in (0, 1): 10,000 for 0.99.
@@ -241,7 +241,7 @@ impl Distribution {
         v2::write(counts)
     }
 
-    /// Reads the V2 encoding, from whatever bounds it was recorded with. Errors: `BadHistogram`.
+    /// Reads the V2 encoding, recorded with any bounds. Errors: `BadHistogram`.
     pub fn from_v2(bytes: &[u8]) -> Result<Self, BadHistogram> {
         let read = read_v2(bytes)?;
         let mut distribution = Distribution::new();

@@ -29,7 +29,7 @@ pub enum Entry {
 }
 
 impl Entry {
-    /// The latest moment this entry speaks of, ns since the start of the trial.
+    /// The latest moment that this entry covers, ns since the start of the trial.
     pub fn until_ns(&self) -> u64 {
         match self {
             Entry::Interval(interval) => (u64::from(interval.index) + 1) * SECOND_NS,

@@ -138,7 +138,8 @@ impl Flow {
         self.open_after = (self.open_after + next.open_after).saturating_sub(next.open_before);
     }
 
-    /// Adds what happened in a second, whatever was open before and after it: of picked seconds the second law cannot hold.
+    /// Adds the events of a second, whatever was open before and after it: for selected seconds the second law cannot
+    /// hold.
     pub(crate) fn add_doors(&mut self, other: &Flow) {
         self.offered += other.offered;
         self.not_sent += other.not_sent;

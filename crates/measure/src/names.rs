@@ -63,7 +63,7 @@ pub enum Role {
     AuditChecked,
     /// counter: of these, other than they must be
     AuditWrong,
-    /// counter: facts that the audit asked for and was not told, or had no time to ask for
+    /// counter: facts that the audit requested without an answer, or had no time to request
     AuditUnread,
     /// counters: planned arrivals of the hold by their place in the server's tick, one counter for each, in their order
     ArrivalPhase,
@@ -78,7 +78,7 @@ pub enum Role {
     Lookups,
     /// a counter of the time that scripts took, ms over all workers
     ScriptTime,
-    /// a counter of answers that nothing was asked for, or that came twice
+    /// a counter of answers without a request, or duplicates
     Unexpected,
     /// two counters of answers over HTTP that were right, in this order: all of them, and those of them that were redirects
     /// that were not followed
@@ -95,7 +95,7 @@ pub enum Role {
 pub struct MetricNames {
     /// operations: index into `Interval::flows`
     pub ops: Vec<String>,
-    /// what can go wrong after a connection stands: index into `Interval::errors`
+    /// what can go wrong once a connection is open: index into `Interval::errors`
     pub errors: Vec<String>,
     /// what else the bots count: index into `Interval::counters`
     pub counters: Vec<String>,

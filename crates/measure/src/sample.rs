@@ -21,7 +21,7 @@ pub struct Sample {
 }
 
 impl Sample {
-    /// The second that it speaks of: a reading at the end of a second is about that second.
+    /// The second that it covers: a reading at the end of a second is about that second.
     pub fn second(&self) -> u32 {
         second_at(self.at_ns.saturating_sub(SECOND_NS / 2))
     }
@@ -191,8 +191,8 @@ impl Reading {
 /// The longest name of a program or thread that is kept, in characters.
 const NAME_CHARS_MAX: usize = 32;
 
-/// The name of a program or thread as it is kept and shown: at most `NAME_CHARS_MAX` characters, none of which steers a
-/// terminal or changes the direction of the text around it; `?` when nothing is left. It is text, never markup.
+/// The name of a program or thread as it is stored and shown: at most `NAME_CHARS_MAX` characters, without terminal
+/// control or text direction characters; `?` when nothing is left. It is text, never markup.
 pub fn plain_name(name: &str) -> String {
     let is_mark =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -2,7 +2,8 @@
 
 pub(crate) const SECOND_NS: u64 = 1_000_000_000;
 
-/// The second in which a moment lies. What lies behind 136 years is in the last one: stores and tick logs of others say anything.
+/// The second that contains a moment. Anything beyond 136 years is in the last one: foreign stores and tick logs may
+/// contain any value.
 pub(crate) fn second_at(ns: u64) -> u32 {
     u32::try_from(ns / SECOND_NS).unwrap_or(u32::MAX)
 }

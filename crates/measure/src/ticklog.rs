@@ -89,7 +89,7 @@ pub struct TickLogReader {
 }
 
 impl TickLogReader {
-    /// A reader at the begin of a log. `tick_rate_hz` (> 0) gives the classes where the log does not tell its rate.
+    /// A reader at the start of a log. `tick_rate_hz` (> 0) gives the classes if the log does not report its rate.
     pub fn new(tick_rate_hz: f64) -> Self {
         TickLogReader {
             partial: Vec::new(),

@@ -60,11 +60,11 @@ pub struct Trial {
     pub counters: BTreeMap<String, u64>,
     /// the server's own counters over the hold
     pub subject_counters: BTreeMap<String, u64>,
-    /// time that these counters speak of, ns. A server's entries do not begin and end with the hold, so it is a little
-    /// more or less than the hold
+    /// time that these counters cover, ns. A server's entries are not aligned with the hold, so it is slightly more or
+    /// less than the hold
     pub subject_told_ns: u64,
-    /// the server's counters and what the bots sent, both over exactly the same time; `None` where the server reported nothing
-    /// that lies wholly in the hold
+    /// the server's counters and what the bots sent, both over exactly the same time; `None` if the server reported
+    /// nothing that is wholly in the hold
     pub same_time: Option<SameTime>,
     /// connections
     pub connections: TrialConnections,
@@ -72,9 +72,9 @@ pub struct Trial {
     distributions: Vec<Distribution>,
     /// the server's own ticks
     pub ticks: Option<TrialTicks>,
-    /// ticks due in the part of the hold that whole entries of its log cover; `None` where none lies in the hold
+    /// ticks due in the part of the hold that whole entries of its log cover; `None` if none is in the hold
     pub logged: Option<Logged>,
-    /// an entry of its log speaks of a part of the hold, however small
+    /// an entry of its log covers some part of the hold
     pub is_in_log: bool,
     /// ticks as the clients see them
     pub client_ticks: TickCounts,
@@ -86,7 +86,8 @@ pub struct Trial {
     pub games: Option<Games>,
     /// lives of bots that were under way at once; `None` where bots have but one
     pub at_once: Option<AtOnce>,
-    /// what became of requests when the subject was told to end; `None` where it was not, or where its bots do not say
+    /// what happened to requests when the subject was told to shut down; `None` if it was not, or if its bots do not
+    /// report it
     pub shutdown: Option<Shutdown>,
     /// what became of the changes of cheaters; `None` where bots know none
     pub cheats: Option<Cheats>,

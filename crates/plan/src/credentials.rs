@@ -20,7 +20,7 @@ pub enum Credentials {
         /// where it is
         from: SecretSource,
     },
-    /// a token, which stands alone
+    /// a token, without a user
     Token {
         /// where it is
         from: SecretSource,
@@ -90,7 +90,7 @@ impl fmt::Debug for Login {
 /// What a protocol has a place for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CredentialForm {
-    /// no credentials of its own
+    /// no credentials
     None,
     /// the password of the server
     Password,

@@ -88,7 +88,7 @@ mod tests {
     use super::*;
     use crate::{Flags, resolve};
 
-    /// What is said before a climb, and the holds that are longer than the others, s.
+    /// The message before a climb, and the holds that are longer than the others, s.
     fn said(flags: &str) -> (Option<String>, Vec<(f64, u64)>) {
         let plan = resolve(&Flags::of(flags), None, 1).unwrap_or_else(|mistakes| panic!("{mistakes}"));
         let longer = plan.ladder.lengthened.iter().map(|(load, ns)| (*load, ns / 1_000_000_000)).collect();

@@ -33,8 +33,8 @@ impl Flags {
         }
     }
 
-    /// These over others, for what these do not say. Errors: the flag of a setting of which both say something else. A
-    /// setting that may be repeated has the texts of both.
+    /// These flags over others, which fill the gaps. Errors: the flag of a setting that both set differently. A setting
+    /// that may be repeated has the texts of both.
     pub fn over(mut self, others: &Flags) -> Result<Flags, &'static str> {
         for setting in settings() {
             let theirs = others.all(setting);

@@ -100,7 +100,7 @@ const NAME_BYTES_MAX: usize = 200;
 /// Below it, lateness would be the clock's and not the server's.
 const PATIENCE_NS_MIN: u64 = 1_000_000;
 
-/// What may stand behind `climb`, for its help.
+/// What may follow `climb`, for its help.
 pub fn subject_help() -> String {
     format!(
         "A built-in server ({}), a scenario file (*.yaml), a script (*.ts, with --target URL) or a URL (http://HOST:PORT/PATH; schemes: {})",
@@ -109,7 +109,7 @@ pub fn subject_help() -> String {
     )
 }
 
-/// Whether the word behind `climb` is a scenario file, which the caller must read before `resolve`.
+/// Whether the word after `climb` is a scenario file, which the caller must read before `resolve`.
 pub fn is_scenario_file(subject: &str) -> bool {
     let subject = subject.trim().to_lowercase();
     !subject.contains("://") && (subject.ends_with(".yaml") || subject.ends_with(".yml"))

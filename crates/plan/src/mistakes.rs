@@ -26,7 +26,7 @@ pub use http::RequestConfigError;
 pub use search::{FromAboveError, GatePlaceError, OverloadError, RecoveryError, SearchError};
 pub use stop::StopError;
 
-/// Where a mistake stands.
+/// The place of a mistake.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
     /// a word of the command line: `--rungs`, `climb SUBJECT`
@@ -173,7 +173,7 @@ pub enum ConfigError {
         written: String,
         /// the same as a target of a guessed scheme
         guess: Box<Target>,
-        /// what answered there, the likeliest first; `None`: nobody has looked
+        /// what answered there, the likeliest first; `None`: not checked
         seen: Option<Seen>,
     },
     /// `climb grid`: clients, and no server for them
@@ -313,7 +313,7 @@ pub enum ConfigError {
          {most} of a message's 512 bytes are left for it"
     )]
     LineTooLong {
-        /// the longest asked for
+        /// the longest requested
         line_bytes: usize,
         /// without its #
         room: String,
@@ -337,7 +337,7 @@ pub enum ConfigError {
     ArrivalsNotOfBots {
         /// which bots
         bots: &'static str,
-        /// the law asked for
+        /// the requested law
         arrivals: String,
         /// what they do instead
         why: &'static str,

@@ -33,7 +33,7 @@ pub struct Plan {
     /// what the server may do although it fails a rung otherwise
     #[serde(default)]
     pub allowed: Vec<Allowed>,
-    /// the law of arrivals, named beside every number
+    /// the law of arrivals, shown with every number
     pub arrivals: Arrivals,
     /// an answer after this is late, ns; at least 1 ms
     pub patience_ns: u64,
@@ -71,9 +71,9 @@ impl Handshake {
 pub struct Subject {
     /// as the user wrote it: `arena`, `ws://…`
     pub name: String,
-    /// how it comes to run
+    /// how it is started
     pub source: SubjectSource,
-    /// where its ticks are told
+    /// where its ticks are reported
     pub ticks: TickSource,
     /// its tick rate, Hz; 0 when it has none
     pub tick_rate_hz: f64,
@@ -94,11 +94,11 @@ impl Subject {
     }
 }
 
-/// How the subject comes to run.
+/// How the subject is started.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SubjectSource {
-    /// our reference server, started as a process of its own on a free loopback port
+    /// our reference server, started as a separate process on a free loopback port
     BuiltIn {
         /// `arena`
         server: String,
@@ -124,7 +124,7 @@ pub enum SubjectSource {
     },
 }
 
-/// Where a subject's ticks are told.
+/// Where a subject's ticks are reported.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TickSource {
@@ -141,7 +141,7 @@ pub enum TickSource {
 pub struct Cell {
     /// axis and value: `service` `object`, `view` `foreground` …
     pub names: BTreeMap<String, String>,
-    /// options of the built-in server, behind those of the subject
+    /// options of the built-in server, after those of the subject
     pub options: Vec<String>,
     /// only this one of the bots' requests; `None`: all, by weight
     pub request: Option<usize>,
@@ -199,13 +199,13 @@ pub struct Ladder {
     pub hold: HoldLength,
     /// a fresh subject for each rung
     pub restart_per_rung: bool,
-    /// combinations in each of which all loads are held, in this order; empty: there is but one
+    /// combinations for each of which all loads are held, in this order; empty: there is only one
     #[serde(default)]
     pub cells: Vec<Cell>,
     /// loads go on beyond the last rung, one more each, until a request fails
     #[serde(default)]
     pub is_open_ended: bool,
-    /// the subject is told to end under each load
+    /// the subject is told to shut down under each load
     #[serde(default)]
     pub stop: Option<SubjectStop>,
     /// after the highest load the others once more, from the highest down
@@ -223,7 +223,7 @@ pub struct Ladder {
     /// loads that are held longer than `hold` says, ns, because a shorter hold could not decide the objectives
     #[serde(default)]
     pub lengthened: Vec<(f64, u64)>,
-    /// nobody fixed the hold, so loads whose samples are too few may be held longer
+    /// the hold was not fixed, so loads with too few samples may be held longer
     #[serde(default)]
     pub lengthens: bool,
     /// the capacity is searched for, and `rungs` holds only where the search starts
@@ -231,7 +231,7 @@ pub struct Ladder {
     pub search: Option<SearchSchedule>,
 }
 
-/// A subject that is told to end (SIGTERM) under load, which ends the hold.
+/// A subject that is told to shut down (SIGTERM) under load, which ends the hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SubjectStop {
     /// after the start of the hold, ns; whole seconds

@@ -21,7 +21,7 @@ pub(crate) use structure::misplaced;
 /// A scenario file, read by the caller.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ScenarioText {
-    /// as its user named it; stands in front of every mistake
+    /// as the user named it; precedes every mistake
     pub path: String,
     /// what it holds
     pub text: String,
@@ -32,7 +32,7 @@ static ROOT: Setting = Setting::of("", &[])
     .key("", Shape::Keys("", ""), "{ subject: { target: ws://127.0.0.1:42069 } }")
     .about("A load test of one server: who is tested, by whom, how hard, and what must hold.");
 
-/// The settings whose keys stand in the mapping of this key; empty: at the top.
+/// The settings whose keys are in the mapping of this key; empty: at the top.
 fn below(key: &str) -> impl Iterator<Item = &'static Setting> {
     layers::settings().filter(move |setting| !setting.key.is_empty() && setting.parent() == key)
 }

@@ -24,7 +24,7 @@ use crate::vocabulary;
 const FILES_MOST: usize = 1000;
 /// What the compiler brings with it.
 const OWN_IMPORTS: &str = "google/protobuf/";
-/// Messages of that package have a JSON form of their own, in which fields are not looked up.
+/// Messages of that package have a special JSON form, in which fields are not looked up.
 const OWN_PACKAGE: &str = "google.protobuf.";
 
 /// The texts of a .proto file and of those that it imports.
@@ -176,7 +176,7 @@ impl ProtoFiles {
         ProtoFiles { files: vec![ProtoFile { name: name.to_owned(), text: text.to_owned() }] }
     }
 
-    /// Reads a file with `read`, and the files that it imports, which are looked for beside it. Errors: `File`.
+    /// Reads a file with `read`, and its imports, which are searched for beside it. Errors: `File`.
     pub fn read(path: &Path, read: &dyn Fn(&Path) -> io::Result<String>) -> Result<ProtoFiles, SchemaError> {
         let unreadable = |path: &Path, error: io::Error| {
             SchemaError::File(format!("{}: {error}; check the path", path.display()))
@@ -450,11 +450,11 @@ pub fn json_of(message: &DynamicMessage) -> Value {
 pub struct Spot {
     /// the pointer with the names of the .proto file
     pub pointer: String,
-    /// what holds the value, the name of its field, and how it lies there; `None`: it cannot be looked up
+    /// what holds the value, the name of its field, and how it is stored there; `None`: it cannot be looked up
     holder: Option<(MessageDescriptor, String, Inside)>,
 }
 
-/// How a value lies in its field.
+/// How a value is stored in its field.
 #[derive(Clone, Debug)]
 enum Inside {
     Whole,
@@ -462,13 +462,13 @@ enum Inside {
     Entry(String),
 }
 
-/// What lies below a step of a pointer.
+/// What is below a step of a pointer.
 enum Below {
     Message(MessageDescriptor),
     List(MessageDescriptor, FieldDescriptor),
     Map(MessageDescriptor, FieldDescriptor),
     Nothing(MessageDescriptor, FieldDescriptor),
-    /// of a type with a JSON form of its own
+    /// of a type with a special JSON form
     Anything,
 }
 

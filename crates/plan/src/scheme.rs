@@ -13,7 +13,7 @@ use crate::credentials::CredentialForm;
 /// What is known of a protocol.
 #[derive(Debug)]
 pub struct Protocol {
-    /// as it stands in a URL
+    /// as it appears in a URL
     pub name: &'static str,
     /// of a URL that names none
     pub default_port: u16,
@@ -48,7 +48,7 @@ pub enum Transport {
     Udp,
 }
 
-/// What may stand in a URL behind host and port.
+/// What may follow host and port in a URL.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Paths {
     /// nothing
@@ -62,7 +62,7 @@ pub enum Paths {
 }
 
 impl Transport {
-    /// The protocol of the null server that stands in for the subject in a calibration (`serve null --protocol …`).
+    /// The protocol of the null server that replaces the subject in a calibration (`serve null --protocol …`).
     pub fn null_protocol(self) -> &'static str {
         match self {
             Transport::WebSocket => "websocket",
@@ -72,7 +72,7 @@ impl Transport {
         }
     }
 
-    /// How a URL may go on behind host and port.
+    /// How a URL may continue after host and port.
     pub fn paths(self) -> Paths {
         match self {
             Transport::WebSocket | Transport::Http => Paths::Any,
@@ -92,7 +92,7 @@ pub enum FirstSign {
     Greeting {
         /// `NATS`
         of: &'static str,
-        /// with the blank behind them
+        /// including the following blank
         begins_with: &'static str,
     },
     /// it may be silent, but does not hang up
@@ -221,7 +221,7 @@ schemes! {
 }
 
 impl Scheme {
-    /// As it stands in a URL.
+    /// As it appears in a URL.
     pub fn name(self) -> &'static str {
         self.protocol().name
     }

@@ -15,25 +15,25 @@ pub struct Setting {
     /// `--hold`; empty when only a file has it. Without dashes (`climb`) it names a place of the command line
     /// and no option
     pub flag: &'static str,
-    /// what stands behind the flag
+    /// the kind of value after the flag
     pub kind: Kind,
     /// what the help calls the value: `TIME`
     pub value_name: &'static str,
     /// one sentence of the help, without the default
     pub help: &'static str,
-    /// the group of the help in which it stands
+    /// its group in the help
     pub heading: &'static str,
     /// what applies when it is not said, as the help shows it; empty: the help shows none
     pub default: &'static str,
-    /// behind the flag
+    /// after the flag
     pub example: &'static str,
     /// `ladder.hold`; empty when only the command line has it
     pub key: &'static str,
-    /// what stands behind the key
+    /// the shape of the value after the key
     pub shape: Shape,
     /// one sentence of the schema
     pub about: &'static str,
-    /// behind the key
+    /// after the key
     pub example_in_file: &'static str,
     /// the words that it may be, where there are few and messages refuse all others; empty: any
     pub one_of: &'static [&'static str],
@@ -47,7 +47,7 @@ pub struct Setting {
     pub is_of_climbs: bool,
 }
 
-/// What stands behind a flag.
+/// The kind of value after a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// one value
@@ -64,7 +64,7 @@ pub enum Kind {
     Repeated,
 }
 
-/// What stands behind a key.
+/// The shape of the value after a key.
 #[derive(Clone, Copy, Debug)]
 pub enum Shape {
     /// a word or a sentence
@@ -83,7 +83,7 @@ pub enum Shape {
     List(&'static Shape),
     /// names that the author chooses, with values of one shape
     Map(&'static Shape),
-    /// whatever YAML can say
+    /// any YAML value
     Anything,
     /// a mapping with known keys: those that are declared below this one. Name and description for the schema
     Keys(&'static str, &'static str),
@@ -116,8 +116,7 @@ macro_rules! settings {
 }
 
 impl Setting {
-    /// The beginning of a declaration: where its flag stands in the help, and which bots take it (empty:
-    /// all).
+    /// The beginning of a declaration: its flag's group in the help, and which bots take it (empty: all).
     pub const fn of(heading: &'static str, bots: &'static [&'static str]) -> Setting {
         Setting {
             flag: "",
@@ -188,7 +187,7 @@ impl Setting {
         self
     }
 
-    /// An example that is written differently behind the flag.
+    /// An example that is written differently after the flag.
     pub const fn flag_example(mut self, example: &'static str) -> Setting {
         self.example = example;
         self

@@ -97,7 +97,7 @@ pub enum TargetError {
 }
 
 impl TargetError {
-    /// Credentials in a text of which nothing else is known.
+    /// Credentials in a text about which nothing else is known.
     pub(crate) const CREDENTIALS: TargetError = TargetError::Credentials { scheme: None, bare: None };
 }
 
@@ -363,8 +363,8 @@ pub fn may_load(address: IpAddr, host: &str, allowed: &[String]) -> Result<(), T
     Err(TargetRefused::NotNamed { host, address })
 }
 
-/// Services that give credentials or secrets to whoever asks from within a cloud: AWS, Google, Azure, Oracle and others share
-/// the first; behind it AWS's for containers and for pods, Azure's host, Alibaba's, Oracle's older one.
+/// Cloud services that give credentials or secrets to any client inside: AWS, Google, Azure, Oracle and others share
+/// the first; then AWS's for containers and for pods, Azure's host, Alibaba's, Oracle's older one.
 const METADATA_V4: [Ipv4Addr; 6] = [
     Ipv4Addr::new(169, 254, 169, 254),
     Ipv4Addr::new(169, 254, 170, 2),

@@ -26,7 +26,7 @@ pub const RUNG_MAX: f64 = 10_000_000.0;
 
 const DURATION_UNITS: &str = "ns, us, ms, s, m, h";
 
-/// What is wrong with a value; whoever asked for it says where it stands and shows an example.
+/// What is wrong with a value; the caller adds its place and an example.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum UnitError {
     /// nothing but blanks
@@ -60,7 +60,7 @@ pub enum UnitError {
     UnknownUnit {
         /// as written
         text: String,
-        /// the part behind the number
+        /// the part after the number
         unit: String,
         /// what may stand there
         known: &'static str,
@@ -196,7 +196,7 @@ pub fn duration_ns(text: &str) -> Result<u64, UnitError> {
     }
 }
 
-/// A duration between two others, both included; the bounds are told in the units of `Duration`.
+/// A duration between two others, both included; the bounds are shown in the units of `Duration`.
 pub fn duration_ns_within(text: &str, least_ns: u64, most_ns: u64) -> Result<u64, UnitError> {
     let ns = duration_ns(text)?;
     if (least_ns..=most_ns).contains(&ns) {

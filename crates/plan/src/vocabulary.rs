@@ -5,7 +5,7 @@ pub const SUBJECTS: &[&str] = &crate::built_in::NAMES;
 /// Built-in bots.
 pub const BOTS: &[&str] = crate::workloads::NAMES;
 
-/// The known word that `word` most likely stands for; `None` when nothing is near enough to be worth a guess.
+/// The known word that `word` most likely means; `None` when nothing is near enough to be worth a guess.
 pub fn nearest<'a>(word: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let word = word.trim().to_lowercase();
     let length = word.chars().count();

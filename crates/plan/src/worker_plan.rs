@@ -59,7 +59,7 @@ pub struct WorkerPlan {
     pub tick_period_ns: u64,
     /// between the ramp and the hold, ns
     pub settle_ns: u64,
-    /// after the hold, what is still on its way is waited for so long at most, ns
+    /// after the hold, data in flight is waited for this long at most, ns
     pub drain_ns: u64,
     /// requests per second over all workers, where the load is a rate; else 0
     pub rate_per_s: f64,
@@ -67,7 +67,7 @@ pub struct WorkerPlan {
     pub stream_phase: f64,
     /// of a sweep's cell: only this one of the bots' requests
     pub request: Option<usize>,
-    /// the subject is told to end under this load
+    /// the subject is told to shut down under this load
     pub stop: Option<SubjectStop>,
     /// the part of the load, in (0, 1), that goes on after the hold until the server has recovered
     pub recovery_share: Option<f64>,
@@ -111,7 +111,7 @@ impl WorkerPlan {
 }
 
 impl WorkerPlan {
-    /// The same for so many bots, which play once or again and again, whatever a load counts.
+    /// The same for this many bots, which run once or again and again, whatever a load counts.
     pub fn of_bots(self, bots: u64) -> WorkerPlan {
         WorkerPlan { units: bots, units_total: bots, bots_total: bots, rate_per_s: 0.0, ..self }
     }
@@ -122,7 +122,7 @@ impl WorkerPlan {
     }
 }
 
-/// After the hold, replies and deliveries are waited for so long at most, ns.
+/// After the hold, replies and deliveries are waited for this long at most, ns.
 pub const DRAIN_NS: u64 = 8_000_000_000;
 /// Connections then have so long to close, ns.
 pub const CLOSING_NS: u64 = 4_000_000_000;
@@ -151,7 +151,7 @@ pub struct Needs {
     pub opens_per_s: f64,
     /// how long the bots take to arrive, ns
     pub ramp_ns: u64,
-    /// memory that the delivery ledger takes by the end of the trial, over all workers; 0 where nobody owes deliveries
+    /// memory that the delivery ledger takes by the end of the trial, over all workers; 0 if no deliveries are owed
     pub ledger_bytes: u64,
 }
 

@@ -32,7 +32,7 @@ use crate::layers::bots::BotsKind;
 use crate::plan::{Arrivals, Axis, Cell, Ramp};
 use crate::worker_plan::DRAIN_NS;
 
-/// A server of which nothing else is known must reply, and rightly.
+/// A server about which nothing else is known must reply, and correctly.
 pub const NO_ERRORS: &[&str] = &["errors == 0"];
 
 /// What a plan must know of a workload.
@@ -57,8 +57,8 @@ pub trait Workload {
         NO_ERRORS
     }
 
-    /// What its server must not do whatever objectives the user names, unless the user allows it. With the objective that
-    /// says so; `None` where the clients count it as wrong answers.
+    /// What the server must not do whatever objectives the user names, unless the user allows it. With the objective
+    /// that checks it; `None` if the clients count it as wrong answers.
     fn forbidden(&self) -> &'static [(Allowed, Option<&'static str>)] {
         &[]
     }
@@ -74,8 +74,8 @@ pub trait Workload {
         load.round() as u64
     }
 
-    /// The longest reply that it has a use for, bytes; a longer one ends its connection. Protocols with a smaller limit of
-    /// their own keep that.
+    /// The longest reply that it can use, bytes; a longer one ends its connection. Protocols with a smaller limit keep
+    /// that.
     fn reply_bytes_max(&self) -> usize {
         REPLY_BYTES
     }
@@ -91,7 +91,7 @@ pub trait Workload {
         0.0
     }
 
-    /// After the hold, what is still on its way is waited for so long at most, ns.
+    /// After the hold, data in flight is waited for this long at most, ns.
     fn drain_ns(&self, _patience_ns: u64, _objectives: &[Objective]) -> u64 {
         DRAIN_NS
     }
@@ -136,7 +136,7 @@ pub trait Workload {
         false
     }
 
-    /// True when the clients tell which of their messages were under way when the server was told to end.
+    /// True when the clients report which of their messages were in flight when the server was told to shut down.
     fn sees_shutdown(&self) -> bool {
         false
     }

@@ -126,7 +126,7 @@ fn play(
     Ok((all, books))
 }
 
-/// Who heard what was said in rooms.
+/// Who received what was sent in rooms.
 fn sum_up_rooms(books: &Books) -> String {
     let sum = &books.judged;
     let strange = match books.unknown_messages {

@@ -22,7 +22,7 @@ pub(super) fn check_free(bot: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Writes a bot, and beside it what an editor needs to understand it.
+/// Writes a bot, with the support files that an editor needs.
 pub(super) fn write_bot_file(bot: &Path, text: &str) -> anyhow::Result<()> {
     check_free(bot)?;
     let folder = bot.parent().unwrap_or(Path::new(""));

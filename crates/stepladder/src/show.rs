@@ -14,10 +14,10 @@ use store::{RunId, RunKind, RunRecord, RunState, Store};
 
 const NOT_STATED: &str = ladder::results_page::NOT_STATED;
 
-/// The answers of a list of runs need at least so many columns to be read beside the others.
+/// The answers in a list of runs need at least this many columns to be shown beside the others.
 const ANSWER_LEAST: usize = 30;
 
-/// The stored runs, oldest first. `columns`: as wide as it may be; where the answers find no room beside a run, they stand below
+/// The stored runs, oldest first. `columns`: the maximum width; if the answers do not fit beside a run, they go below
 /// it.
 pub fn runs(store: &Store, runs: &[RunRecord], columns: Option<usize>) -> String {
     let of_run = |run: &RunRecord| {

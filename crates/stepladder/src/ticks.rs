@@ -25,7 +25,7 @@ use watch::files::{self, Accepts};
 
 use ink::Ink;
 
-/// What `ticks` was asked for.
+/// The options of `ticks`.
 #[derive(Clone, Debug)]
 pub struct Options {
     /// tick logs; never empty
@@ -170,7 +170,7 @@ fn show(
     Ok(())
 }
 
-/// A paragraph behind a mark, wrapped at words.
+/// A paragraph after a mark, wrapped at words.
 fn say(out: &mut impl Write, mark: &str, text: &str, width: usize) -> io::Result<()> {
     let (mut line, mut lines) = (String::new(), Vec::new());
     for word in text.split(' ') {

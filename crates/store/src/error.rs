@@ -243,7 +243,7 @@ impl StoreError {
     pub(crate) fn from_sqlite(path: &Path, error: rusqlite::Error) -> StoreError {
         let path = path.to_owned();
         let detail = error.to_string();
-        // Every column has one type by our hand; a value of another one was not written by us.
+        // We write every column with one type; a value of another type was not written by us.
         if let rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::InvalidColumnType(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
@@ -258,7 +258,7 @@ impl StoreError {
         match code {
             Some(ErrorCode::DiskFull) => StoreError::DiskFull { path },
             Some(ErrorCode::SystemIoFailure) => StoreError::DiskFailed { path, detail },
-            // Our statements are fixed and tested; what SQLite cannot compile speaks of tables that were damaged.
+            // Our statements are fixed and tested; if SQLite cannot execute one, the tables are damaged.
             Some(ErrorCode::Unknown) => {
                 StoreError::Damaged { path, what: format!("its tables are not as they were made ({detail})") }
             }

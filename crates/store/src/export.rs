@@ -44,7 +44,7 @@ use crate::row::{ReadError, Row, Table};
 use crate::run::RunId;
 use crate::store::Store;
 
-/// Every row of one table of a run, checked, in the order of its key. `each` may fail for reasons of its own.
+/// Every row of one table of a run, checked, in key order. `each` may fail for its own reasons.
 fn rows(
     store: &Store,
     run: &RunId,
@@ -54,7 +54,7 @@ fn rows(
     let mut failed = None;
     let read = table.for_each(store.connection(), "run = ?1", [run.as_str()], |row| {
         each(&row).map_err(|error| {
-            // The reader only knows errors of reading; ours is kept and takes precedence below.
+            // The reader knows only read errors; ours is kept and takes precedence below.
             failed = Some(error);
             ReadError::Damaged(String::new())
         })

@@ -19,14 +19,14 @@ const APPLICATION_ID: i64 = 0x5354_4C44;
 /// 6 the kind `duel`.
 pub const VERSION: i64 = 7;
 
-/// Opens a store that exists. Errors: whatever keeps it from being one; the file is left untouched.
+/// Opens an existing store. Errors: any reason why it is not one; the file is left untouched.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {
     if !path.exists() {
         return Err(StoreError::NoStore { path: path.to_owned() });
     }
     let ours = |(connection, owner)| match owner {
         Owner::Ours => Ok(connection),
-        // Empty: one is being made, or never was.
+        // Empty: a store is being created, or never was.
         Owner::None => Err(StoreError::NoStore { path: path.to_owned() }),
     };
     match connect(path, OpenFlags::empty()).and_then(ours) {
@@ -42,7 +42,8 @@ fn is_at_rest(path: &Path) -> bool {
     path.is_file() && !Path::new(&log).metadata().is_ok_and(|log| log.len() > 0)
 }
 
-/// Opens a store on a medium, or in a folder, that takes no files: SQLite's own way of reading needs one beside the store.
+/// Opens a store on read-only media, or in a read-only folder: SQLite's own way of reading needs a file beside the
+/// store.
 fn connect_at_rest(path: &Path) -> Result<(Connection, Owner), StoreError> {
     let told = |error| StoreError::from_sqlite(path, error);
     let mut uri = String::from("file:");
@@ -60,7 +61,7 @@ fn connect_at_rest(path: &Path) -> Result<(Connection, Owner), StoreError> {
     look(path, Connection::open_with_flags(uri, flags).map_err(told)?)
 }
 
-/// trusted_schema: a store from elsewhere must not run functions of its own.
+/// trusted_schema: a foreign store must not run its own functions.
 const SETTINGS: &str = "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA trusted_schema = OFF; \
                         PRAGMA cell_size_check = ON;";
 
@@ -90,7 +91,7 @@ enum Owner {
 }
 
 fn connect(path: &Path, more: OpenFlags) -> Result<(Connection, Owner), StoreError> {
-    // Opening a FIFO would wait for its other end, and a device has no pages.
+    // Opening a FIFO would wait for its peer, and a device has no pages.
     if path.metadata().is_ok_and(|file| !file.is_file() && !file.is_dir()) {
         let detail = "it is not a regular file".to_owned();
         return Err(StoreError::CannotOpen { path: path.to_owned(), detail });
@@ -107,7 +108,7 @@ fn connect(path: &Path, more: OpenFlags) -> Result<(Connection, Owner), StoreErr
 fn look(path: &Path, mut connection: Connection) -> Result<(Connection, Owner), StoreError> {
     let told = |error| StoreError::from_sqlite(path, error);
     Limits::OfUnknown.set(&mut connection).map_err(told)?;
-    // Of one moment: another process may be making the store just now.
+    // In one transaction: another process may be creating the store right now.
     let moment = connection.unchecked_transaction().map_err(told)?;
     let owner = owner(path, &moment)?;
     drop(moment);
@@ -118,7 +119,7 @@ fn look(path: &Path, mut connection: Connection) -> Result<(Connection, Owner), 
 
 /// Call it inside a transaction. `quick_check` has no part in it: it would evaluate the constraints of unknown tables.
 fn owner(path: &Path, connection: &Connection) -> Result<Owner, StoreError> {
-    // The marks come first: neither PRAGMA reads the schema, which may be any of another program's.
+    // The marks come first: neither PRAGMA reads the schema, which may be any other program's.
     let mark = |pragma| {
         let asked = connection.pragma_query_value(None, pragma, |row| row.get::<_, i64>(0));
         asked.map_err(|error| StoreError::from_sqlite(path, error))
@@ -157,10 +158,10 @@ fn unread(path: PathBuf, error: rusqlite::Error) -> StoreError {
 
 fn create(path: &Path, connection: &mut Connection) -> Result<(), StoreError> {
     let told = |error| StoreError::from_sqlite(path, error);
-    // Before the first table, or it has no effect: a deleted run then gives its pages back to the disk.
+    // Before the first table, or it has no effect: a deleted run then returns its pages to the disk.
     connection.execute_batch("PRAGMA auto_vacuum = INCREMENTAL; PRAGMA journal_mode = WAL;").map_err(told)?;
     let making = connection.transaction_with_behavior(TransactionBehavior::Immediate).map_err(told)?;
-    // Another process may have made it while we waited for the lock.
+    // Another process may have created it while we waited for the lock.
     if let Owner::None = owner(path, &making)? {
         making.execute_batch(&tables::schema()).map_err(told)?;
         making.execute_batch(&guard::triggers()).map_err(told)?;
@@ -174,7 +175,7 @@ fn create(path: &Path, connection: &mut Connection) -> Result<(), StoreError> {
 pub(crate) fn damage_in_words(path: &Path, connection: &Connection, error: rusqlite::Error) -> StoreError {
     let said = StoreError::from_sqlite(path, error);
     let StoreError::Damaged { path, what } = said else { return said };
-    // Bounded, because the check of a large file would hold up the message; the first finding is enough to tell.
+    // Bounded, because checking a large file would delay the message; the first finding is enough.
     let found = connection.query_row("PRAGMA quick_check(1)", [], |row| row.get::<_, String>(0));
     match found {
         Ok(finding) if finding != "ok" => StoreError::Damaged { path, what: format!("{what}: {finding}") },

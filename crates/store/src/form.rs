@@ -115,7 +115,7 @@ impl<F: Form> Form for Maybe<F> {
     };
     const KIND: Kind = F::KIND;
 
-    // A condition that is NULL is fulfilled.
+    // A CHECK that evaluates to NULL passes.
     fn check(column: &str) -> String {
         F::check(column)
     }

@@ -28,7 +28,7 @@ pub(crate) fn triggers() -> String {
              SELECT RAISE(ABORT, 'only whole runs are deleted: DELETE FROM run WHERE run = …'); END;\n"
         );
     }
-    // Children before parents: they are the later ones of the list.
+    // Children before parents: they come later in the list.
     let children: String = TABLES
         .iter()
         .rev()

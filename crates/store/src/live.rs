@@ -41,12 +41,12 @@ impl Live {
 
 impl Drop for Live {
     fn drop(&mut self) {
-        // A file that stays behind is harmless: it is not locked, and ids are never given twice.
+        // A leftover file is harmless: it is not locked, and ids are never reused.
         let _ = std::fs::remove_file(&self.path);
     }
 }
 
-/// Neither through a symbolic link that somebody placed there, nor waiting for the other end of a FIFO.
+/// Neither follow a symbolic link that someone placed there, nor wait for a FIFO's peer.
 const NEITHER_LINK_NOR_WAIT: i32 = libc::O_NOFOLLOW | libc::O_NONBLOCK;
 
 /// True while a process records `run`.
@@ -54,6 +54,6 @@ pub(crate) fn is_live(store: &Path, run: &RunId) -> bool {
     let path = live_path(store, run);
     let opened = OpenOptions::new().read(true).custom_flags(NEITHER_LINK_NOR_WAIT).open(&path);
     let Ok(file) = opened else { return false };
-    // Shared, so that two readers who look at once do not take each other for the writer.
+    // Shared, so that two concurrent readers do not take each other for the writer.
     matches!(file.try_lock_shared(), Err(TryLockError::WouldBlock))
 }

@@ -22,7 +22,7 @@ pub(crate) struct Column {
     pub kind: Kind,
     /// what SQLite checks of it by its form
     pub check: fn(&str) -> String,
-    /// what else stands behind it
+    /// what else follows it
     pub more: &'static str,
 }
 
@@ -36,7 +36,7 @@ pub(crate) struct Table {
     pub columns: &'static [Column],
     pub key: usize,
     pub constraints: &'static [&'static str],
-    /// what one of its rows is stored as again, behind the columns of `of`
+    /// what one of its rows is stored as again, after the columns of `of`
     #[cfg(feature = "fuzz")]
     pub again: fn(&Row) -> Result<Vec<Value>, ReadError>,
 }
@@ -178,7 +178,7 @@ impl Table {
         let mut sum = crc32fast::Hasher::new();
         sum.update(self.name.as_bytes());
         for value in values {
-            // The kind and the length go in too, so that no two rows have the same bytes.
+            // The type and the length are included, so that no two rows have the same bytes.
             let (kind, bytes): (u8, Cow<'_, [u8]>) = match value {
                 ValueRef::Null => (0, Cow::Borrowed(&[])),
                 ValueRef::Integer(integer) => (1, Cow::Owned(integer.to_le_bytes().to_vec())),
@@ -194,7 +194,7 @@ impl Table {
     }
 }
 
-/// Rows of a table in the order of its key, each read and checked when it is asked for.
+/// Rows of a table in key order, each read and checked on demand.
 pub(crate) struct Rows<'q> {
     table: &'static Table,
     rows: rusqlite::Rows<'q>,
@@ -203,7 +203,7 @@ pub(crate) struct Rows<'q> {
 }
 
 impl Rows<'_> {
-    /// The next row. Errors: one that is not what was written, or that does not come behind the one before: a damaged
+    /// The next row. Errors: one that is not what was written, or that does not come after the one before: a damaged
     /// page may lead to the same rows twice instead of to others, and their number would still be right.
     pub fn next(&mut self) -> Result<Option<Row>, ReadError> {
         let Some(row) = self.rows.next()? else { return Ok(None) };
@@ -226,7 +226,7 @@ impl Rows<'_> {
     }
 }
 
-/// Whether `key` comes behind `before` in the order of the table; keys hold whole numbers and texts.
+/// Whether `key` comes after `before` in the order of the table; keys hold whole numbers and texts.
 fn is_behind(before: &[Value], key: &[Value]) -> bool {
     let orders = before.iter().zip(key).map(|(before, key)| match (before, key) {
         (Value::Integer(before), Value::Integer(key)) => before.cmp(key),
@@ -264,7 +264,7 @@ impl Row {
         &self.values[..self.table.key_columns()]
     }
 
-    /// Where it stands, for people: `flow (master-3, 0, 12, hold, shot)`.
+    /// Its location, for people: `flow (master-3, 0, 12, hold, shot)`.
     pub fn place(&self) -> String {
         let key: Vec<String> = self.key().iter().map(shown).collect();
         format!("{} ({})", self.table.name, key.join(", "))
@@ -275,7 +275,7 @@ impl Row {
         Count::load(&self.values[1]).map_err(|why| self.odd(1, why))
     }
 
-    /// The first column of its own, where that is a number.
+    /// Its first own column, if that is a number.
     pub fn number(&self) -> Result<u64, ReadError> {
         let at = self.table.of.len();
         Count::load(&self.values[at]).map_err(|why| self.odd(at, why))

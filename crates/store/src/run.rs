@@ -18,7 +18,7 @@ impl RunId {
         &self.0
     }
 
-    /// An id as it stands in a file, which may have been written by others. `None`: it is none that a store gives, and as
+    /// An id as found in a file, which may have been written by others. `None`: the store never generates it, and as
     /// part of a path (`live.rs`, exports) it could lead anywhere.
     pub(crate) fn read(text: &str) -> Option<RunId> {
         let (stem, count) = text.rsplit_once('-')?;
@@ -125,7 +125,7 @@ impl RunHead {
     /// What the run's id begins with: the name or else the subject, reduced to `a-z 0-9 . _ -`.
     pub(crate) fn stem(&self) -> String {
         let whole = self.name.as_deref().unwrap_or(&self.subject);
-        // Of `ws://127.0.0.1:9001` or `dist/server.js` the last part tells one from another.
+        // For `ws://127.0.0.1:9001` or `dist/server.js` the last part is the distinctive one.
         let text = if self.name.is_some() {
             whole
         } else {
@@ -184,7 +184,7 @@ pub struct RunEnd {
     pub climb: Option<String>,
 }
 
-/// A run as it stands in the store.
+/// A run as stored.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RunRecord {
     /// its id
@@ -274,7 +274,7 @@ impl fmt::Display for CutOff {
     }
 }
 
-/// A trial as it stands in the store, without its entries.
+/// A trial as stored, without its entries.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrialRecord {
     /// what it was asked to be

@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::{guard, tables};
 
-/// A row of `sqlite_master` but for the page, which says nothing.
+/// A row of `sqlite_master` except for the page, which is irrelevant.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Object {
     kind: String,
@@ -65,7 +65,7 @@ impl Limits {
         };
         connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, value)?;
         connection.set_limit(Limit::SQLITE_LIMIT_SQL_LENGTH, sql)?;
-        // Matching takes time with the product of both lengths, or worse.
+        // Matching takes time proportional to the product of both lengths, or worse.
         connection.set_limit(Limit::SQLITE_LIMIT_LIKE_PATTERN_LENGTH, pattern)?;
         connection.progress_handler(STEPS_MAX, steps)
     }

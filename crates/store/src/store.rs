@@ -53,7 +53,7 @@ impl Store {
         Ok(Store { path, connection })
     }
 
-    /// Opens a store or makes it. Errors: as `open`, but for `NoStore`; only an empty file is made a store.
+    /// Opens a store or creates it. Errors: as `open`, except `NoStore`; only an empty file is turned into a store.
     pub fn open_or_create(path: impl Into<PathBuf>) -> Result<Store, StoreError> {
         let path = path.into();
         let connection = file::open_or_create(&path)?;
@@ -79,7 +79,7 @@ impl Store {
     /// All runs in the order they began. Errors: only when not even their ids can be read.
     pub fn runs(&self) -> Result<RunList, StoreError> {
         let mut list = RunList::default();
-        // A run whose row is lost in a damaged page would otherwise be missing without a word.
+        // A run whose row is lost in a damaged page would otherwise be missing silently.
         list.damaged.extend(self.sound(&USED_ID).err());
         let sound = self.sound(&RUN);
         let ids = self.ids()?;
@@ -88,7 +88,7 @@ impl Store {
         for id in ids.given {
             match self.run_of(&id, &ends) {
                 Ok(run) => list.runs.push(run),
-                // Deleted between two looks.
+                // Deleted between two queries.
                 Err(StoreError::UnknownRun { .. }) => {}
                 Err(error) => list.damaged.push(error),
             }
@@ -108,7 +108,7 @@ impl Store {
         if let Some(id) = ids.iter().find(|id| id.as_str() == text) {
             return Ok(id.clone());
         }
-        // A stem is a name too: `arena` is the newest of arena-1, arena-2 … What a run was renamed to goes first.
+        // A stem is a name too: `arena` is the newest of arena-1, arena-2 … A name given by the user takes precedence.
         let newest = "SELECT run.run FROM run JOIN used_id USING (run) \
                       LEFT JOIN label ON label.run = run.run AND label.key = 'name' \
                       WHERE label.value = ?1 OR name = ?1 OR stem = ?1 \
@@ -129,14 +129,15 @@ impl Store {
         }
     }
 
-    /// One run as it stands. Errors: `UnknownRun`, `Damaged`.
+    /// One run as stored. Errors: `UnknownRun`, `Damaged`.
     pub fn run(&self, id: &RunId) -> Result<RunRecord, StoreError> {
         self.run_of(id, &Soundness::default())
     }
 
     /// The same for a caller that asks for many.
     fn run_of(&self, id: &RunId, ends: &Soundness) -> Result<RunRecord, StoreError> {
-        // Looked at before the rows: a run that ends in between then has its last row, and none passes for dead.
+        // Checked before the rows: a run that ends in between then has its last row, and none is mistaken for a dead
+        // one.
         let live = is_live(&self.path, id);
         let rows =
             RUN.select(&self.connection, "run = ?1", [id.as_str()]).map_err(|error| self.read(error))?;
@@ -187,7 +188,7 @@ impl Store {
         Ok(trials)
     }
 
-    /// What judges said of a trial, oldest first: the last of each judge stands.
+    /// The verdicts on a trial, oldest first: the last of each judge is valid.
     pub fn verdicts(&self, run: &RunId, seq: u32) -> Result<Vec<StoredVerdict>, StoreError> {
         Ok(self.all_verdicts(run)?.remove(&seq).unwrap_or_default())
     }
@@ -230,7 +231,7 @@ impl Store {
         self.lines_behind(run, 0)
     }
 
-    /// The same behind the first `known` lines, for a reader who has them.
+    /// The same after the first `known` lines, for a reader that has them.
     pub fn lines_behind(&self, run: &RunId, known: u64) -> Result<Vec<StoredLine>, StoreError> {
         let _moment = self.moment()?;
         let mut lines = Vec::new();
@@ -243,7 +244,7 @@ impl Store {
             lines.push(line);
             Ok(())
         };
-        // A number that the database cannot hold is behind every line.
+        // A number that the database cannot hold is beyond every line.
         let known = i64::try_from(known).unwrap_or(i64::MAX);
         let condition = "run = ?1 AND position >= ?2";
         let read = LINE.for_each(&self.connection, condition, params![run.as_str(), known], keep);
@@ -273,7 +274,7 @@ impl Store {
         }
         let sql = "DELETE FROM run WHERE run = ?1";
         self.connection.execute(sql, [run.as_str()]).map_err(|error| self.told(error))?;
-        // Gives the pages back to the disk; a reader at work may put that off to the next time.
+        // Returns the pages to the disk; an active reader may postpone that to the next time.
         let _ = self.give_room_back();
         Ok(())
     }
@@ -421,7 +422,7 @@ impl Store {
             Some(Some(what)) => Err(StoreError::Damaged { path: self.path.clone(), what: what.clone() }),
             None => {
                 let found = self.sound(&RUN_END);
-                // Another error may have gone by the next time.
+                // Another error may be gone by the next time.
                 let _ = match &found {
                     Ok(()) => known.set(None),
                     Err(StoreError::Damaged { what, .. }) => known.set(Some(what.clone())),
@@ -468,7 +469,7 @@ impl Store {
             let names = statement.query_map([], |row| row.get::<_, String>(0))?;
             names.collect::<Result<Vec<_>, _>>()
         });
-        // The error is about the name; a file that cannot list its names has already said so elsewhere.
+        // This error is about the name; a file that cannot list its names has already been reported elsewhere.
         let mut alike: Vec<(f64, String)> = names
             .unwrap_or_default()
             .into_iter()

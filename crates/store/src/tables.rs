@@ -67,7 +67,7 @@ macro_rules! table {
             }
 
             /// The parts of a row.
-            // Seconds are read into parts that are there; only the fuzz target reads them alone.
+            // Seconds are read into existing parts; only the fuzz target reads them alone.
             #[allow(dead_code)]
             pub(crate) fn read(row: &Row) -> Result<$read, ReadError> {
                 let mut parts = table!(@blank $($blank)?);
@@ -347,7 +347,7 @@ table! {
     /// What was owed to one receiver and what became of it, in deliveries.
     BOOKS, books, "books", of OF_TRIAL, key 1,
     |books| ReceiverBooks => ReceiverBooks
-        // The sum of one receiver counts one, which is no column.
+        // One receiver's sum counts 1, which is not a column.
         = ReceiverBooks { sum: SumOfBooks { receivers: 1, ..SumOfBooks::default() }, ..ReceiverBooks::default() },
     {
         receiver: Count = books.receiver, "its number in the crowd";
@@ -457,7 +457,7 @@ pub(crate) static TABLES: [&Table; 17] = [
     &LINE,
 ];
 
-/// What makes a store of an empty file, but for the triggers.
+/// The SQL that turns an empty file into a store, except for the triggers.
 pub(crate) fn schema() -> String {
     let tables = std::iter::once(&USED_ID).chain(TABLES);
     let mut sql: String = tables.map(Table::create).collect();

@@ -162,7 +162,7 @@ impl RunWriter {
 
 impl Drop for RunWriter {
     fn drop(&mut self) {
-        // Other handles keep the channel open, so the thread is told; a stopped one does not hear it, and need not.
+        // Other handles keep the channel open, so the thread gets a message; a stopped one does not need it.
         let _ = self.entries.letters.send((Request::Close, None));
         if let Some(thread) = self.thread.take() {
             let _ = thread.join();
@@ -220,17 +220,17 @@ impl Desk {
         for (request, done) in &letters {
             let last = matches!(request, Request::EndRun(_) | Request::Close);
             if let Err(error) = self.act(request) {
-                // Before `done` and the channel go, so that a caller that finds them gone finds the reason.
+                // Before `done` and the channel are dropped, so that a caller that finds them gone finds the reason.
                 let _ = failure.set(Arc::new(error));
                 return;
             }
             if last {
-                // Before the caller is told: it then finds one closed file and no lock beside it.
+                // Before the caller is told: it then finds a single closed file and no lock beside it.
                 drop((self, live));
                 done.map(|done| done.send(()));
                 return;
             }
-            // The caller may have given up waiting; what it asked for is done all the same.
+            // The caller may have given up waiting; its request is executed anyway.
             done.map(|done| done.send(()));
         }
     }
@@ -266,7 +266,7 @@ impl Desk {
         commit(&self.path, transaction)?;
         if let Some(committed) = &self.committed {
             let (run, trial) = (self.run.clone(), head.seq);
-            // A subscriber that went away does not end the run.
+            // A dropped subscriber does not end the run.
             let _ = committed.send(Committed { run, trial, entries });
         }
         Ok(())
@@ -296,7 +296,7 @@ impl Desk {
         Ok(())
     }
 
-    /// Errors: another file stands there, or none: SQLite goes on writing into one that has no name any more.
+    /// Errors: another file has this path, or none: SQLite keeps writing to a file that no longer has a name.
     fn must_be_there(&self) -> Result<(), StoreError> {
         if identity(&self.path) == self.file {
             Ok(())
@@ -335,7 +335,7 @@ impl Desk {
         self.must_be_there()?;
         let row = tables::run_end::values(&(&end, self.parts))?;
         self.insert(&RUN_END, row)?;
-        // So that copying the one file copies everything. A reader at work may prevent it, which does no harm.
+        // So that copying the single file copies everything. An active reader may prevent it, which does no harm.
         let _ = self.connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()));
         Ok(())
     }
@@ -362,7 +362,7 @@ fn begin_run(path: &Path, connection: &mut Connection, head: &RunHead) -> Result
     let counted = next("SELECT coalesce(max(count), 0) + 1 FROM used_id WHERE stem = ?1")?;
     let number = next("SELECT coalesce(max(number), 0) + 1 FROM used_id WHERE ?1 IS NOT NULL")?;
     let run = RunId(format!("{stem}-{counted}"));
-    // Locked before anyone can see the run, so that it is not taken for a dead one.
+    // Locked before anyone can see the run, so that it is not mistaken for a dead one.
     let live = Live::begin(path, &run).map_err(|error| StoreError::CannotOpen {
         path: path.to_owned(),
         detail: format!("no lock file beside it: {error}"),

@@ -23,7 +23,7 @@ use crate::fold::Fold;
 
 /// Entries that are in memory at once: half a minute of a trial, 20 MB where many bots are slow.
 const PIECE: u32 = 256;
-/// Points of a series where nobody asks for fewer: an hour stands whole.
+/// Default number of points of a series: an hour is complete.
 pub(crate) const POINTS: usize = 4_000;
 /// The judge of a climb, under whose name a verdict is stored.
 const CLIMB: &str = "climb";
@@ -88,7 +88,7 @@ impl<'a> Archive<'a> {
             .flatten()
             .and_then(|mut all| (!all.is_empty()).then(|| all.swap_remove(0)));
         let figure = |evidence: &Evidence| main.as_ref().and_then(|main| evidence.value_of(&main.text));
-        // While a run goes on there is no verdict of all of it, and the rung that is held stands in the small ladder.
+        // While a run goes on it has no overall verdict, and the current rung is in the small ladder.
         let is_recording = matches!(record.state, RunState::Recording);
         let rungs = match climb.filter(|_| !is_recording) {
             Some(climb) => climb
@@ -122,7 +122,7 @@ impl<'a> Archive<'a> {
                 },
                 RunState::CutOff(_) => State::CutOff,
             },
-            // Those of a duel are of both sides together, and say nothing of either.
+            // A duel's verdicts are of both sides together, and say nothing about either.
             verdict: climb.filter(|_| !is_recording && kind == Kind::Climb).map(|climb| climb.verdict),
             capacity: climb.filter(|_| kind == Kind::Climb).map(|climb| climb.capacity.clone()),
             rungs,
@@ -248,7 +248,7 @@ impl<'a> Archive<'a> {
                 Detail::First if is_recording && !mark.is_ended() => {
                     self.trial(run, mark, None, None, POINTS)?
                 }
-                // The rung stands in `climb`.
+                // The rung is in `climb`.
                 Detail::First => TrialPage {
                     events: self.store.marks(run, &mark.head)?,
                     hold: rung.and_then(|rung| rung.hold),
@@ -299,7 +299,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Takes the marks and what lies behind `place`, piece by piece, until nothing more was committed.
+/// Takes the marks and what follows `place`, piece by piece, until nothing more was committed.
 pub(crate) fn read_on(
     store: &Store,
     run: &RunId,
@@ -317,7 +317,7 @@ pub(crate) fn read_on(
     }
 }
 
-/// The loads of a list; whoever cannot read this plan shows only what was held.
+/// The loads of a list; a caller that cannot read this plan shows only what was held.
 fn planned(plan: &Value) -> Vec<f64> {
     let loads = plan.pointer("/ladder/rungs").and_then(Value::as_array);
     loads.map(|loads| loads.iter().filter_map(Value::as_f64).collect()).unwrap_or_default()

@@ -56,7 +56,7 @@ impl Lines {
                 news.is_structural = true;
                 return Ok(news);
             }
-            // A note is the beginning of a process or what its server used, which is part of the table.
+            // A note is the start of a process or its server's usage, which is part of the table.
             news.is_structural |=
                 line.source == LineSource::Bench || self.has_ended(line.process) != had_ended;
             if news.processes.last() != Some(&line.process) {
@@ -167,7 +167,7 @@ fn buckets(cell: &Cell) -> Vec<(u64, u64)> {
     merged
 }
 
-/// Clients × tasks × blocks. What a sweep comes to stands in no plan.
+/// Clients × tasks × blocks. The result of a sweep is in no plan.
 fn planned(head: &RunHead) -> Option<u64> {
     let plan: Value = serde_json::from_str(&head.plan).ok()?;
     let count = |name: &str| Some(plan[name].as_array()?.len() as u64);

@@ -67,7 +67,7 @@ pub(crate) fn with_data(data: &str, encoding: Option<&str>) -> Option<String> {
         None => DATA.to_owned(),
         Some(encoding) => DATA.replace('>', &format!(" data-encoding=\"{encoding}\">")),
     };
-    // The text of another run cannot end the element it stands in.
+    // Text from a run must not close the element that contains it.
     let data = data.replace('<', "\\u003c");
     Some([&PAGE[..head], &meta, before, &element, &data, after].concat())
 }

@@ -7,7 +7,7 @@ use store::{RunHead, RunId, RunKind, Store, StoreError};
 
 use crate::bench::Lines;
 
-/// Why two runs cannot be laid beside each other.
+/// Why two runs cannot be compared.
 #[derive(Debug, thiserror::Error)]
 pub enum NotComparable {
     /// One of them has other figures.

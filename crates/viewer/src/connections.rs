@@ -31,9 +31,9 @@ use crate::server::yield_to_others;
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
 /// A request's head. Browsers send the cookies of every server on 127.0.0.1 along, 4 KB each.
 const HEAD_BYTES: usize = 64 << 10;
-/// Connections on which nobody has brought the token.
+/// Connections without the token.
 const STRANGERS: usize = 64;
-/// Connections on which somebody has; a browser opens 6 to a host at most.
+/// Connections with the token; a browser opens at most 6 to a host.
 const KNOWN: usize = 64;
 /// After the system refused to accept for want of descriptors or memory.
 const RETRY: Duration = Duration::from_millis(200);
@@ -55,7 +55,7 @@ struct Taken {
 }
 
 impl Seats {
-    /// A seat for somebody unknown, and what is told when it must be left. The oldest stranger may have to go.
+    /// A seat for an anonymous connection, and the signal to give it up. The oldest one may have to go.
     fn take(self: &Arc<Self>) -> (Arc<Seat>, oneshot::Receiver<()>) {
         let mut taken = self.lock();
         if taken.strangers.len() >= STRANGERS {
@@ -89,7 +89,7 @@ impl Seat {
         if taken.known.len() >= KNOWN {
             return false;
         }
-        // Closed a moment ago, it is about to end; nothing is kept.
+        // Closed a moment ago and about to end; it is not kept.
         let Some(ending) = taken.strangers.remove(&self.number) else { return true };
         taken.known.insert(self.number, ending);
         true
@@ -129,13 +129,13 @@ async fn answer(listener: TcpListener, app: Router, stopped: impl Future<Output 
         let connection = graceful.watch(http.serve_connection(TokioIo::new(stream), service));
         tokio::spawn(async move {
             tokio::select! {
-                // A connection that breaks concerns nobody but who broke it.
+                // A broken connection affects only its own client.
                 _ = connection => {}
                 _ = left => {}
             }
         });
-        // A request that is there already is read before many more are accepted, and so before its connection is the
-        // oldest: without this a burst of connections would be accepted in one go.
+        // A request already received is read before many more connections are accepted, and so before its connection is
+        // the oldest: without this a burst of connections would be accepted in one go.
         tokio::task::yield_now().await;
     }
     drop(listener);
@@ -143,7 +143,7 @@ async fn answer(listener: TcpListener, app: Router, stopped: impl Future<Output 
     graceful.shutdown().await;
 }
 
-/// A thread of its own that answers until this is dropped.
+/// A separate thread that answers until this is dropped.
 #[derive(Debug)]
 pub(crate) struct Answering {
     stop: Option<oneshot::Sender<()>>,

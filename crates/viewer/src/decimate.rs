@@ -6,7 +6,7 @@
 
 use crate::api::Series;
 
-/// The series with at most about `points` points, and how many seconds stand behind one.
+/// The series with at most about `points` points, and how many seconds each represents.
 pub(crate) fn decimate(series: Series, points: usize) -> (Series, usize) {
     let rows = series.columns.first().map_or(0, |(_, values)| values.len());
     if rows <= points || points < 4 {
@@ -19,7 +19,7 @@ pub(crate) fn decimate(series: Series, points: usize) -> (Series, usize) {
                 "t" => (bucket[0], bucket[bucket.len() / 2]),
                 _ => extremes(bucket),
             };
-            // A last bucket of one second stands once: no two points share an instant.
+            // A last bucket of one second appears once: no two points share an instant.
             std::iter::once(first).chain((bucket.len() > 1).then_some(second))
         });
         (name, kept.collect())

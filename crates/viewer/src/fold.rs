@@ -17,7 +17,7 @@ use measure::{
 
 use crate::api::Series;
 
-/// Distributions beside those of `Measure`.
+/// Distributions besides those of `Measure`.
 pub(crate) const CLIENT_TICK_INTERVAL: &str = "client_tick_interval";
 pub(crate) const TICK_BUSY: &str = "tick_busy";
 /// Tick intervals are classed and drawn in whole ms.
@@ -95,7 +95,7 @@ impl Fold {
         }
     }
 
-    /// Takes all marks of the trial, before the entries that they speak of. Those that it knows are passed over.
+    /// Takes all marks of the trial, before the entries they affect. Known ones are skipped.
     pub fn mark(&mut self, marks: Vec<Event>) {
         let known = self.trial().events.len();
         self.sum.mark(marks.into_iter().skip(known));
@@ -151,7 +151,7 @@ impl Fold {
         ] {
             row.put(column, count as f64);
         }
-        // Most seconds have none, and a column that is nowhere needs no room.
+        // Most seconds have none, and an unused column needs no memory.
         for (column, count) in [
             (Column::Errors, interval.errors.iter().sum()),
             (Column::NotSent, flow.not_sent),
@@ -174,7 +174,7 @@ impl Fold {
             (Measure::SendLag, None, None, Some(Column::SendLagP99)),
             (Measure::Delivery, Some(Column::DeliveryMean), None, Some(Column::DeliveryP99)),
         ] {
-            // Messages planned in the hold, as they are judged; of a second without any, what there was.
+            // Messages planned in the hold, as they are judged; for a second without any, whatever there was.
             let in_hold = !interval.distribution(measure, true).is_empty();
             let values = interval.distribution(measure, in_hold);
             if let (Some(column), Some(mean_ns)) = (mean, values.mean_ns()) {
@@ -224,7 +224,7 @@ impl Fold {
         let before = self.cpu.insert(column as usize, (sample.at_ns, sample.value));
         let Some((at_ns, cpu_s)) = before.filter(|(at_ns, _)| *at_ns < sample.at_ns) else { return };
         let cores = (sample.value - cpu_s) / ((sample.at_ns - at_ns) as f64 / 1e9);
-        // A subject that was restarted begins at nought again.
+        // A restarted subject begins at zero again.
         if cores >= 0.0 {
             self.row(sample.second()).put(column, cores);
         }
@@ -290,7 +290,7 @@ impl Fold {
             let bin_ns = if measure == Measure::TickInterval { BIN_NS } else { u64::MAX };
             named.insert(measure.name(), merged(trial.distribution(measure), width, bin_ns));
         }
-        // The server's own word on its ticks goes before what clients see of them, as in a rung.
+        // The server's own tick report takes precedence over what clients see, as in a rung.
         let told = trial.ticks.as_ref();
         if let Some(ticks) = told.filter(|ticks| !ticks.interval.is_empty()) {
             let own = merged(&ticks.interval, width, BIN_NS);

@@ -65,7 +65,7 @@ impl Gate {
         Gate { hosts: Hosts::of_port(port), token }
     }
 
-    /// The path of the page; everything that the page asks for lies below it.
+    /// The path of the page; everything that the page requests is below it.
     pub fn root(&self) -> String {
         format!("/{}/", self.token)
     }
@@ -103,7 +103,7 @@ impl Gate {
             (_, Some("same-origin")) => true,
             // Typed, or a bookmark.
             (_, Some("none")) if is_plain => false,
-            // A link elsewhere, such as the printed address in a terminal that is itself a page.
+            // A link from elsewhere, such as the printed address in a terminal that is itself a page.
             (_, Some("cross-site" | "same-site")) if is_navigation => false,
             _ => return refuse("the request comes from another site"),
         };
@@ -123,7 +123,7 @@ fn is_page(path: &str) -> bool {
     matches!(path, "" | "/") || path.starts_with("/report/")
 }
 
-/// The value of a header that stands once; a second one would be for somebody who reads the other.
+/// The value of a header that occurs once; a second one would be meant for another parser.
 fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
     let mut values = headers.get_all(name).iter();
     let value = values.next()?.to_str().ok();
@@ -133,6 +133,6 @@ fn single<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> {
 /// Compares in a time that does not tell how much of it is right.
 pub(crate) fn same(one: &str, other: &str) -> bool {
     let differences = one.bytes().zip(other.bytes()).fold(0, |sum, (one, other)| sum | (one ^ other));
-    // The optimiser may not end at the first difference.
+    // Keeps the optimiser from stopping at the first difference.
     one.len() == other.len() && std::hint::black_box(differences) == 0
 }

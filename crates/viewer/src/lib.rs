@@ -41,7 +41,7 @@ use ladder::duel::DuelAnswers;
 use ladder::{Climb, Objective};
 use store::{RunId, Store};
 
-/// What is said of a stored run by who can read its plan.
+/// Interprets a stored run; implemented by code that can read its plan.
 pub trait Judge: Send + Sync + 'static {
     /// The answers of a run from its stored trials, as far as they are complete; `None` while no rung was held.
     fn climb(&self, store: &Store, run: &RunId) -> Result<Option<Climb>, Unjudged>;

@@ -27,7 +27,7 @@ const LIVE_WIDTH: f64 = 1.01;
 const IDLE_LOOKS: u32 = 10;
 /// The whole of a comparison is summed again at most in so small a part of the time: it shares the machine that is measured.
 const SUMMING_SHARE: u32 = 50;
-/// The id behind the last message of a run.
+/// The id after the last message of a run.
 pub const END: &str = "end";
 
 /// A message to the page.
@@ -102,7 +102,7 @@ impl Current {
 }
 
 impl Follower {
-    /// Follows `run` from now on, or from behind the id of a message that was sent before.
+    /// Follows `run` from now on, or from after the id of a message that was sent before.
     pub fn new(store: Store, judge: Arc<dyn crate::Judge>, run: RunId, last_id: Option<&str>) -> Self {
         let behind = last_id.and_then(read_id);
         Follower {
@@ -128,7 +128,7 @@ impl Follower {
         if self.has_ended {
             return Ok(Vec::new());
         }
-        // Asked before anything is read: what is committed from here on shows in the next version.
+        // Read first: what is committed from here on appears in the next version.
         let version = self.store.version()?;
         self.idle += 1;
         let is_waiting = self.comparison.is_stale && self.comparison.may_sum();
@@ -138,7 +138,7 @@ impl Follower {
         let is_first = self.version.replace(version).is_none();
         self.idle = 0;
         let mut messages = Vec::new();
-        // Before the entries: of a run that ends in between, none is missed.
+        // Before the entries: for a run that ends in between, none is missed.
         let record = self.store.run(&self.run)?;
         let is_recording = matches!(record.state, RunState::Recording);
         if record.head.kind == RunKind::Bench {
@@ -146,7 +146,7 @@ impl Follower {
         }
         let marks = self.store.trial_marks(&self.run)?;
         if is_first && self.behind.is_none() {
-            // A rung may have been judged between the page and this connection.
+            // A rung may have been judged between loading the page and this connection.
             messages.push(self.run_message()?);
         }
         let from = match (&self.current, self.behind) {
@@ -200,7 +200,7 @@ impl Follower {
         let id = |second: Option<u32>| second.map_or(format!("{seq}"), |second| format!("{seq}:{second}"));
         let behind = self.behind.take_if(|behind| behind.seq == seq);
         if let Some(behind) = behind {
-            // Back again: the seconds that were missed, and the last ones, which may have got their later values.
+            // A reconnect: the seconds that were missed, and the last ones, which may have got their late values.
             let known = behind.second.unwrap_or(u32::MAX);
             seconds.retain(|(index, _)| index.saturating_add(LATER_S) > known);
             current.is_judged = behind.second.is_none();
@@ -222,7 +222,7 @@ impl Follower {
         for (index, values) in seconds {
             let values = values.into_iter().map(|(name, value)| (name, Short(value))).collect();
             let second = Second { seq, t: index, values };
-            // Late values of an old second do not take a reconnect back to it.
+            // Late values of an old second do not move a reconnect back to it.
             messages.push(message(id(newest.max(Some(index))), "second", &second));
         }
         if mark.is_ended()
@@ -239,7 +239,7 @@ impl Follower {
         Ok(())
     }
 
-    /// The run as it stands, with the rungs in their trials: the page takes each trial as it is.
+    /// The run as stored, with the rungs in their trials: the page takes each trial as it is.
     fn run_message(&self) -> Result<Message, StoreError> {
         let mut page = Archive::new(&self.store, &*self.judge).run_page(&self.run, Detail::First)?;
         for trial in &mut page.trials {

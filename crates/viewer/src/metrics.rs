@@ -22,10 +22,10 @@ use crate::gate::Hosts;
 /// As OpenMetrics 1.0 asks.
 const CONTENT_TYPE: HeaderValue =
     HeaderValue::from_static("application/openmetrics-text; version=1.0.0; charset=utf-8");
-/// A scrape that is under way when the run ends may come to its end.
+/// A scrape in progress when the run ends may finish.
 const LAST_WORDS: Duration = Duration::from_millis(500);
 
-/// Makes the text. Errors: in words, for whoever asked.
+/// Builds the text. Errors: in words, for the client.
 pub type MakeText = Box<dyn FnMut() -> Result<String, String> + Send>;
 
 /// Answers until it is dropped.

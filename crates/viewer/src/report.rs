@@ -28,7 +28,7 @@ pub fn report(store: &Store, run: &RunId, judge: &dyn Judge) -> Result<String, V
         return Err(ViewError::Unjudged { run: run.to_string(), cause: problem.into() });
     }
     for trial in &mut page.trials {
-        // It stands in `climb`, where the page finds it.
+        // It is in `climb`, where the page looks for it.
         trial.rung = None;
     }
     let json = serde_json::to_string(&page).expect("numbers, texts, and maps with text keys are JSON");

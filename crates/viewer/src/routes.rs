@@ -37,7 +37,7 @@ use crate::tick_files::{TickFiles, dropped};
 
 /// Between two looks for something new.
 const LOOK: Duration = Duration::from_millis(200);
-/// A page that hears nothing for so long wonders whether we live.
+/// A page that receives nothing for this long checks whether we are alive.
 const PING: Duration = Duration::from_secs(10);
 /// A tick log may be dropped up to this size: a day of the original format has some 40 MB.
 const DROPPED_BYTES: usize = 64 << 20;
@@ -96,7 +96,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
             Refusal(StatusCode::METHOD_NOT_ALLOWED, "this address does not do that".to_owned())
         })
         .with_state(shared.clone());
-    // Around the routes and not in each: the path that they see begins behind the token.
+    // Around the routes and not in each: the path that they see begins after the token.
     Router::new().fallback_service(routes).layer(middleware::from_fn_with_state(shared, guarded))
 }
 
@@ -179,7 +179,7 @@ fn behind_token(gate: &Gate, uri: &Uri) -> Option<Uri> {
     Some(Uri::from(PathAndQuery::try_from(target).ok()?))
 }
 
-/// An answer to somebody without the token, with which the connection ends: nobody else's is held open.
+/// An answer to a client without the token, which closes the connection: only the owner's are kept open.
 fn closing(answer: impl IntoResponse) -> Response {
     let mut response = answer.into_response();
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
@@ -210,7 +210,7 @@ impl Shared {
     }
 }
 
-/// Runs what waits for the disk beside the server's thread.
+/// Runs disk-bound work off the server's thread.
 async fn aside<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, Refusal> + Send + 'static,
 ) -> Result<T, Refusal> {
@@ -236,7 +236,7 @@ async fn runs(State(shared): App) -> Result<Response, Refusal> {
     aside(move || {
         let (rows, damaged) = match shared.reader() {
             Ok(store) => Archive::new(&store, &*shared.judge).remembering(&shared.answers).rows()?,
-            // Nobody has climbed yet.
+            // No climb has been run yet.
             Err(StoreError::NoStore { .. }) => (Vec::new(), Vec::new()),
             Err(error) => return Err(error.into()),
         };
@@ -300,7 +300,7 @@ async fn report(State(shared): App, Path(file): Path<String>) -> Result<Response
             ViewError::Store(error) => error.into(),
             other => Refusal(StatusCode::INTERNAL_SERVER_ERROR, other.to_string()),
         })?;
-        // Ids are made of plain letters, so this is a plain header.
+        // Ids consist of plain letters, so this is a valid header.
         let name = format!("attachment; filename=\"{run}.html\"");
         Ok(([(header::CONTENT_DISPOSITION, name)], Html(html)).into_response())
     })
@@ -361,7 +361,7 @@ async fn delete(
     .await
 }
 
-/// Messages of a thread that looks every so often, until it has nothing more to say or nobody listens.
+/// Messages of a thread that polls regularly, until it has nothing more to send or the receiver is gone.
 fn followed(
     shared: Arc<Shared>,
     mut look: impl FnMut() -> Option<Vec<Event>> + Send + 'static,
@@ -373,13 +373,13 @@ fn followed(
     tokio::task::spawn_blocking(move || {
         let _permit = permit;
         let mut pinged = Instant::now();
-        // At once: a browser calls the connection open when the first bytes come.
+        // At once: a browser treats the connection as open when the first bytes arrive.
         let ping = || Event::default().event("ping").data("{}");
         if tell.blocking_send(ping()).is_err() {
             return;
         }
         loop {
-            // Asked before the look: a climb that ends takes its viewer along, and its end is told first.
+            // Read before the step: a climb that ends stops its viewer too, and its end is reported first.
             let is_last = shared.is_closing.load(Ordering::Relaxed);
             let Some(events) = look() else { return };
             for event in events {
@@ -410,7 +410,7 @@ fn followed(
 async fn live(State(shared): App, Path(id): Path<String>, headers: HeaderMap) -> Result<Response, Refusal> {
     let last_id = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::to_owned);
     if last_id.as_deref() == Some(END) {
-        // The one answer at which a browser does not come back.
+        // The only status at which a browser does not reconnect.
         return Ok(StatusCode::NO_CONTENT.into_response());
     }
     let asked = shared.clone();
@@ -424,7 +424,7 @@ async fn live(State(shared): App, Path(id): Path<String>, headers: HeaderMap) ->
         if follower.has_ended() {
             return None;
         }
-        // A run that was deleted or damaged meanwhile: the page asks again and is told.
+        // The run was deleted or damaged meanwhile: the page asks again and gets the error.
         let messages = follower.step().ok()?;
         let event =
             |message: crate::Message| Event::default().id(message.id).event(message.kind).data(message.data);

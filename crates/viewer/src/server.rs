@@ -20,17 +20,17 @@ use crate::gate::Gate;
 use crate::routes::{Once, Shared, router};
 use crate::tick_files::TickFiles;
 
-/// Where a viewer listens when nobody says otherwise.
+/// The default port of a viewer.
 pub const FIRST_PORT: u16 = 42_068;
-/// Ports that are tried behind one that is taken.
+/// Ports that are tried after one that is in use.
 const FURTHER_PORTS: u16 = 100;
-/// Connections that the system keeps for us until we accept them: a flood shall not fill it before the owner comes, whose
-/// browser would try again after a second. The system has a limit of its own, 4,096 on Linux.
+/// Connections that the system queues until we accept them: a flood must not fill the queue before the owner connects,
+/// whose browser would retry after a second. The system has its own limit, 4,096 on Linux.
 const BACKLOG: i32 = 4_096;
 /// Added to the niceness of the viewer's threads: a climb in the same process goes first.
 const NICER: i32 = 5;
 const TOKEN_BYTES: usize = 24;
-/// Pages that follow a run are told its end before the viewer goes; whoever reads too slowly for that is left.
+/// Pages that follow a run get its end before the viewer stops; readers too slow for that are dropped.
 const LAST_WORDS: Duration = Duration::from_secs(2);
 
 /// What a viewer shows, and where.
@@ -51,7 +51,7 @@ pub struct Viewer {
     token: String,
     once: OnceToken,
     is_closing: Arc<AtomicBool>,
-    /// ends behind `drop`, when pages that follow a run know of it
+    /// ends after `drop`, when pages that follow a run know of it
     _answering: Answering,
 }
 
@@ -64,12 +64,12 @@ impl std::fmt::Debug for OnceToken {
 }
 
 impl Viewer {
-    /// Where it listens; the port may be another than was asked for.
+    /// The address it listens on; the port may differ from the requested one.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// The address for a browser, with the token. Its fragment is free: `#/live` behind it is a room of the page.
+    /// The address for a browser, with the token. Its fragment is free: `#/live` after it is a view of the page.
     pub fn url(&self) -> String {
         format!("http://{}/{}/", self.address, self.token)
     }
@@ -142,7 +142,7 @@ fn listen(asked: SocketAddr) -> io::Result<TcpListener> {
 /// inherit it.
 pub fn yield_to_others() {
     let nice = rustix::process::nice(0).unwrap_or(0);
-    // Where it is refused, the viewer is as urgent as the rest.
+    // If this is refused, the viewer runs at normal priority.
     let _ = rustix::process::setpriority_process(None, nice + NICER);
 }
 

@@ -54,7 +54,7 @@ impl TickFiles {
         self.files.is_empty()
     }
 
-    /// Reads on. Returns a number that changes when a file did, whoever had it read on.
+    /// Reads on. Returns a number that changes when a file did, whoever called it.
     pub fn read_on(&mut self) -> u64 {
         let changed = self.files.iter_mut().map(Followed::read_on).filter(|changed| *changed).count();
         self.revision += changed as u64;
@@ -84,11 +84,11 @@ impl Followed {
     }
 
     fn try_read_on(&mut self) -> std::io::Result<bool> {
-        // `TickLog` waits for a file that is not there yet; the page says that it is not there.
+        // `TickLog` waits for a missing file; the page reports that it is missing.
         std::fs::metadata(&self.path)?;
         let now_ms = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_millis() as u64);
         let mut changed = false;
-        // A log that takes the place of the one before is read at once, and a third one the next time.
+        // A log that replaces the one before is read at once, and a third one the next time.
         for _ in 0..2 {
             let (log, seconds) = self.log.get_or_insert_with(|| {
                 (TickLog::from_begin(&self.path, ASSUMED_RATE_HZ), Seconds::default())

@@ -26,7 +26,7 @@ struct Declared {
 
 impl TypeVisitor for Declared {
     fn visit<T: TS + 'static + ?Sized>(&mut self) {
-        // Without a file it is a type of TypeScript's own, and a map has no name either.
+        // Without a file it is a built-in type of TypeScript, and a map has no name either.
         if T::output_path().is_none() {
             return;
         }

@@ -63,7 +63,7 @@ impl ControlGroup {
     fn below(mount: &Path, path: &Path) -> Result<ControlGroup, NoControlGroup> {
         let name = name_below(mount, path);
         let missing = || NoControlGroup { name: path.to_owned(), mount: mount.to_owned() };
-        // A path that climbs out of the mount would be another file's.
+        // A path that escapes the mount would name another file.
         if name.components().any(|part| part == Component::ParentDir) {
             return Err(missing());
         }
@@ -71,7 +71,7 @@ impl ControlGroup {
         Ok(ControlGroup { name, mount: mount.to_owned(), files, pids: Vec::new(), threads: Vec::new() })
     }
 
-    /// Reads it anew; `None` when the group is gone. CPU time is since the group was made.
+    /// Reads it again; `None` when the group no longer exists. CPU time is since the group was created.
     pub fn read(&mut self) -> Option<ProcessReading> {
         let (cpu_s, rss_bytes) = (self.files.cpu_s()?, self.files.memory_bytes()?);
         self.pids = self.files.pids();
@@ -170,7 +170,7 @@ impl Files {
         while let Some(folder) = look_at.pop().filter(|_| seen < GROUPS_MAX) {
             seen += 1;
             let text = fs::read_to_string(folder.join("cgroup.procs")).unwrap_or_default();
-            // A process of another namespace that cannot be seen here is 0.
+            // A process of a namespace that is not visible here is 0.
             pids.extend(text.lines().filter_map(|line| line.parse::<i32>().ok()).filter(|pid| *pid > 0));
             let entries = fs::read_dir(&folder).into_iter().flatten().flatten();
             let folders = entries.filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()));

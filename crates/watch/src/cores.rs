@@ -16,7 +16,7 @@ pub struct AllowedCores {
 }
 
 impl AllowedCores {
-    /// For one process; `None` when it is gone. Threads that are pinned by themselves count together.
+    /// For one process; `None` when it has ended. Individually pinned threads count together.
     pub fn of(pid: u32) -> Option<Self> {
         let mut together = CpuSet::new();
         for task in fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten() {
@@ -65,7 +65,8 @@ pub(crate) fn quota(groups: &str, mount: &Path) -> Option<f64> {
             continue;
         };
         for root in roots {
-            // Inside a container the path may be the host's and not exist here; then its own root still tells.
+            // Inside a container the path may be the host's and not exist here; then the container's own root still has
+            // the quota.
             let mut group = root.join(path.trim_start_matches('/'));
             while group.starts_with(&root) {
                 if let Some(cores) = quota_v2(&group).or_else(|| quota_v1(&group)) {

@@ -9,10 +9,10 @@ use std::io::{self, IsTerminal as _, Read as _};
 use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
 use std::path::Path;
 
-/// What may stand behind a name.
+/// What a name may refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepts {
-    /// regular files: the name may stand in a scenario, or its file come from elsewhere
+    /// regular files: a scenario may give the name, or its file may come from elsewhere
     Files,
     /// pipes and terminals too, as of `<(…)` and `/dev/stdin`: only the user names it, on the command line
     FilesAndPipes,
@@ -30,7 +30,7 @@ pub fn open(path: &Path, accepts: Accepts) -> io::Result<File> {
         return Ok(file);
     }
     if accepts_pipes && file.is_terminal() {
-        // Opened again, because reads are to wait for what is typed.
+        // Reopened in blocking mode, because reads must wait for typed input.
         return File::open(path);
     }
     let wanted = if accepts_pipes { "a regular file or a pipe" } else { "a regular file" };
@@ -40,7 +40,7 @@ pub fn open(path: &Path, accepts: Accepts) -> io::Result<File> {
 
 /// All of a file as text, which is at most so long. Errors: those of `read`; bytes that are not UTF-8.
 pub fn read_text(path: &Path, accepts: Accepts, bytes_max: u64) -> io::Result<String> {
-    // The words of the standard library for the same.
+    // The standard library's wording for the same error.
     let no_text = |_| io::Error::new(io::ErrorKind::InvalidData, "stream did not contain valid UTF-8");
     String::from_utf8(read(path, accepts, bytes_max)?).map_err(no_text)
 }
@@ -57,7 +57,7 @@ pub fn read(path: &Path, accepts: Accepts, bytes_max: u64) -> io::Result<Vec<u8>
     if length > bytes_max {
         return Err(too_long());
     }
-    // A file may grow meanwhile, and a pipe does not tell its length.
+    // A file may grow meanwhile, and a pipe has no known length.
     let mut bytes = Vec::new();
     (&mut file).take(bytes_max + 1).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > bytes_max { Err(too_long()) } else { Ok(bytes) }

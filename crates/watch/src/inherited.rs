@@ -39,7 +39,7 @@ impl Inherited {
 
     /// Gives the calling process its inherited state back. Only system calls, so it may run between fork and exec.
     pub(crate) fn restore(&self) {
-        // What cannot be restored is not worth refusing to start the subject for.
+        // Failure to restore this is no reason to refuse to start the subject.
         let _ = setrlimit(
             Resource::Nofile,
             Rlimit { current: self.descriptors_soft, maximum: self.descriptors_hard },

@@ -23,7 +23,7 @@ pub enum LinkKind {
 }
 
 impl LinkKind {
-    /// As it stands in records.
+    /// As it appears in records.
     pub fn name(self) -> &'static str {
         match self {
             LinkKind::Loopback => "loopback",
@@ -62,7 +62,7 @@ impl NetworkLink {
         socket.connect(target)?;
         let local = socket.local_addr()?.ip();
         if local == target.ip() {
-            // One of our own addresses: it goes by loopback whatever interface carries it.
+            // One of our own addresses: traffic takes loopback whatever interface has it.
             return Ok(NetworkLink {
                 interface: "lo".to_owned(),
                 kind: LinkKind::Loopback,

@@ -128,7 +128,7 @@ impl Machine {
         if !frequencies.is_empty() {
             reading.frequency_hz = Some(frequencies.iter().sum::<f64>() / frequencies.len() as f64);
         }
-        // Millidegrees. A zone that is switched off reads as an error or as far below zero.
+        // Millidegrees. A disabled zone returns an error or a value far below zero.
         let degrees = self.temperature_files.iter().filter_map(|path| number(path)).map(|milli| milli / 1e3);
         reading.temperature_c = degrees.filter(|celsius| *celsius > -40.0).max_by(f64::total_cmp);
         reading
@@ -163,7 +163,7 @@ impl Machine {
 impl CpuTime {
     fn of(line: &str) -> Self {
         let ticks: Vec<u64> = line.split_whitespace().filter_map(|number| number.parse().ok()).collect();
-        // user nice system idle iowait irq softirq steal; what follows (guest) is part of user and nice already.
+        // user nice system idle iowait irq softirq steal; the rest (guest) is already included in user and nice.
         let at = |index: usize| ticks.get(index).copied().unwrap_or(0);
         CpuTime {
             total: ticks.iter().take(8).sum(),
@@ -182,7 +182,7 @@ fn steal_share_max(before: &[CpuTime], now: &[CpuTime]) -> Option<f64> {
     let grown = |of: fn(&CpuTime) -> u64| {
         before.iter().zip(now).map(move |(then, now)| of(now).saturating_sub(of(then))).max()
     };
-    // Against the core that counted longest: one that was idle may count its time later.
+    // Relative to the core that counted longest: an idle core may account its time later.
     let (stolen, longest) = (grown(|core| core.steal)?, grown(|core| core.total)?);
     (longest > 0).then(|| (stolen as f64 / longest as f64).min(1.0))
 }

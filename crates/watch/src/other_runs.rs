@@ -78,18 +78,18 @@ impl Places {
     fn open(path: &Path) -> io::Result<Places> {
         let options = || {
             let mut options = OpenOptions::new();
-            // Nobody's link is followed, and nobody's pipe is waited for.
+            // Follows no link, and blocks on no pipe.
             options.read(true).write(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
             options
         };
-        // The file of another user may be opened and not made in a folder that all may write to.
+        // In a world-writable folder another user's file may be opened but not created.
         let file = options().open(path).or_else(|_| {
             let file = options().create_new(true).open(path)?;
             // For every user, whatever our umask is.
             file.set_permissions(std::fs::Permissions::from_mode(0o666))?;
             Ok::<_, io::Error>(file)
         });
-        // Two that make it at the same moment: one has made it.
+        // Two processes may create it at the same moment: then one of them has.
         let file = file.or_else(|_| options().open(path))?;
         if !file.metadata()?.is_file() {
             return Err(io::ErrorKind::InvalidInput.into());
@@ -151,7 +151,7 @@ impl Places {
 
     /// Locks places, or gives them back. False: another run holds one of them.
     fn lock(&self, how: libc::c_int, from: u64, count: u64) -> io::Result<bool> {
-        // A length of 0 would mean all that follow.
+        // A length of 0 would mean everything from there on.
         if count == 0 {
             return Ok(true);
         }
@@ -173,7 +173,7 @@ impl Places {
         // SAFETY: the descriptor is ours, and the pointer is to a value of ours that lives through the call.
         let status = unsafe { libc::fcntl(self.file.as_raw_fd(), libc::F_OFD_GETLK, &mut range) };
         let is_held = status == 0 && range.l_type != libc::F_UNLCK as libc::c_short;
-        // Of one that waits and holds all of them, the first that was asked for.
+        // If a waiting process holds all of them, the first requested slot.
         is_held.then(|| (range.l_start as u64 / PLACE_BYTES).max(from))
     }
 }
@@ -188,7 +188,7 @@ fn range(how: libc::c_int, from: u64, count: u64) -> libc::flock {
     range
 }
 
-/// Whether a process started this one or was started by it, directly or not: a self-test climbs in processes of its own.
+/// Whether a process started this one or was started by it, directly or not: a self-test climbs in separate processes.
 fn is_family(pid: u32) -> bool {
     let own = std::process::id();
     pid != 0 && (pid == own || ancestors(own).any(|one| one == pid) || ancestors(pid).any(|one| one == own))
@@ -200,7 +200,7 @@ fn ancestors(pid: u32) -> impl Iterator<Item = u32> {
 
 fn parent(pid: u32) -> Option<u32> {
     let text = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it may hold blanks and brackets.
+    // The preceding name may contain blanks and brackets.
     text.rsplit_once(')')?.1.split_whitespace().nth(1)?.parse().ok().filter(|parent| *parent > 0)
 }
 
@@ -216,7 +216,7 @@ mod tests {
     fn a_run_sees_the_others_until_they_end_and_of_these_it_reads_numbers_only() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("lock");
-        // Two descriptions of one file are as two processes are to the kernel.
+        // To the kernel, two open file descriptions are like two processes.
         let (ours, theirs) = (opened(&path), opened(&path));
         ours.take().unwrap();
         assert_eq!(ours.first_held(0), None, "nothing but our own place");

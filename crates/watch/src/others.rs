@@ -102,8 +102,8 @@ impl OtherPrograms {
     }
 
     fn rooted(proc: PathBuf, own_pid: i32) -> Self {
-        // Process 2 of a whole machine is the kernel's thread maker; in a container it is something else, and under
-        // hidepid it cannot be seen.
+        // On a whole machine process 2 is kthreadd; in a container it is something else, and under hidepid it is not
+        // visible.
         let sees_all = fs::read_to_string(proc.join("2/comm")).is_ok_and(|name| name.trim() == "kthreadd");
         let files = StatFiles { proc, open: BTreeMap::new(), open_max: 0 };
         OtherPrograms { files, own_pid, sees_all, before: None, of_kernel: BTreeSet::new(), readings: 0 }
@@ -181,7 +181,7 @@ impl OtherPrograms {
             found.insert(pid, process);
         }
         self.files.open.retain(|pid, _| found.contains_key(pid));
-        // What is ours started is ours, however deep; a parent's number may be larger than its child's.
+        // Descendants of our processes are ours, at any depth; a parent's pid may be larger than its child's.
         loop {
             let heirs: Vec<i32> = found
                 .iter()
@@ -213,14 +213,14 @@ fn used(before: &BTreeMap<i32, Known>, now: &BTreeMap<i32, Known>) -> Vec<(i32, 
     let is_alive = |pid: i32, known: &Known| {
         now.get(&pid).is_some_and(|process| process.started_ticks == known.started_ticks)
     };
-    // What ended processes had used when they were last seen, by the process that waited for them.
+    // The last known usage of ended processes, by the process that reaped them.
     let mut counted: BTreeMap<i32, u64> = BTreeMap::new();
-    // The part of it whose own parent ended too: either that one waited for it first, or process 1 did afterwards.
+    // The part of it whose own parent ended too: either that parent reaped it first, or process 1 did afterwards.
     let mut orphaned: BTreeMap<i32, u64> = BTreeMap::new();
     for (_, ended) in before.iter().filter(|(pid, known)| !is_alive(**pid, known)) {
         let ticks = ended.own_ticks + ended.reaped_ticks;
         let mut heir = ended.parent;
-        // Bounded, because numbers that were given anew while they were read could make a circle.
+        // Bounded, because pids reused during the reading could form a cycle.
         for _ in 0..MOST_GENERATIONS {
             let Some(parent) = before.get(&heir).filter(|parent| !is_alive(heir, parent)) else { break };
             heir = parent.parent;
@@ -258,12 +258,12 @@ struct StatFiles {
 }
 
 impl StatFiles {
-    /// `None` when it is gone.
+    /// `None` when it has ended.
     fn read(&mut self, pid: i32) -> Option<Process> {
-        // One read gives it whole.
+        // One read returns all of it.
         let mut text = [0; 1_024];
         if let Some(file) = self.open.get(&pid) {
-            // An open file stays its process's, whatever process is given the number afterwards.
+            // An open file stays with its process, even if the pid is reused.
             match file.read_at(&mut text, 0) {
                 Ok(count) if count > 0 => return parse(&text[..count]),
                 _ => drop(self.open.remove(&pid)),
@@ -285,7 +285,7 @@ fn parse(text: &[u8]) -> Option<Process> {
         (text.iter().position(|&byte| byte == b'(')?, text.iter().rposition(|&byte| byte == b')')?);
     let name = String::from_utf8_lossy(text.get(open + 1..close)?).into_owned();
     let rest = std::str::from_utf8(&text[close + 1..]).ok()?;
-    // The fields behind the name: the third of proc_pid_stat(5) is the first here.
+    // The fields after the name: the third of proc_pid_stat(5) is the first here.
     let mut fields = [0u64; 20];
     for (field, text) in fields.iter_mut().zip(rest.split_ascii_whitespace()) {
         *field = text.parse().unwrap_or(0);

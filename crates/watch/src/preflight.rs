@@ -124,12 +124,13 @@ pub fn reach(
 pub enum Listens {
     /// it accepts connections
     Stream,
-    /// it takes datagrams, which it may leave unanswered: on this machine its port is taken, on another nobody can tell
+    /// it takes datagrams, which it may leave unanswered: on this machine its port is in use, on another it cannot be
+    /// determined
     Datagrams,
 }
 
 impl Listens {
-    /// Errors: what the kernel says; of datagrams `ConnectionRefused` where nobody has the port.
+    /// Errors: those of the kernel; for datagrams `ConnectionRefused` if nobody has the port.
     pub fn at(self, address: &SocketAddr, patience: Duration) -> io::Result<()> {
         match self {
             Listens::Stream => TcpStream::connect_timeout(address, patience).map(drop),

@@ -37,7 +37,7 @@ pub struct ProcessTree {
     known: BTreeMap<i32, Known>,
     /// (process, thread) of everything that lived at the last reading
     threads: Vec<(i32, i32)>,
-    /// CPU of processes that ended without anybody waiting for them, in clock ticks
+    /// CPU of processes that ended without being reaped by a parent, in clock ticks
     forgotten_ticks: u64,
     shown_ticks: u64,
     /// false on kernels without CONFIG_PROC_CHILDREN; then every process of the machine is looked at
@@ -76,7 +76,7 @@ impl ProcessTree {
 
     fn rooted(proc: PathBuf, pid: i32, with_children: bool) -> io::Result<Self> {
         let stat = read_stat(&proc, pid)?;
-        // A planted tree of files has folders with sizes of their own.
+        // In a fake file tree, folders have unrelated sizes.
         let by_size =
             proc == Path::new("/proc") && fs::metadata("/proc/self/fd").is_ok_and(|of| of.len() > 0);
         let counting = if by_size { Counting::BySize } else { Counting::ByListing { wait: 0, last: None } };
@@ -97,7 +97,7 @@ impl ProcessTree {
     pub fn read(&mut self) -> Option<ProcessReading> {
         let parents = (self.with_children && !self.has_children_files).then(|| self.children_by_parent());
         let mut found: BTreeMap<i32, Known> = BTreeMap::new();
-        // Known processes stay members when their parent ends and they are given to another one.
+        // Known processes stay members when their parent ends and they are reparented.
         let mut look_at: Vec<(i32, Option<u64>)> =
             self.known.iter().map(|(&pid, known)| (pid, Some(known.started_ticks))).collect();
         let (mut rss_bytes, mut thread_count, mut alive) = (0, 0, Vec::new());
@@ -107,7 +107,7 @@ impl ProcessTree {
             }
             let Ok(stat) = read_stat(&self.proc, pid) else { continue };
             if started_ticks.is_some_and(|ticks| ticks != stat.starttime) {
-                // The number was given to another process.
+                // The pid was reused.
                 continue;
             }
             found.insert(pid, Known::of(&stat, self.with_children));
@@ -144,7 +144,7 @@ impl ProcessTree {
         })
     }
 
-    /// The processes of the last reading, those that ended and were not waited for among them.
+    /// The processes of the last reading, including those that ended and were not reaped.
     pub fn pids(&self) -> impl Iterator<Item = i32> {
         self.known.keys().copied()
     }
@@ -179,7 +179,7 @@ impl ProcessTree {
                 Ok(text) => {
                     children.extend(text.split_whitespace().filter_map(|pid| pid.parse::<i32>().ok()))
                 }
-                // The thread is there but not the file: the kernel was built without it.
+                // The thread exists but not the file: the kernel was built without it.
                 Err(error)
                     if error.kind() == io::ErrorKind::NotFound
                         && self.proc.join(format!("{pid}/task/{tid}/stat")).exists()
@@ -271,7 +271,7 @@ fn distinct_tables(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
             match same_table(table, tid) {
                 Some(true) => is_new = false,
                 Some(false) => continue,
-                // Not allowed (a sandbox) or not built in.
+                // Not permitted (a sandbox) or not compiled in.
                 None => return tables_by_size(proc, pid, tasks),
             }
             break;
@@ -283,8 +283,8 @@ fn distinct_tables(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
     tables
 }
 
-/// The second-best way to tell tables apart: a thread whose table has room for another number of descriptors than the
-/// leader's (`FDSize`) has a table of its own. Sharing threads always show the same room.
+/// The fallback to tell tables apart: a thread whose table has a different capacity than the leader's (`FDSize`) has
+/// its own. Sharing threads always show the same capacity.
 fn tables_by_size(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
     let room = |tid: i32| -> Option<u64> {
         let status = fs::read_to_string(proc.join(format!("{pid}/task/{tid}/status"))).ok()?;
@@ -299,7 +299,7 @@ fn tables_by_size(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
     std::iter::once(pid).chain(own).collect()
 }
 
-/// True when two threads share one descriptor table; `None` when the kernel does not say or a thread is gone.
+/// True when two threads share one descriptor table; `None` when the kernel does not say or a thread has ended.
 fn same_table(a: i32, b: i32) -> Option<bool> {
     const KCMP_FILES: libc::c_int = 2;
     // SAFETY: kcmp takes numbers only.

@@ -34,8 +34,8 @@ pub struct SamplerPlan {
     pub subject_pid: Option<u32>,
     /// its control group, where it is that which is watched
     pub subject_group: Option<ControlGroup>,
-    /// the subject runs on this machine, whether its process is known or not. Where it does and is not known, its CPU
-    /// cannot be told from that of other programs, so nothing is said of them
+    /// the subject runs on this machine, whether its process is known or not. If it does and is not known, its CPU
+    /// cannot be told from that of other programs, so those are not reported
     pub subject_is_here: bool,
     /// tells of the subject's end; it becomes an event within a quarter of a second
     pub exit: Option<ExitWatch>,
@@ -45,7 +45,7 @@ pub struct SamplerPlan {
     pub zero_realtime_ns: u64,
     /// ns since the start of the trial
     pub now_ns: Box<dyn Fn() -> u64 + Send>,
-    /// where the entries go; when the receiver is gone the sampler just goes on until it is stopped
+    /// where the entries go; when the receiver is gone the sampler just continues until it is stopped
     pub to: Sender<Entry>,
 }
 
@@ -80,7 +80,7 @@ const SHORTEST_DIFFERENCE_NS: u64 = SECOND_NS / 2;
 impl Sampler {
     /// Starts sampling; the first readings are made at once. Errors: no thread could be started.
     pub fn start(plan: SamplerPlan) -> io::Result<Self> {
-        // Room for one: stopping never waits, and dropping the sender stops too.
+        // Room for one message: stopping never blocks, and dropping the sender stops it too.
         let (stop, stopped) = sync_channel(1);
         let thread = thread::Builder::new()
             .name("sampler".to_owned())
@@ -153,7 +153,7 @@ impl Sampling {
         loop {
             let now_ns = (self.plan.now_ns)();
             if due_ns.is_empty() {
-                // What was slept through is not made up for: it would be read at the wrong second.
+                // Missed readings are not made up for: they would be read at the wrong second.
                 let next = now_ns / SECOND_NS * SECOND_NS + SECOND_NS;
                 due_ns.extend((1..=4).map(|quarter| next - SECOND_NS + quarter * EXIT_POLL_NS));
                 due_ns.retain(|&due| due > now_ns);
@@ -171,7 +171,7 @@ impl Sampling {
             if due.is_multiple_of(SECOND_NS) {
                 self.sample(false);
             } else {
-                // Cheap, and a trial that has ended waits for the last entry of its hold.
+                // Cheap, and the end of a trial waits for the last entry of its hold.
                 self.follow_log(false);
             }
         }
@@ -249,7 +249,7 @@ impl Sampling {
         }
     }
 
-    /// Tells when the realtime clock was set, and reads the tick log's times by the clock as it stands.
+    /// Reports when the realtime clock was set, and reads the tick log's times by the current clock.
     fn compare_clocks(&mut self) {
         let now = Realtime::compare(&self.plan.now_ns, self.realtime_ns);
         let before = std::mem::replace(&mut self.realtime, now);
@@ -308,7 +308,7 @@ impl Sampling {
     }
 
     fn send(&self, entry: Entry) {
-        // The receiver is gone only when the trial is over already.
+        // The receiver is gone only if the trial is already over.
         let _ = self.plan.to.send(entry);
     }
 }

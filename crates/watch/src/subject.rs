@@ -47,7 +47,7 @@ use crate::preflight::Listens;
 
 /// How long a subject may take to end by itself once it was asked to.
 pub const STOP_PATIENCE: Duration = Duration::from_secs(5);
-/// How long what was killed is waited for: a process that is stuck in the kernel may take for ever.
+/// How long a killed process is waited for: one stuck in the kernel may take for ever.
 const KILL_PATIENCE: Duration = Duration::from_secs(2);
 const POLL: Duration = Duration::from_millis(10);
 /// Listing all processes costs milliseconds.
@@ -142,7 +142,7 @@ pub struct Stopped {
     pub exit: Exit,
     /// true when it had ended before it was asked to
     pub by_itself: bool,
-    /// true when it had to be killed, or left processes behind that had to be
+    /// true when it had to be killed, or left processes that had to be
     pub killed: bool,
     /// true when something of it is left although it was killed: stuck in the kernel, or another user's
     pub is_left: bool,
@@ -223,7 +223,7 @@ impl Started {
                 inherited.restore();
                 let mut none = std::mem::zeroed();
                 libc::sigemptyset(&mut none);
-                // This program takes the signal of a file that is too large as an error; the subject decides for itself.
+                // This program treats SIGXFSZ as an error; the subject gets the default action.
                 libc::signal(libc::SIGXFSZ, libc::SIG_DFL);
                 if libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) != 0 {
                     return Err(io::Error::last_os_error());
@@ -236,7 +236,7 @@ impl Started {
             command.spawn().map_err(|source| StartError::Spawn { command: shown.to_owned(), source })?;
         let output = Output::read(child.stdout.take(), child.stderr.take());
         let group = Pid::from_child(&child);
-        // Without a shell there is no exit guard; then only the leader is told of our end, by its death signal.
+        // Without a shell there is no exit guard; then our end signals only the leader, by its death signal.
         let exit_guard = ExitGuard::end_group(group).ok();
         Ok(Started { command: shown.to_owned(), child, group, output, exit_guard, mark, stopped: false })
     }
@@ -287,7 +287,7 @@ impl Started {
             let patience = within.saturating_sub(begin.elapsed()).clamp(POLL, CONNECT_PATIENCE);
             let accepts = |address: &&SocketAddr| listens.at(address, patience).is_ok();
             if let Some(address) = addresses.iter().find(accepts) {
-                // Something listens; when ours has ended it was another process.
+                // Something listens; if our process has ended, it was another one.
                 return match self.try_exit() {
                     None => Ok(*address),
                     Some(exit) => Err(self.exited(exit)),
@@ -315,7 +315,7 @@ impl Started {
     pub fn wait_for_url(&self, within: Duration) -> Result<String, NotReady> {
         let begin = Instant::now();
         loop {
-            // First this: a URL of a server that has ended leads nowhere.
+            // Check this first: the URL of a server that has ended leads nowhere.
             if let Some(exit) = self.try_exit() {
                 return Err(self.exited(exit));
             }
@@ -331,7 +331,7 @@ impl Started {
 
     /// Asks its whole group to end (SIGTERM), and does not wait; its end is seen by `try_exit`.
     pub fn tell_to_end(&self) {
-        // A group that has ended already is seen to have.
+        // If the group has already ended, that is detected.
         let _ = kill_process_group(self.group, Signal::TERM);
     }
 
@@ -344,7 +344,7 @@ impl Started {
         self.stopped = true;
         let before = self.try_exit();
         let _ = kill_process_group(self.group, Signal::TERM);
-        // A process that was halted (SIGSTOP) would only see the other signal once it goes on.
+        // A stopped process (SIGSTOP) would only see the other signal once it continues.
         let _ = kill_process_group(self.group, Signal::CONT);
         let mut exit = before;
         let (mut killed, mut is_left) = (false, false);
@@ -354,7 +354,7 @@ impl Started {
             is_left = !self.wait_for_group(&mut exit, KILL_PATIENCE);
         }
         let escaped_count = self.end_escaped(patience, &mut killed, &mut is_left);
-        // It must not speak for a group whose number may soon be another's.
+        // It must not signal a group whose id may soon be reused.
         drop(self.exit_guard.take());
         let exit = exit.unwrap_or(Exit::UNKNOWN);
         Stopped { exit, by_itself: before.is_some(), killed, is_left, escaped_count }
@@ -388,12 +388,12 @@ impl Started {
             if exit.is_none() {
                 *exit = self.try_exit();
             }
-            // While the leader is not reaped it keeps the group's number for us, but counts as a member.
+            // Until the leader is reaped it reserves the group's id for us, but counts as a member.
             if exit.is_none() || !self.child.try_wait().is_ok_and(|status| status.is_some()) {
                 return false;
             }
-            // Any other error means that there are processes, which we may not signal. What ended and was reaped by
-            // nobody is still a member: process 1 of a container may reap late or never.
+            // Any other error means that there are processes that we may not signal. Ended processes that nobody reaped
+            // are still members: process 1 of a container may reap late or never.
             let is_empty = test_kill_process_group(self.group) == Err(Errno::SRCH);
             looked += 1;
             is_empty || looked.is_multiple_of(LOOKS_PER_LISTING) && !escaped::is_anybody_in(self.group)

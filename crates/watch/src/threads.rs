@@ -31,7 +31,7 @@ const OTHERS_IN_TURN: usize = 64;
 pub struct Threads {
     proc: PathBuf,
     known: BTreeMap<(i32, i32), Seen>,
-    /// behind which thread the others go on next time
+    /// the thread after which the others continue next time
     turn: (i32, i32),
 }
 
@@ -64,7 +64,7 @@ impl Threads {
         for &thread in &chosen {
             let Some((on_cpu_ns, waiting_ns)) = self.times(thread) else { continue };
             let mut seen = Seen { at_ns, on_cpu_ns, waiting_ns, last_share: 0.0 };
-            // Times that fell are those of another thread with the same number.
+            // Times that decreased belong to another thread with the same id.
             let before = self.known.get(&thread).filter(|before| {
                 before.at_ns < at_ns && before.on_cpu_ns <= on_cpu_ns && before.waiting_ns <= waiting_ns
             });
@@ -83,7 +83,7 @@ impl Threads {
             known.insert(thread, seen);
         }
         if chosen.len() < threads.len() {
-            // Threads that were left out this time keep what was read of them, as long as they live.
+            // Threads skipped this time keep their last reading, as long as they live.
             let alive: std::collections::BTreeSet<_> = threads.iter().collect();
             let kept = self.known.iter().filter(|(thread, _)| alive.contains(thread));
             kept.for_each(|(&thread, &seen)| {
@@ -225,7 +225,7 @@ mod tests {
         let mut threads = Threads::new();
         let begin = Instant::now();
         let mut found = None;
-        // On a crowded machine it may get little of a core in one second.
+        // On a crowded machine it may get little CPU in one second.
         while found.is_none() && begin.elapsed() < Duration::from_secs(20) {
             std::thread::sleep(Duration::from_millis(500));
             let of_test = Threads::of_this_process("test-worker-");

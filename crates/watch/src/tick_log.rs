@@ -94,7 +94,7 @@ impl TickLog {
     /// Follows a file that has no name, from its begin. Errors: it cannot be looked at.
     pub fn of_unnamed(file: File, tick_rate_hz: f64) -> io::Result<Self> {
         let about = file.metadata()?;
-        // No file has this path, so none takes the place of this one.
+        // No file has this path, so none can replace this one.
         let log = Self::from_begin(Path::new(""), tick_rate_hz);
         let opened = Opened { file, device: about.dev(), inode: about.ino(), offset: 0, inside_line: false };
         Ok(TickLog { opened: Some(opened), ..log })
@@ -133,7 +133,7 @@ impl TickLog {
             self.open()?;
         }
         self.read_to_end()?;
-        // Only after the old file was read to its end: a log that is rotated loses nothing.
+        // Only after the old file was read to its end, so that a rotated log loses nothing.
         if let (Some(opened), Ok(present)) = (&self.opened, fs::metadata(&self.path))
             && (present.dev(), present.ino()) != (opened.device, opened.inode)
         {

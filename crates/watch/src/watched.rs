@@ -11,7 +11,7 @@ pub(crate) enum Watched {
 }
 
 impl Watched {
-    /// The group where there is one, else the process; `None` where neither is known, or the process is gone.
+    /// The group if there is one, else the process; `None` if neither is known, or the process has ended.
     pub(crate) fn find(pid: Option<u32>, group: Option<ControlGroup>) -> Option<Watched> {
         if let Some(group) = group {
             return Some(Watched::Group(group));

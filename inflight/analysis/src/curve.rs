@@ -50,7 +50,7 @@ impl ProcessCurve {
         }
         let count = |name: &str| line[name].as_u64().unwrap_or_default();
         if since_s < SHORT_S && !self.t.is_empty() {
-            // What went wrong is not left out.
+            // Failures are not left out.
             if let Some(bad) = self.bad.last_mut() {
                 *bad = bad.saturating_add(count("failed")).saturating_add(count("unknown"));
             }

@@ -41,7 +41,7 @@ pub fn held(duel: &Duel, seq: u32, side: Side, run: &Run, took_ns: u64) -> HeldT
     }
 }
 
-/// Why a run proves nothing for its library; `None`: every operation was carried out rightly.
+/// Why a run proves nothing for its library; `None`: every operation was executed correctly.
 pub fn failure(key: &CellKey, run: &Run) -> Option<String> {
     let bad = run.failed.saturating_add(run.unknown);
     if bad > 0 {

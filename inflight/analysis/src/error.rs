@@ -1,6 +1,6 @@
 //! Why lines of client libraries are refused.
 
-/// Why a line, or what lines come to, cannot be true.
+/// Why a line, or the result of several, cannot be true.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LineError {
     /// It is no JSON object of the format. Remedy: inflight/clients/README.md.

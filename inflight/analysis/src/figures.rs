@@ -182,7 +182,7 @@ impl Run {
                 run.latency.len(),
             )));
         }
-        // Each is a part of the operations, and sums of them are made.
+        // Each is a subset of the operations, and they are summed.
         for (name, part) in [("hits", run.hits), ("misses", run.misses), ("wrong", run.wrong)] {
             if part > run.ops {
                 return Err(wrong(format!(
@@ -265,7 +265,7 @@ impl Cell {
     pub fn latency(&self) -> Histogram<u64> {
         let mut all = Histogram::new_from(&self.runs[0].1.latency);
         for run in self.runs() {
-            // A runner may have used other bounds; then what does not fit is cut to them.
+            // A runner may have used other bounds; values that do not fit are clamped.
             for each in run.latency.iter_recorded() {
                 all.saturating_record_n(each.value_iterated_to(), each.count_at_value());
             }

@@ -57,7 +57,7 @@ pub struct Usage {
     pub rss_bytes: u64,
 }
 
-/// What is noted beside the lines of a process.
+/// What is recorded beside the lines of a process.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Note {
     /// A process begins.
@@ -73,14 +73,14 @@ pub enum Note {
         /// what is profiled, where this is no measured run
         profile: Option<String>,
     },
-    /// What the server has used: before the measured part (the last such note counts), and behind it.
+    /// What the server has used: before the measured part (the last such note counts), and after it.
     Server {
-        /// behind it
+        /// after it
         is_end: bool,
         /// so far
         usage: Usage,
     },
-    /// What was alive in the process's heap behind the measured part.
+    /// What was live in the process's heap after the measured part.
     Heap(Heap),
 }
 

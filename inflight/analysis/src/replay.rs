@@ -12,7 +12,7 @@ use super::heap::Heap;
 use super::lines::{Line, Note, Usage};
 use super::profile::{Profile, Subject};
 
-/// What was heard of one process.
+/// What was received from one process.
 #[derive(Debug, Default)]
 pub struct Process {
     cell: u64,
@@ -110,7 +110,7 @@ impl Replay {
         self.processes.iter().map(|(number, process)| (*number, process))
     }
 
-    /// What they come to. `folded` gives the stacks that were kept of a process.
+    /// Their result. `folded` returns the stored stacks of a process.
     pub fn report<E: From<LineError>>(&self, folded: impl Fn(u32) -> Result<String, E>) -> Result<Report, E> {
         let target = self.processes.values().find_map(|one| one.plan["target"].as_str());
         let target = target.unwrap_or_default().to_owned();
@@ -126,7 +126,7 @@ impl Replay {
                 continue;
             }
             let cell = cells.entry(process.cell).or_insert_with(|| Cell::new(process.key(), &process.client));
-            // A part of a run is better than none, and no run to be averaged with whole ones.
+            // Part of a run is better than none, but must not be averaged with whole ones.
             if !run.is_cut() || cell.runs.is_empty() {
                 cell.runs.push((process.block as u32, run.clone()));
             }

@@ -28,7 +28,7 @@ impl Kind {
         }
     }
 
-    /// What stands before a function in a folded stack.
+    /// The prefix of a function in a folded stack.
     pub fn prefix(self) -> &'static str {
         match self {
             Kind::User => "user",

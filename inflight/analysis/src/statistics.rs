@@ -47,6 +47,6 @@ pub(super) fn student_t(degrees: usize) -> f64 {
         2.131, 2.120, 2.110, 2.101, 2.093, 2.086, 2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048,
         2.045, 2.042,
     ];
-    // Beyond the table its last value errs on the safe side.
+    // Beyond the table its last value is conservative.
     TABLE[degrees.clamp(1, TABLE.len()) - 1]
 }

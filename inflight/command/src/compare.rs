@@ -37,7 +37,7 @@ pub fn page(both: &RunComparison) -> String {
             in_flight: cell.in_flight.clone(),
             total: cell.total,
         };
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(text, "\n{}, {key}", cell.client);
         for (name, of, show) in FIGURES {
             let Some(figure) = of(cell) else { continue };

@@ -64,7 +64,7 @@ struct SideTask {
     task: Task,
     target: String,
     member: Member,
-    /// `--total` was said
+    /// `--total` was given
     has_total: bool,
 }
 

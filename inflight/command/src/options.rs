@@ -256,7 +256,7 @@ impl Options {
     pub fn clients(&self, target: &str) -> anyhow::Result<Vec<Client>> {
         let mut clients: Vec<Client> = Vec::new();
         for text in &self.clients {
-            // A command may hold commas; a list of names holds nothing else.
+            // A command may contain commas; a list of names contains nothing else.
             let names: Vec<&str> = text.split(',').collect();
             let texts =
                 if names.iter().all(|name| Client::is_name(name)) { names } else { vec![text.as_str()] };

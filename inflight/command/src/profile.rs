@@ -68,7 +68,7 @@ impl Asked {
         let name =
             format!("{}-{}-{}-{}-{}", client, key.op, key.value_bytes, key.in_flight, self.subject.name());
         let plain = |letter: char| if letter.is_ascii_alphanumeric() || letter == '-' { letter } else { '_' };
-        // A command is a client's name too, and a file's name has a limit.
+        // A command is a client's name too, and file names have a length limit.
         let name: String =
             name.chars().map(plain).rev().take(120).collect::<Vec<_>>().into_iter().rev().collect();
         self.to.join(name + ".svg")
@@ -179,7 +179,8 @@ pub fn take_heap(folder: &Path, to: &Path) -> anyhow::Result<Option<Heap>> {
         let Ok(file) = File::open(&written) else { continue };
         let heap = format.read(BufReader::new(file)).context("its heap snapshot cannot be read")?;
         let cannot = || format!("its heap snapshot cannot be kept as {}", to.display());
-        // The temporary folder may be on another file system: copied under another name first, it appears whole.
+        // The temporary folder may be on another file system: copied under another name and renamed, it appears
+        // complete.
         let mut part = tempfile::NamedTempFile::new_in(folder_of(&to)).with_context(cannot)?;
         std::io::copy(&mut File::open(&written)?, &mut part).with_context(cannot)?;
         part.persist_noclobber(&to).with_context(cannot)?;

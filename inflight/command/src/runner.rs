@@ -32,7 +32,7 @@ const LAST_LINE: Duration = Duration::from_secs(2);
 
 /// Of these the runners write a profile themselves.
 const SELF_PROFILING: [&str; 3] = ["node", "java", "go"];
-/// By which they are asked for one.
+/// The variable that requests a profile.
 const PROFILE: &str = "INFLIGHT_PROFILE";
 
 /// With or without a profile.
@@ -49,7 +49,7 @@ pub enum How<'f> {
 }
 
 impl How<'_> {
-    /// The stacks that the client wrote, else those of `perf`. Errors: neither, though they were asked for.
+    /// The stacks that the client wrote, else those of `perf`. Errors: neither, though they were requested.
     fn folded(self, perf: Option<&Perf>) -> anyhow::Result<Option<String>> {
         let How::Profiled { subject, folder, .. } = self else { return Ok(None) };
         let path = profile::folded(folder);
@@ -80,7 +80,7 @@ impl How<'_> {
 pub struct Ran {
     /// what it measured
     pub run: Run,
-    /// the stacks of its profile, where one was asked for
+    /// the stacks of its profile, if one was requested
     pub folded: Option<String>,
     /// what was alive, where it told that
     pub heap: Option<Heap>,
@@ -123,7 +123,7 @@ impl Client {
         if text.trim().is_empty() {
             bail!("--client is empty; name rust, {} or a command", LANGUAGES.join(", "));
         }
-        // Without a shell between, `perf` can follow the stacks of the program.
+        // Without a shell in between, `perf` can follow the program's stacks.
         if !text.contains(OF_SHELLS)
             && let [program, arguments @ ..] = text.split_ascii_whitespace().collect::<Vec<_>>().as_slice()
         {
@@ -172,12 +172,12 @@ impl Client {
         let mut process = Process::start(self, plan, how, perf.as_ref())?;
         let heard = self.hear(&mut process, member, record, interrupt, &mut perf);
         let status = process.end(heard.is_err());
-        // What goes wrong in a client that was told to end is no finding about it.
+        // An error in a client that was told to stop is no finding about it.
         if process.is_told && interrupt.is_asked() {
             return Ok(None);
         }
         let run = heard.with_context(|| format!("client {}", self.name))?;
-        // Only what failed to begin ends otherwise than it says.
+        // Only a client that failed to start exits differently from what it reports.
         match status {
             Some(status) if status.success() => {
                 let folded = how.folded(perf.as_ref()).with_context(|| format!("client {}", self.name))?;
@@ -236,7 +236,7 @@ impl Client {
                             let start = start.ok_or_else(|| anyhow!("it ended before it had started"))?;
                             note_usage(member, record, true)?;
                             perf.iter_mut().for_each(Perf::ends_now);
-                            // What cannot be true is refused at once.
+                            // Impossible values are refused at once.
                             return Ok(Run::read(&start, &end)?);
                         }
                         Line::Error(message) => bail!("{message}"),
@@ -331,7 +331,7 @@ impl Process {
         })?;
         let (tell, lines) = channel();
         if let Some(output) = child.stdout.take() {
-            // It ends with the process's output; a longest line bounds what a runner can make us hold.
+            // It ends with the process's output; a maximum line length bounds what a runner can make us buffer.
             std::thread::spawn(move || {
                 let mut reader = BufReader::new(output);
                 let mut line = Vec::new();
@@ -349,7 +349,7 @@ impl Process {
         Ok(Process { child, _last_will: exit_guard, lines, is_told: false })
     }
 
-    /// Once, since runners end at once when they are told again. A shell between has programs of its own to be told.
+    /// Once, since runners exit at once when they are told again. A shell in between has children that must be told.
     fn tell_to_end(&mut self) {
         if !std::mem::replace(&mut self.is_told, true) {
             // It may have ended just now.

@@ -40,7 +40,7 @@ const TRUST: &str = "--ca FILE trusts its authority, --insecure accepts any cert
 /// A store that carries out gets, sets and deletes.
 trait Store: Sized {
     /// Puts an operation into the output: on the ticket's key, or on one that practically never exists. It ends in
-    /// `poll`, whatever happens.
+    /// `poll` in any case.
     fn submit(&mut self, ticket: Ticket, kind: Kind, unrounded: Option<&str>, workload: &Workload);
 
     /// Sends, waits at most `wait`, and hands over what ended. Errors: what makes going on impossible.
@@ -58,7 +58,7 @@ enum Reply<'a> {
         cause: &'static str,
         text: String,
     },
-    /// it may have been carried out or not
+    /// it may have been executed or not
     Unknown {
         cause: &'static str,
         text: String,

@@ -13,7 +13,7 @@ pub fn head(target: &str, seed: u64, plan: String) -> anyhow::Result<RunHead> {
         scenario: None,
         seed,
         arrivals: "closed".to_owned(),
-        // Clients and server are on this machine; only an affinity of the server's own could part them.
+        // Clients and server are on this machine; only the server's own affinity could separate them.
         shared_cores: true,
         plan,
         environment: serde_json::to_string(&environment())?,
@@ -32,7 +32,7 @@ pub fn end(writer: RunWriter, measured: &anyhow::Result<()>, interrupt: &Interru
     Ok(writer.end_run(RunEnd { outcome, reason, ended_unix_ms: unix_ms(), climb: None })?)
 }
 
-/// What a run of the store comes to. Errors: damage, or lines of another version.
+/// The results of a stored run. Errors: damage, or lines of another version.
 pub fn stored(store: &Store, run: &RunId) -> anyhow::Result<Report> {
     let mut replay = Replay::default();
     for line in store.lines(run)? {

@@ -28,7 +28,7 @@ fn bars(line: &Value) -> anyhow::Result<Vec<Bar>> {
         .context("an operation of its timeline is no pair of times")
 }
 
-/// The lane of each bar: an operation takes the place of the one that ended last before it began, or a new one.
+/// The lane of each bar: an operation takes that of the one that ended last before it began, or a new one.
 fn lanes(bars: &[Bar]) -> Vec<usize> {
     let mut order: Vec<usize> = (0..bars.len()).collect();
     order.sort_by_key(|at| (bars[*at].start_ns, *at));
@@ -69,7 +69,7 @@ fn svg(title: &str, bars: &[Bar]) -> String {
     let step = step_ns(to_ns);
     for ns in (0..=to_ns).step_by(step as usize) {
         let (x, label) = (x(ns), ns as f64 / 1e6);
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = writeln!(
             out,
             "<path d=\"M{x:.1} {top}V{bottom}\" stroke=\"#ddd\"/><text x=\"{x:.1}\" y=\"{:.1}\" \

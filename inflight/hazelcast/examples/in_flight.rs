@@ -59,7 +59,7 @@ fn run() -> Result<(), String> {
         Request::Set { map: map.clone(), key: key.clone(), value: value.clone(), ttl_ms: TTL_OF_THE_MAP };
     let next = if is_get { Request::Get { map, key } } else { set.clone() };
 
-    // For comparing: the share of an operation's time for which answers gather.
+    // For comparison: the share of an operation's time for which answers accumulate.
     let gather_share = std::env::var("GATHER_SHARE").ok().and_then(|text| text.parse().ok());
     let config = Config::at(address);
     let config = Config { gather_share: gather_share.unwrap_or(config.gather_share), ..config };

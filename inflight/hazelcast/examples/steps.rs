@@ -135,7 +135,7 @@ fn run() -> Result<bool, String> {
             count += 1;
             match answer {
                 Ok(Answer::Value(Some(bytes))) => {
-                    // Kept for the next step, in buffers that are used again.
+                    // Kept for the next step, in reused buffers.
                     if values.len() == found {
                         values.push(Vec::new());
                     }

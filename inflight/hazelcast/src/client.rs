@@ -30,7 +30,7 @@ type Completion = Box<dyn FnOnce(Outcome<'_>) + Send>;
 /// What looks at the reactor, on its thread.
 type Inspection = Box<dyn FnOnce(&Reactor<Completion>) + Send>;
 
-/// What the reactor thread is asked for.
+/// Requests to the reactor thread.
 enum Command {
     Submit(Request, Completion),
     /// split by partition, which only the reactor knows
@@ -64,7 +64,7 @@ pub struct Status {
     pub members: Vec<Member>,
     /// partitions of all maps
     pub partition_count: u32,
-    /// of which version the partition table is; −1 before the first
+    /// the version of the partition table; −1 before the first
     pub partition_table_version: i32,
     /// the members' version, such as "5.5.0"
     pub server_version: Option<String>,
@@ -138,7 +138,7 @@ impl Client {
 impl Thread {
     fn command(&self, command: Command) {
         if self.commands.send(command).is_ok() && !self.is_woken.swap(true, Ordering::AcqRel) {
-            // A poll that cannot be woken wakes at the next heartbeat at the latest.
+            // If the wake-up fails, the poll returns at the next heartbeat at the latest.
             let _ = self.waker.wake();
         }
     }
@@ -148,7 +148,7 @@ impl Drop for Thread {
     fn drop(&mut self) {
         self.command(Command::Close);
         let handle = self.handle.lock().unwrap_or_else(PoisonError::into_inner).take();
-        // The last handle can be dropped by a completion, on the thread itself, which cannot wait for its own end.
+        // A completion may drop the last handle, on the thread itself, which cannot join itself.
         if let Some(handle) = handle.filter(|handle| handle.thread().id() != std::thread::current().id()) {
             let _ = handle.join();
         }
@@ -158,7 +158,7 @@ impl Drop for Thread {
 /// The reactor's thread.
 fn run(mut reactor: Reactor<Completion>, received: &Receiver<Command>, is_woken: &AtomicBool) {
     loop {
-        // Before looking, so that what is sent from here on wakes the poll below.
+        // Before the check, so that anything sent from here on wakes the poll below.
         is_woken.store(false, Ordering::Release);
         loop {
             match received.try_recv() {
@@ -185,7 +185,7 @@ fn run(mut reactor: Reactor<Completion>, received: &Receiver<Command>, is_woken:
             }
         }
         if reactor.poll(None, |completion, outcome| completion(outcome)).is_err() {
-            // The kernel refuses to wait on our descriptor: nothing can be heard any more.
+            // The kernel refuses to wait on our descriptor: nothing can be received any more.
             return reactor.close_all(|completion, outcome| completion(outcome));
         }
     }

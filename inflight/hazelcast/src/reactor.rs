@@ -206,7 +206,7 @@ impl<T> Reactor<T> {
         }
     }
 
-    /// Starts an operation. It ends in a `poll`, with `token`, whatever happens.
+    /// Starts an operation. It ends in a `poll`, with `token`, in any case.
     pub fn submit(&mut self, request: Request, token: T) {
         let now_ns = self.now_ns();
         let deadline_ns = now_ns.saturating_add(nanos(self.config.invocation_timeout));
@@ -294,7 +294,7 @@ impl<T> Reactor<T> {
     fn let_gather(&mut self, count: usize, timeout: Option<Duration>) -> bool {
         let mut in_flight = 0;
         for (_, connection) in &self.connections {
-            // More to read than one turn takes, or to write than the kernel takes: there is no lack of work.
+            // More to read than one turn takes, or to write than the kernel takes: there is enough work.
             if connection.is_readable || connection.is_behind() {
                 return false;
             }
@@ -307,7 +307,7 @@ impl<T> Reactor<T> {
         std::thread::sleep(pause);
         self.did(Step::Wait);
         for (_, connection) in &mut self.connections {
-            // The kernel would only say so at the next wait.
+            // Otherwise the kernel would only report it at the next wait.
             connection.is_readable = connection.session.in_flight() > 0;
         }
         true

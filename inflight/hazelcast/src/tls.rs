@@ -98,7 +98,7 @@ impl<S: Read + Write> Tls<S> {
             match self.session.reader().read(room) {
                 // Nothing is decrypted at the moment.
                 Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                // An end without TLS's own farewell. Messages say their length, so none can be cut unnoticed.
+                // An end without close_notify. Messages carry their length, so none can be truncated unnoticed.
                 Err(error) if error.kind() == ErrorKind::UnexpectedEof => return Ok(0),
                 other => return other,
             }
@@ -106,7 +106,7 @@ impl<S: Read + Write> Tls<S> {
                 self.was_full = false;
                 let count = self.socket.read(&mut self.input)?;
                 if count == 0 {
-                    // rustls learns of the end by a read of nothing.
+                    // rustls learns of the end from an empty read.
                     self.session.read_tls(&mut io::empty())?;
                 }
                 self.was_full = count == self.input.len();
@@ -116,7 +116,7 @@ impl<S: Read + Write> Tls<S> {
                 self.unread.start += self.session.read_tls(&mut &self.input[self.unread.clone()])?;
             }
             if let Err(error) = self.session.process_new_packets() {
-                // The alert that says why; the error matters more than whether it could be sent.
+                // The alert that says why; the error matters more than whether the alert could be sent.
                 let _ = self.send();
                 return Err(io::Error::new(ErrorKind::InvalidData, error));
             }
@@ -152,7 +152,7 @@ impl<S: Read + Write> Write for Stream<S> {
         let count = tls.session.writer().write_vectored(slices)?;
         tls.send_what_fits()?;
         let is_nothing = slices.iter().all(|slice| slice.is_empty());
-        // The handshake has not ended, and as much waits for its end as may.
+        // The handshake is not complete, and its queue is full.
         if count == 0 && !is_nothing { Err(ErrorKind::WouldBlock.into()) } else { Ok(count) }
     }
 

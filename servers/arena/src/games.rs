@@ -49,7 +49,7 @@ impl Game {
 
     /// Plays everything that was received up to this instant. The winner, if there is one.
     pub(crate) fn play(&mut self, now_ns: u64) -> Option<Player> {
-        // Both players' shots in the order of their receipt, though they come from two threads.
+        // Both players' shots in the order of receipt, though they come from two threads.
         loop {
             let oldest = |player: Player| self.shots.oldest_ns(player).map(|at_ns| (at_ns, player));
             let next = match (oldest(Player::One), oldest(Player::Two)) {
@@ -65,7 +65,7 @@ impl Game {
                 }
             };
             let (at_ns, player) = next;
-            // A shot that was received while this tick is under way belongs to the next.
+            // A shot received while this tick is running belongs to the next.
             if at_ns > now_ns {
                 break;
             }
@@ -127,8 +127,8 @@ impl Games {
         shots
     }
 
-    /// The slot to visit next, if its instant has come. At most one round of slots is due, however late it is,
-    /// because a game settles by itself what it missed.
+    /// The slot to visit next, if its instant has come. At most one round of slots is due, however late it is, because
+    /// a game catches up by itself.
     pub(crate) fn next_due_slot(&mut self, now_ns: u64) -> Option<usize> {
         if self.grid.wake_ns(self.next_turn) > now_ns {
             return None;

@@ -66,7 +66,7 @@ impl Thread {
             socket.read(&mut self.core.buffer);
         }
         let handshake::Refused(answer) = handshake::UNAVAILABLE;
-        // It is dropped in any case.
+        // The connection is closed in any case.
         let _ = self.core.send(key, answer.as_bytes());
         self.core.clients.remove(key);
     }
@@ -75,7 +75,7 @@ impl Thread {
     pub(super) fn open(&mut self, key: SocketKey, bytes: &[u8]) -> Option<Vec<u8>> {
         let socket = self.core.clients.get_mut(key)?;
         let Stage::Opening(before) = &mut socket.stage else { return None };
-        // Nearly always the whole request comes at once and nothing needs to be kept.
+        // Nearly always the whole request arrives at once and nothing needs to be kept.
         let joined;
         let request = if before.is_empty() {
             bytes
@@ -105,7 +105,7 @@ impl Thread {
         }
     }
 
-    /// The handshake is complete: the player waits, or plays against whoever waits. Sends `answer` and more.
+    /// The handshake is complete: the player waits, or plays against one who waits. Sends `answer` and more.
     fn arrive(&mut self, key: SocketKey, snapshots: bool, answer: &mut Vec<u8>) {
         let newcomer = Arrival {
             address: Address { thread: self.me, key },
@@ -159,9 +159,9 @@ impl Thread {
                     self.part(key);
                 }
             }
-            // A forgetful arena takes no notice: the game goes on against a player who never fires.
+            // A forgetful arena ignores it: the game continues against a player who never fires.
             _ if forgetful => {}
-            // The player left while the message was on its way.
+            // The player left while the message was in transit.
             _ => shots.leave(player),
         }
     }

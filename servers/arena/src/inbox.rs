@@ -23,7 +23,7 @@ pub(crate) struct ThreadMessage {
 pub(crate) enum ThreadEvent {
     /// A waiting player got an opponent.
     Start(Arc<Shots>, Player),
-    /// The start message, for a player who is in a game already: late or a second time, by a planted fault.
+    /// The start message, for a player who is in a game already: late or a second time, by an injected fault.
     StartMessage,
     Snapshot(Snapshot),
     /// The game is over: the whole stop frame.

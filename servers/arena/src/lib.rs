@@ -105,7 +105,7 @@ struct Control {
 }
 
 impl Control {
-    /// Second by second, until the end is told or something fails.
+    /// Second by second, until shutdown is requested or something fails.
     fn serve(&mut self) -> Result<(), ServeError> {
         loop {
             let next_ns = self.shared.next_ask_ns.load(Ordering::Relaxed);
@@ -117,7 +117,7 @@ impl Control {
                 continue;
             }
             self.ask_and_write()?;
-            // After a long stall the seconds in between are one line, not many empty ones.
+            // After a long stall the seconds in between become one line, not many empty ones.
             let seconds = (now_ns - next_ns) / SECOND_NS + 1;
             self.shared.next_ask_ns.store(next_ns + seconds * SECOND_NS, Ordering::Relaxed);
             self.crew.check()?;

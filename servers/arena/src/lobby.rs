@@ -19,7 +19,7 @@ pub(crate) struct Lobby {
 
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Welcome {
-    /// Nobody else is here; the newcomer waits.
+    /// The lobby is empty; the newcomer waits.
     Wait,
     /// Player 1, who came before; the newcomer is player 2.
     Play(Arrival),
@@ -41,7 +41,7 @@ impl Lobby {
         }
     }
 
-    /// A socket has gone; if it was the one that waited, nobody waits any more.
+    /// A socket was closed; if it was the waiting one, nobody waits any more.
     pub(crate) fn forget(&mut self, address: Address) {
         if self.waiting.is_some_and(|waiting| waiting.address == address) {
             self.waiting = None;

@@ -33,7 +33,7 @@ pub(crate) fn meaning(message: &[u8]) -> Meaning {
     }
 }
 
-/// What one player is told at the end.
+/// What one player is sent at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Stop {
     pub(crate) error: Option<&'static str>,
@@ -60,7 +60,7 @@ impl Stop {
     }
 }
 
-/// A snapshot's whole frame, encoded once per game and tick and sent to whoever asked for it.
+/// A snapshot's whole frame, encoded once per game and tick and sent to all subscribers.
 #[derive(Clone, Copy)]
 pub(crate) struct Snapshot {
     bytes: [u8; Snapshot::BYTES_MAX],

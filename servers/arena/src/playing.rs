@@ -36,7 +36,7 @@ impl Thread {
             }
         }
         if runs_ticks_late {
-            // A tick that is held back comes due between two visits of its slot, so every turn visits all of them.
+            // A delayed tick becomes due between two visits of its slot, so every turn visits all of them.
             (0..self.games.grid.slots()).for_each(|slot| self.play_slot(slot, &mut now_ns));
         }
         self.played_ns = now_ns - turn_ns;
@@ -51,7 +51,7 @@ impl Thread {
         }
     }
 
-    /// Runs what is due of one game. None when the slot has no such game; true when the game is over and gone.
+    /// Runs one game's due ticks. None when the slot has no such game; true when the game is over and removed.
     fn play(&mut self, slot: usize, i: usize, now_ns: &mut u64) -> Option<bool> {
         let grid = self.games.grid;
         let late_ticks = self.core.faults.now.late_ticks;
@@ -100,7 +100,7 @@ impl Thread {
             Some(Player::Two) => counts.won_by_2 += 1,
             None => counts.abandoned += 1,
         }
-        // What was counted above stays true: a fault that its server knew of would be easy to find.
+        // The counts above stay true: a fault that its server knew of would be easy to find.
         if let Some(truth) = winner
             && self.core.faults.wrong.selects_next()
         {
@@ -117,7 +117,7 @@ impl Thread {
             };
             let mut frame = Vec::new();
             stop.put(&mut frame);
-            // Whoever left does not get it: their socket is gone, or is closing.
+            // Players who left do not get it: their socket is closed or closing.
             self.deliver(seat.arrival.address, ThreadEvent::Stop(frame.into_boxed_slice()));
         }
     }
@@ -165,7 +165,7 @@ impl Thread {
         for slot in 0..grid.slots() {
             while self.games.in_slot(slot, 0).is_some() {
                 let now_ns = clock::now_ns();
-                // Ticks that a fault has stopped were never due.
+                // Ticks stopped by a fault were never due.
                 while !self.core.faults.now.stops_ticks
                     && let Some(game) = self.games.in_slot(slot, 0)
                     && let Some(tick) = game.ticks.take(&grid, now_ns)
@@ -190,7 +190,7 @@ impl Thread {
         }
     }
 
-    /// A waiting player has gone.
+    /// A waiting player has left.
     pub(super) fn forget(&mut self, key: SocketKey) {
         if self.shared.options.pairing == Pairing::Forgetful {
             return;

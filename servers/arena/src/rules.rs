@@ -11,7 +11,7 @@
 
 use std::collections::VecDeque;
 
-/// Where player 2 stands; player 1 stands at its negative.
+/// The position of player 2; player 1 is at its negative.
 pub(crate) const PLAYER_X: i64 = 1000;
 const PLAYER_RADIUS: i64 = 25;
 const BULLET_RADIUS: i64 = 12;
@@ -73,7 +73,7 @@ pub(crate) struct Field {
     bullet_speed: u32,
 }
 
-/// What comes next if nobody shoots, with the last instant before it in doubled speed-microseconds.
+/// The next event if nobody shoots, with the last instant before it in doubled speed-microseconds.
 enum Next {
     Nothing,
     Hit(Player, i64),
@@ -99,7 +99,7 @@ impl Field {
         }
         let born_us = born_us.max(self.played_to_us);
         let own = &mut self.in_flight[player.index()];
-        // One's own last bullet may still be too near, when bullets are slow or fire comes fast.
+        // A player's own last bullet may still be too near, when bullets are slow or fire is rapid.
         match own.back() {
             Some(last)
                 if self.bullet_speed as i64 * ((born_us - last) as i64) < VANISH_WITHIN * 1_000_000 =>

@@ -34,7 +34,7 @@ impl Walk {
                 i += 1;
             }
         }
-        // All move after all were looked at, so that the order of looking does not move anything.
+        // All move only after all were checked, so that the order of the checks does not matter.
         for (player, x) in &mut self.bullets {
             *x += player.direction() * self.speed;
         }
@@ -168,7 +168,7 @@ fn play(seed: u64, receipt_late_us_max: u64, stall_us_max: u64, first_us: [u64; 
     receipts.sort_unstable();
     let mut triggers = [Trigger::default(); 2];
     for (at_us, player) in receipts {
-        // Now and then the whole machine stands still, and everything of that time is received at its end.
+        // Now and then the whole machine stalls, and everything sent meanwhile is received at its end.
         if at_us > stall_until_us && stall_us_max > 0 && random.u8(..) == 0 {
             stall_until_us = at_us + random.u64(0..stall_us_max);
         }

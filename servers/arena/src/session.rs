@@ -67,7 +67,7 @@ impl Thread {
                 }
                 Meaning::Fire => {
                     if let Stage::Playing(shots, player) = stage {
-                        // The receipt is stamped here, so that a late tick does not make a shot early.
+                        // Stamped on receipt, so that a late tick does not make a shot early.
                         let now_ns = clock::now_ns();
                         counts.shots += 1;
                         if !trigger.pull(now_ns, fire_interval_ns) {
@@ -135,19 +135,19 @@ impl Thread {
         if matches!(self.stage(key), Some(Stage::Ended)) {
             self.scratch.clear();
             frame::put_close(&mut self.scratch, close_code::NORMAL);
-            // It is dropped in any case.
+            // The connection is closed in any case.
             let _ = self.core.send(key, &self.scratch);
         }
         self.part(key);
     }
 
-    /// Drops a connection, whatever it was doing.
+    /// Drops a connection, whatever its state.
     pub(super) fn part(&mut self, key: SocketKey) {
         self.leave_stage(key);
         self.core.clients.remove(key);
     }
 
-    /// Leaves the lobby or the game; the opponent is told by the game's next tick.
+    /// Leaves the lobby or the game; the game's next tick informs the opponent.
     pub(super) fn leave_stage(&mut self, key: SocketKey) {
         let Some(socket) = self.core.clients.get_mut(key) else { return };
         match std::mem::replace(&mut socket.stage, Stage::Ended) {

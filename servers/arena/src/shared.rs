@@ -18,13 +18,13 @@ pub(crate) struct Shared {
     pub(crate) wall: WallClock,
     pub(crate) start_ns: u64,
     pub(crate) common: Arc<Common>,
-    /// Whoever holds this takes connections; the order of taking is the order of arrival.
+    /// The holder of this lock accepts connections; the order of accepting is the order of arrival.
     pub(crate) door: Mutex<AddressLimit>,
     pub(crate) lobby: Mutex<Lobby>,
     pub(crate) threads_shared: Vec<ThreadShared>,
     /// The first this many threads take connections; the rest wait until these are nearly full.
     pub(crate) first_threads: usize,
-    /// Sockets at once over all threads: what was asked for, or what fits into all tables.
+    /// Concurrent sockets over all threads: the requested number, or what fits into all tables.
     pub(crate) sockets_max: usize,
     pub(crate) next_player_id: AtomicU64,
     /// When the control thread asks for the tallies next; a resting thread is awake by then.

@@ -22,7 +22,7 @@ pub(crate) struct Socket {
     pub(crate) stage: Stage,
     pub(crate) trigger: Trigger,
     pub(crate) receiver: Receiver,
-    /// Empty, without memory of its own, as long as the client reads.
+    /// Empty, without allocated memory, as long as the client reads.
     unsent: Vec<u8>,
 }
 
@@ -32,7 +32,7 @@ pub(crate) enum Stage {
     Opening(Vec<u8>),
     Waiting,
     Playing(Arc<Shots>, Player),
-    /// It was told to stop; now it closes.
+    /// It was sent the stop message; now it closes.
     Ended,
     /// Our close frame is out; everything more from there is ignored.
     Closing,
@@ -44,8 +44,8 @@ pub(crate) struct Broken;
 
 /// Sending to one of a thread's sockets.
 pub(crate) trait Sending {
-    /// Sends now what fits and keeps the rest for `flush`. A socket that is gone takes everything, and so does each
-    /// while a planted fault stops all answers.
+    /// Sends now what fits and keeps the rest for `flush`. A closed socket takes everything, and so does each while an
+    /// injected fault stops all answers.
     fn send(&mut self, key: SocketKey, bytes: &[u8]) -> Result<(), Broken>;
 
     /// The socket takes more now.

@@ -22,7 +22,7 @@ pub(crate) struct Counts {
     pub(crate) shots_accepted: u64,
     /// Within the fire interval after an accepted one: dropped, as the rules say.
     pub(crate) shots_early: u64,
-    /// Legal, but so many waited for a stalled tick that there was no place left.
+    /// Legal, but so many waited for a stalled tick that there was no room left.
     pub(crate) shots_lost: u64,
 }
 
@@ -92,7 +92,7 @@ impl Exchange {
             return;
         }
         let Ok(mut tray) = self.tray.try_lock() else { return };
-        // While the last one was not collected, counting goes on in the present one.
+        // Until the last tally is collected, counting continues in the present one.
         if let Some(empty) = tray.empty.take() {
             tray.full = Some(std::mem::replace(tally, empty));
             *answered = asked;
@@ -112,7 +112,7 @@ impl Exchange {
     pub(crate) fn collect(&self, sum: &mut Tally) -> bool {
         let full = self.tray.lock().unwrap_or_else(PoisonError::into_inner).full.take();
         let Some(mut full) = full else { return false };
-        // The adding takes long enough that it must not happen under the lock.
+        // Adding takes too long to happen under the lock.
         sum.add(&full);
         full.clear();
         self.tray.lock().unwrap_or_else(PoisonError::into_inner).empty = Some(full);

@@ -101,8 +101,8 @@ impl Serve for Thread {
         }
     }
 
-    /// A turn that is late reads for as long as it has last played: a storm of connections then delays no tick by much,
-    /// and under overload the shots do not starve behind the ticks either.
+    /// A late turn reads for as long as it last spent playing: a storm of connections then delays no tick by much, and
+    /// under overload the shots do not starve behind the ticks either.
     fn leaves_sockets(&mut self) -> bool {
         let now_ns = clock::now_ns();
         if self.reading_since_ns == 0 {
@@ -120,7 +120,7 @@ impl Serve for Thread {
 
     fn may_take(&mut self, taken: usize) -> bool {
         let late = taken >= TAKEN_WHEN_LATE && self.games.next_slot_is_due(clock::now_ns());
-        // Of a full arena every thread tells the next one so; of a full table only the others take more.
+        // Every thread reports a full arena to its next client; if only this table is full, other threads still accept.
         let full = self.core.table_is_full() && !self.shared.is_full();
         !late && !full && self.is_called_upon()
     }
@@ -132,7 +132,7 @@ impl Serve for Thread {
         let shared = self.shared.clone();
         let Ok(mut door) = shared.door.try_lock() else { return };
         self.more_to_take = thread::take(self, |thread, fd, peer| {
-            // The first connection begins the faults' time.
+            // The first connection starts the faults' clock.
             thread.core.faults.look();
             let now_ns = clock::now_ns();
             if door.admits(peer.ip(), now_ns) {
@@ -179,7 +179,7 @@ impl Serve for Thread {
         let now_ns = clock::now_ns();
         if self.is_playing() {
             let latest_ns = now_ns + TURN_NS_MAX;
-            // While no tick is run, every slot would be due.
+            // While no tick runs, every slot would be due.
             let stopped = self.core.faults.now.stops_ticks;
             let until_ns = if stopped { latest_ns } else { self.games.next_wake_ns(latest_ns) };
             if until_ns > now_ns {
@@ -192,7 +192,7 @@ impl Serve for Thread {
             false if self.waiting_count > 0 => WAITING_REST_NS,
             false => IDLE_REST_NS,
         };
-        // Just after the question, so that an idle arena's log is not late.
+        // Just after the request, so that an idle arena's log is not late.
         let ask_ns = self.shared.next_ask_ns.load(Ordering::Relaxed) + 1_000_000;
         self.core.rest_ns(longest_ns, Some(ask_ns).filter(|ask_ns| *ask_ns > now_ns))
     }

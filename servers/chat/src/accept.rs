@@ -15,7 +15,7 @@ use servers_shared::{clock, stream};
 /// thread one write per round, so the fullest thread would set everybody's latency.
 const CLIENTS_AHEAD_MAX: usize = 8;
 
-/// The last that a client is told.
+/// The last message to a client.
 pub(super) enum Goodbye<'t> {
     Notice(&'t str),
     Books,
@@ -88,7 +88,7 @@ impl Thread {
         }
     }
 
-    /// The client is heard no more, gets what is queued and, after `farewell`, the end.
+    /// The client is no longer read, gets what is queued and, after `farewell`, the end.
     pub(super) fn let_go(&mut self, key: Key, farewell: Goodbye<'_>) {
         if !self.is_talking(key) {
             return;

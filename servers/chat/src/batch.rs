@@ -16,7 +16,7 @@ pub(super) struct Batch {
 /// Memory that a frozen batch keeps without need is given back when it is more than this, and more than a quarter.
 const SLACK_BYTES: usize = 4096;
 
-/// A batch that takes no more than this is referred to for however few of its lines.
+/// A batch no larger than this is referenced even for few of its lines.
 const THIN_BYTES: usize = 4096;
 
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,8 @@ struct Line {
     sender: u32,
 }
 
-/// Who said a line: thread and place there. It may be somebody else's later, who is then not owed the line.
+/// The sender of a line: thread and slot there. The slot may later be another client's, which is then not owed the
+/// line.
 pub(super) fn sender_id(thread: usize, place: u32) -> u32 {
     (thread as u32) << 24 | place
 }

@@ -12,7 +12,7 @@ pub(super) use servers_shared::slab::Key;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Talking,
-    /// It is in no room and is not heard any more; it still gets what is queued.
+    /// It is in no room and no longer read; it still gets what is queued.
     Leaving,
     /// All of that is out, and the end is announced.
     Finished,
@@ -32,7 +32,7 @@ pub(super) struct Client {
     /// The room's count of lines after its own last one.
     pub(super) own_end: u64,
     pub(super) queue: Queue,
-    /// What the queue takes by itself, as it stands in the totals.
+    /// The queue's own memory, as counted in the totals.
     pub(super) counted_bytes: u64,
     /// The system takes nothing more until it says so.
     pub(super) is_blocked: bool,

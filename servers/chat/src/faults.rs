@@ -72,13 +72,13 @@ impl Thread {
         self.core.faults.now.late_ns > 0
     }
 
-    /// The first `count` bytes of the buffer are heard later.
+    /// The first `count` bytes of the buffer are processed later.
     pub(super) fn hold_back_bytes(&mut self, key: Key, count: usize) {
         let bytes = self.core.buffer[..count].into();
         self.hold_back(key, Input::Bytes(bytes));
     }
 
-    /// The end of what the client sends is noticed later, behind what it sent before.
+    /// The end of the client's input is processed later, after what it sent before.
     pub(super) fn hold_back_end(&mut self, key: Key) {
         self.hold_back(key, Input::End);
     }
@@ -103,7 +103,7 @@ impl Thread {
     }
 }
 
-/// The text with another first character: still a line, but not what was said.
+/// The text with another first character: still a line, but not what was sent.
 pub(super) fn altered(text: &str) -> String {
     let mut rest = text.chars();
     let first = match rest.next() {

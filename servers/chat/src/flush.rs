@@ -34,7 +34,7 @@ impl Thread {
         let (began_ns, used_ns) = (clock::now_ns(), clock::thread_cpu_ns());
         let mut due = std::mem::take(&mut self.due);
         self.thread_shared().fetch(&mut due);
-        // What was read before the question comes before the answer, even if its thread has not told us yet.
+        // Lines read before the command come before the answer, even if their thread has not notified us yet.
         for key in &self.askers {
             if let Some(client) = self.core.clients.get_mut(*key)
                 && client.stage == Stage::Talking
@@ -162,7 +162,7 @@ impl Thread {
         }
     }
 
-    /// Queues for a client that is about to leave its room what was said there until now.
+    /// Queues for a client that is about to leave its room what was sent there until now.
     pub(super) fn settle(&mut self, key: Key) {
         let Thread { rooms, core: Core { clients, faults, .. }, totals, due, me, .. } = self;
         let Some(client) = clients.get_mut(key) else { return };
@@ -249,7 +249,7 @@ fn owe(client: &mut Client, batches: &[Arc<Batch>], faults: &mut ThreadFaults) {
         }
         let mut run = from;
         for i in from..to {
-            // Without own lines since it entered, the same number may be that of somebody before it.
+            // Without lines of its own since it joined, the same number may be that of an earlier client.
             let own = client.own_end > batch.first_line() && batch.sender(i) == client.id;
             let (lost, twice) =
                 if own { (false, false) } else { (faults.lost.selects_next(), faults.twice.selects_next()) };

@@ -12,7 +12,7 @@ use servers_shared::clock;
 use servers_shared::stream::{self, Read};
 use servers_shared::thread::Core;
 
-/// Reads from one client in a turn, so that nobody keeps the others from being heard.
+/// Reads from one client per turn, so that none keeps the others from being read.
 const READS_PER_TURN: usize = 4;
 
 /// What a client may leave unread of notices and answers; then it is closed.
@@ -21,7 +21,7 @@ const TEXT_BYTES_MAX: usize = 16 * 1024;
 const NOT_A_NAME: &str = "has 1 to 32 bytes of letters, digits, _, - and .";
 
 impl Shared {
-    /// False when somebody has it. Case does not make another name, or people would be mistaken for others.
+    /// False when it is taken. Names are case-insensitive, or people would be mistaken for others.
     fn take_name(&self, name: &str) -> bool {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).insert(name.to_lowercase())
     }
@@ -32,12 +32,12 @@ impl Shared {
 }
 
 impl Thread {
-    /// Hears those who had more to say, unless their room is behind.
+    /// Continues with clients that had more input, unless their room is behind.
     pub(super) fn read_the_unfinished(&mut self) {
         for key in std::mem::take(&mut self.unfinished) {
             if let Some(client) = self.core.clients.get_mut(key) {
                 client.is_unfinished = false;
-                // The end of the stream may have come meanwhile, and is not announced twice.
+                // The end of the stream may have arrived meanwhile, and is not announced twice.
                 self.read_client(key, true);
             }
         }
@@ -65,7 +65,7 @@ impl Thread {
                     } else if talks {
                         self.hear_bytes(key, count);
                     }
-                    // A short read was the last one, but for the end of the stream.
+                    // A short read was the last one, except for the end of the stream.
                     if count < self.core.buffer.len() && !ended {
                         return;
                     }
@@ -112,7 +112,7 @@ impl Thread {
         }
     }
 
-    /// One line; false when the rest is not heard.
+    /// One line; false when the rest is not processed.
     fn hear(&mut self, key: Key, line: &[u8]) -> bool {
         let said = words::read(line);
         if let Said::Text(text) = said {
@@ -125,7 +125,7 @@ impl Thread {
             }
             return true;
         }
-        // What was said before the command comes before what the command does.
+        // Lines sent before the command come before the command's effect.
         self.say(key);
         match said {
             Said::Text(_) => {}
@@ -153,7 +153,7 @@ impl Thread {
         self.is_talking(key)
     }
 
-    /// Brings what was heard to the speaker's room.
+    /// Passes the lines read on to the speaker's room.
     fn say(&mut self, key: Key) {
         if self.speech.line_count() == 0 {
             return;

@@ -61,7 +61,7 @@ pub enum News {
     Listening {
         /// The chat's own address.
         address: SocketAddr,
-        /// Where the figures are, if asked for.
+        /// The address of the metrics, if requested.
         metrics: Option<SocketAddr>,
     },
     /// Every `report_every`.
@@ -80,7 +80,7 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
     let planted = (Server::Chat, &planted[..]);
     let mut listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
     let first_threads = options.threads.unwrap_or_else(thread_table::cores);
-    // The events that wake the threads are in every table, too.
+    // The eventfds that wake the threads are in every table, too.
     listening.table_sockets = listening.table_sockets.saturating_sub(first_threads).max(1);
     let threads = thread_table::threads_for(options.max_clients, listening.table_sockets, first_threads);
     let address = listening.address;
@@ -112,7 +112,7 @@ struct Control {
 }
 
 impl Control {
-    /// Report by report, until the end is told or something fails.
+    /// Report by report, until shutdown is requested or something fails.
     fn serve(&mut self, mut tell: impl FnMut(News)) -> Result<(), ServeError> {
         let every_ns = self.shared.options.report_every.as_nanos() as u64;
         let (mut before, mut before_ns) = (Totals::default(), clock::now_ns());
@@ -132,7 +132,7 @@ impl Control {
                     metrics::text(&shared.totals(), &around)
                 });
             }
-            // Threads that sleep tell no peak, and what waits meanwhile is held all the same.
+            // Sleeping threads report no peak, but their queues still hold memory.
             let waiting_bytes = self.shared.memory.take_peak().max(self.shared.backlog_bytes());
             self.crew.memory.waits(waiting_bytes);
             let now_ns = clock::now_ns();
@@ -140,7 +140,7 @@ impl Control {
                 let totals = self.shared.totals();
                 tell(News::Report(Report::between(&before, &totals, (now_ns - before_ns) as f64 / 1e9)));
                 (before, before_ns) = (totals, now_ns);
-                // After a long stall the reports in between are one.
+                // After a long stall the reports in between become one.
                 next_ns += ((now_ns - next_ns) / every_ns + 1) * every_ns;
             }
             self.crew.check()?;

@@ -50,7 +50,7 @@ impl Drop for Counted {
 }
 
 pub(super) struct Memory {
-    /// What all frozen batches take that somebody refers to.
+    /// The memory of all frozen batches that are still referenced.
     pub(super) batches: Counter,
     cap: usize,
     share_max: usize,
@@ -108,7 +108,7 @@ impl Memory {
         if !exceeds && !has_room {
             return Change::None;
         }
-        // Another thread is at it.
+        // Another thread is doing it.
         let Ok(mut raise_ns) = self.raise_ns.try_lock() else { return Change::None };
         if self.share() != share || !all_have_trimmed(self.halvings()) {
             return Change::None;

@@ -33,7 +33,7 @@ struct Waiting {
     until_ns: u64,
 }
 
-/// What is told beyond the books.
+/// Figures beyond the accounts.
 pub(super) struct Surroundings {
     pub(super) rooms: usize,
     pub(super) on_full: OnFull,
@@ -50,7 +50,7 @@ impl Metrics {
         self.listener.local_addr()
     }
 
-    /// How long the control thread may rest before it calls `answer` again, though nobody connects.
+    /// How long the control thread may rest before it calls `answer` again, even without connections.
     pub(super) fn rest_ns(&self) -> u64 {
         if self.waiting.is_empty() { u64::MAX } else { LOOK_EVERY_NS }
     }
@@ -81,7 +81,7 @@ impl AsFd for Metrics {
 }
 
 impl Waiting {
-    /// True when it was answered, has gone, or took too long.
+    /// True when it was answered, has disconnected, or took too long.
     fn is_done(&mut self, now_ns: u64, text: impl Fn() -> String) -> bool {
         let mut buffer = [0; 1024];
         while !self.has_asked() {

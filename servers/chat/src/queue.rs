@@ -52,7 +52,7 @@ pub(super) struct Queue {
     account: Account,
 }
 
-/// What a queue takes for a piece, beside what the piece refers to.
+/// The memory that a queue needs for a piece, besides what the piece refers to.
 pub(super) const PIECE_BYTES: usize = size_of::<Piece>();
 
 /// An empty queue keeps room for so many pieces.
@@ -85,7 +85,7 @@ impl Queue {
         self.line_bytes + self.pieces.len() * PIECE_BYTES
     }
 
-    /// What the queue takes beside the batches that it refers to.
+    /// The memory that the queue needs besides the batches that it refers to.
     pub(super) fn own_bytes(&self) -> usize {
         self.pieces.capacity() * PIECE_BYTES + self.text_bytes
     }
@@ -143,7 +143,7 @@ impl Queue {
             let mut bytes = match piece {
                 Piece::Lines { batch, from, to } => batch.bytes_of(*from, *to),
                 Piece::Text(text) => text,
-                // Its figures are right once everything before it is out.
+                // Its figures are right once everything before it is sent.
                 Piece::Missed(_) | Piece::Books | Piece::Bye => break,
             };
             if count == 0 {
@@ -245,7 +245,7 @@ impl Queue {
             }
             let at = if newest_first { self.pieces.len() - 1 - i } else { i };
             let Piece::Lines { batch, from, to } = &self.pieces[at] else { continue };
-            // A line of which the client has a part stays.
+            // A line partly sent to the client stays.
             let from = *from + u32::from(at == 0 && self.begun > 0);
             let bytes = batch.bytes_of(from, *to).len();
             if bytes + PIECE_BYTES <= excess {
@@ -267,7 +267,7 @@ impl Queue {
     fn drop_oldest(&mut self, lines: u64) {
         let mut at = 0;
         if self.begun > 0 {
-            // The line of which the client has a part stays, in a piece of its own.
+            // The line partly sent to the client stays, as a separate piece.
             if let Some(Piece::Lines { batch, from, to }) = self.pieces.front_mut()
                 && *to - *from > 1
             {
@@ -327,9 +327,9 @@ impl Queue {
         self.note_gap(gap, lines);
     }
 
-    /// Lines are missing before the piece `at`: one gap with those beside it.
+    /// Lines are missing before the piece `at`: merged with adjacent gaps.
     fn note_gap(&mut self, at: usize, lines: u64) {
-        // What has begun to go out is worded, hence no gap any more.
+        // Once it has begun to go out its text is fixed, so it is no longer a gap.
         for beside in [at.checked_sub(1), Some(at)].into_iter().flatten() {
             if let Some(Piece::Missed(missed)) = self.pieces.get_mut(beside) {
                 *missed += lines;

@@ -10,7 +10,7 @@ use super::batch::tests::batch;
 use super::options::OnFull;
 use super::queue::{Account, PIECE_BYTES, Queue};
 
-/// Lines with these numbers as their text, each of a length of its own.
+/// Lines with these numbers as their text, each of a different length.
 fn lines(numbers: std::ops::Range<u64>) -> Arc<Batch> {
     let texts: Vec<String> =
         numbers.clone().map(|number| format!("{number}{}", ".".repeat(number as usize % 7))).collect();
@@ -196,7 +196,7 @@ proptest! {
         }
         take(&mut queue, usize::MAX, &mut read);
         prop_assert_eq!((queue.waiting(), queue.text_bytes()), (0, 0));
-        // Every line is whole, in order, and there once; every gap is told where it is.
+        // Every line is complete, in order, and present once; every gap is reported where it is.
         let (mut next, mut delivered, mut dropped) = (0, 0, 0);
         for line in text(&read).lines() {
             if let Some(missed) = line.strip_prefix("* missed ") {

@@ -10,7 +10,7 @@ use super::room::Room;
 /// Where newcomers are.
 pub(super) const LOBBY: &str = "lobby";
 
-/// All rooms that somebody is in.
+/// All rooms with members.
 pub(super) struct Rooms {
     threads: usize,
     counter: Counter,
@@ -18,7 +18,7 @@ pub(super) struct Rooms {
 }
 
 impl Rooms {
-    /// What is said and not yet fetched by all is counted in `counter`.
+    /// Lines that not all have fetched yet are counted in `counter`.
     pub(super) fn new(threads: usize, counter: Counter) -> Rooms {
         Rooms { threads, counter, by_name: Mutex::default() }
     }
@@ -38,7 +38,7 @@ impl Rooms {
         enter(&room)
     }
 
-    /// Lets a client leave, and closes the room behind the last one.
+    /// Removes a client, and closes the room after the last one.
     pub(super) fn leave(&self, room: &Room, thread: usize, name: Option<&str>) {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
         if room.leave(thread, name) == 0 {
@@ -89,7 +89,7 @@ impl LocalRooms {
         (local.members.len() - 1) as u32
     }
 
-    /// Lets the member of this index go; returns who has the index now, if anybody.
+    /// Removes the member at this index; returns which one has the index now, if any.
     pub(super) fn remove(&mut self, place: u32, index: u32) -> Option<u32> {
         let local = self.get_mut(place)?;
         local.members.swap_remove(index as usize);

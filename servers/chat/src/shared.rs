@@ -49,7 +49,7 @@ impl Shared {
         clients.sum::<usize>() >= self.options.max_clients
     }
 
-    /// Tells threads of rooms in which something was said.
+    /// Notifies threads of rooms with new lines.
     pub(super) fn tell(&self, tells: &mut Vec<Tell>) {
         tells.drain(..).for_each(|Tell { thread, local }| self.threads_shared[thread].bring(local));
     }
@@ -87,7 +87,7 @@ pub(super) struct ThreadShared {
     sleeps: AtomicBool,
     pub(super) wakeup: Wakeup,
     pub(super) clients: AtomicUsize,
-    /// What its queues take beside the batches.
+    /// The memory that its queues need besides the batches.
     pub(super) backlog_bytes: AtomicUsize,
     /// See `Thread::trimmed_for`.
     pub(super) trimmed_for: AtomicU64,
@@ -131,7 +131,7 @@ impl ThreadShared {
     /// The thread is about to sleep; false when it must not, because something came.
     pub(super) fn may_sleep(&self) -> bool {
         self.sleeps.store(true, Ordering::SeqCst);
-        // Whoever brings something sets `has_due` before it looks at `sleeps`: one of both sees the other.
+        // A notifier sets `has_due` before it reads `sleeps`: at least one of the two sees the other.
         let may = !self.has_due();
         if !may {
             self.sleeps.store(false, Ordering::SeqCst);

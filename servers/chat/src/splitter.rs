@@ -11,14 +11,14 @@ const IAC: u8 = 255;
 const SUBNEGOTIATION: u8 = 250;
 const SUBNEGOTIATION_END: u8 = 240;
 
-/// A line is longer than allowed; whatever its sender says from here on is not heard.
+/// A line is longer than allowed; everything its sender sends from here on is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
 /// One client's line that is not complete.
 #[derive(Debug, Default)]
 pub(super) struct Splitter {
-    /// Without memory of its own while there is none.
+    /// Without allocated memory while empty.
     begun: Vec<u8>,
     telnet: Telnet,
 }

@@ -30,7 +30,7 @@ const STEP_NS_MAX: u64 = 2_000_000;
 /// A read's worth.
 const BUFFER_BYTES: usize = 64 * 1024;
 
-/// How long a client that was told everything may take to close, before the server does.
+/// How long a client that was sent everything may take to close, before the server does.
 pub(super) const LINGER_NS: u64 = 500_000_000;
 
 /// What a client can be late with.
@@ -53,9 +53,9 @@ pub(super) struct Thread {
     pub(super) rooms: LocalRooms,
     /// Rooms with something for the next round.
     pub(super) due: Vec<u32>,
-    /// Who has asked for books: they are told after the next round.
+    /// Clients that have asked for the accounts: they are answered after the next round.
     pub(super) askers: Vec<Key>,
-    /// Who had more to say than is heard in one turn.
+    /// Clients with more input than is processed in one turn.
     pub(super) unfinished: Vec<Key>,
     pub(super) pace: Pace,
     /// What a planted fault holds back of what clients sent.
@@ -122,7 +122,7 @@ impl Serve for Thread {
         thread::take(self, |thread, fd, peer| thread.welcome(fd, peer.ip()));
     }
 
-    /// The thread that is behind may sleep without watching, from a time when it was ahead.
+    /// The thread that is behind may be asleep without polling the listener, since it was ahead before.
     fn listening_changed(&mut self) {
         if let Some(behind) = self.thread_behind() {
             self.shared.threads_shared[behind].wakeup.ring();
@@ -166,7 +166,7 @@ impl Serve for Thread {
         let next_ns = self.pace.next_ns();
         let waits = !self.unfinished.is_empty();
         if next_ns > now_ns || waits && !self.has_work() {
-            // Those who are unfinished wait for their room on another thread, or for their next turn.
+            // Unfinished clients wait for another thread's room, or for their next turn.
             let until_ns = if waits { now_ns + 50_000 } else { next_ns.min(now_ns + STEP_NS_MAX) };
             sleeper::sleep_until(until_ns);
             return 0;
@@ -213,7 +213,7 @@ impl Thread {
         self.has_work() && clock::now_ns() >= self.pace.next_ns()
     }
 
-    /// Closes who has said nothing for too long, which is looked for eight times in that time.
+    /// Disconnects clients that have been silent for too long; checked eight times in that period.
     fn cut_the_idle(&mut self) {
         let Some(idle) = self.shared.options.idle else { return };
         let (idle_ns, now_ns) = (idle.as_nanos() as u64, clock::now_ns());

@@ -16,7 +16,7 @@ use std::time::Duration;
 pub enum Window {
     /// In proportion to the processor time of the last round of writes.
     Auto,
-    /// From one round's beginning to the next one's, however long it takes.
+    /// From the start of one round to the start of the next, however long it takes.
     Fixed(Duration),
 }
 

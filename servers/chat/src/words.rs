@@ -51,7 +51,7 @@ pub(super) fn is_name(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_alphanumeric() || matches!(letter, '_' | '-' | '.'))
 }
 
-/// A word of a client's as it may stand in an answer: short, and without what moves a terminal's cursor.
+/// A client's word as it may appear in an answer: short, and without cursor movement.
 pub(super) fn shown(word: &str) -> String {
     let visible: String = word.chars().filter(|letter| !letter.is_control()).take(NAME_BYTES_MAX).collect();
     if visible.len() < word.len() { visible + "…" } else { visible }

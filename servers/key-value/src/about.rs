@@ -149,7 +149,7 @@ pub(super) fn info(call: &mut Call<'_>) -> After {
     let memory = call.keys.memory();
     let uptime_s = (clock::now_ns() - about.started_ns) / 1_000_000_000;
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a string cannot fail.
     if wanted("server") {
         let _ = write!(
             text,
@@ -250,7 +250,7 @@ pub(super) fn command(call: &mut Call<'_>) -> After {
         return After::Nothing;
     }
     if call.words.len() > 1 {
-        // No documentation, and no other part of it: clients go on without.
+        // No documentation, and no other subcommands: clients work without.
         if is(act, "DOCS") {
             reply::map(call.out, 0, call.session.resp3);
         } else {

@@ -17,19 +17,19 @@ pub(super) struct Client {
     pub(super) fd: OwnedFd,
     pub(super) session: Session,
     pub(super) parser: Parser,
-    /// The beginning of a command, or what comes behind a full portion of answers.
+    /// The beginning of a command, or what follows a full portion of answers.
     pub(super) input: Vec<u8>,
     /// There may be whole commands in `input`.
     pub(super) has_more: bool,
-    /// While there is any, nothing is carried out.
+    /// While there is any, nothing is executed.
     pub(super) unsent: Unsent,
-    /// The answer to a flush is due, and nothing more is carried out before it.
+    /// The answer to a flush is due, and nothing more is executed before it.
     pub(super) awaits_freed: bool,
     /// When a command, or the end, must be complete.
     pub(super) due: Due,
-    /// The last answer is out or unsent; what comes now is thrown away.
+    /// The last answer is sent or queued; further input is discarded.
     pub(super) is_ending: bool,
-    /// A planted fault holds this reply back behind the next.
+    /// An injected fault delays this reply until after the next.
     pub(super) held: Option<Vec<u8>>,
     /// What its buffers are counted as.
     counted_bytes: usize,
@@ -39,7 +39,7 @@ pub(super) struct Client {
 #[derive(Default)]
 pub(super) struct Unsent {
     head: Vec<u8>,
-    /// Sent behind it, and a line end.
+    /// Sent after it, with a line ending.
     value: Option<Rc<Large>>,
     /// Bytes of both that have left.
     sent: usize,
@@ -88,7 +88,7 @@ impl Client {
         self.input = input;
     }
 
-    /// Writes an answer, with a value behind it. What the socket does not take is unsent; true when all has left.
+    /// Writes an answer, followed by a value. What the socket does not take is unsent; true when everything was sent.
     pub(super) fn write(&mut self, answer: &[u8], value: Option<Rc<Large>>) -> Result<bool, ()> {
         let sent = write(&self.fd, answer, value.as_deref(), 0)?;
         if sent == answer.len() + value_bytes(value.as_deref()) {
@@ -136,7 +136,7 @@ fn value_bytes(value: Option<&Large>) -> usize {
     value.map_or(0, |value| value.bytes().len() + 2)
 }
 
-/// Writes what comes behind the first `skip` bytes of all. The value lies where it is kept; only the kernel copies it.
+/// Writes what follows the first `skip` bytes of everything. The value stays in place; only the kernel copies it.
 fn write(fd: &OwnedFd, head: &[u8], value: Option<&Large>, mut skip: usize) -> Result<usize, ()> {
     let Some(value) = value else { return stream::write(fd, &head[skip..]) };
     let mut slices = [IoSlice::new(&[]); 3];

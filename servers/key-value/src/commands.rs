@@ -17,7 +17,7 @@ pub(super) struct Session {
     pub(super) name: Box<[u8]>,
 }
 
-/// A command that is being carried out.
+/// A command that is being executed.
 pub(super) struct Call<'a> {
     pub(super) words: Words<'a>,
     pub(super) session: &'a mut Session,
@@ -27,13 +27,13 @@ pub(super) struct Call<'a> {
     pub(super) now_ms: u64,
 }
 
-/// What comes behind a reply that was written.
+/// What follows a reply that was written.
 #[derive(Debug)]
 pub(super) enum After {
     Nothing,
     /// This value and a line end belong to the reply.
     Value(Rc<Large>),
-    /// The reply is OK, once the keyspace has freed what this number stands for; nothing was written yet.
+    /// The reply is OK, once the keyspace has freed what this number identifies; nothing was written yet.
     OkWhenFreed(u64),
     /// The connection ends with this reply.
     End,
@@ -182,7 +182,7 @@ fn get(call: &mut Call<'_>) -> After {
     After::Nothing
 }
 
-/// What stands behind the value of a `SET`.
+/// What follows the value of a `SET`.
 struct Conditions {
     expiry: Expiry,
     /// Only where the key is (XX) or is not (NX).
@@ -241,7 +241,7 @@ fn set(call: &mut Call<'_>) -> After {
         Ok(conditions) => conditions,
         Err(text) => return refused(call, text),
     };
-    // What has expired is not there; looking removes it, so that no time of it is kept.
+    // An expired key does not exist; the lookup removes it, so that its expiry time is not kept.
     let is_there = call.keys.get(key, call.now_ms).is_some();
     let applies = conditions.only_if.is_none_or(|wanted| wanted == is_there);
     if !conditions.gets {
@@ -280,8 +280,8 @@ fn put_value(call: &mut Call<'_>, key: &[u8]) {
     }
 }
 
-// Commands of many keys are carried out as a whole, as in Redis: no client sees half of them. With 1,048,575 words they take 0.16 s
-// (EXISTS) to 0.33 s (MGET) (docs/method/grid.md).
+// Multi-key commands are executed as a whole, as in Redis: no client sees half of one. With 1,048,575 words they take
+// 0.16 s (EXISTS) to 0.33 s (MGET) (docs/method/grid.md).
 
 /// The most that one reply of many values has: the room for it is taken before it can be sent.
 const MGET_BYTES_MAX: usize = 64 << 20;
@@ -375,7 +375,7 @@ fn ttl(call: &mut Call<'_>, unit_ms: u64) -> After {
     let left = match call.keys.get(call.words.at(1), now_ms).map(|entry| entry.expires_ms()) {
         None => -2,
         Some(None) => -1,
-        // To the nearest, as Redis does.
+        // Rounded to nearest, as Redis does.
         Some(Some(at_ms)) => ((at_ms - now_ms + unit_ms / 2) / unit_ms) as i64,
     };
     reply::number(call.out, left);
@@ -408,8 +408,9 @@ fn flush(call: &mut Call<'_>) -> After {
         return syntax_error(call);
     }
     call.keys.clear();
-    // The keys are gone for all clients. What they took is freed a portion in each turn, so that no other request waits for all of
-    // it, and counts as used until then. Only who has not asked for ASYNC waits, as in Redis since 7.4.
+    // The keys are gone for all clients. Their memory is freed a portion per turn, so that no other request waits for
+    // all of it, and counts as used until then. Only a client that has not asked for ASYNC waits, as in Redis since
+    // 7.4.
     if !how.eq_ignore_ascii_case(b"ASYNC") {
         call.keys.free_cleared(FREED_AT_ONCE);
         if call.keys.is_freeing() {

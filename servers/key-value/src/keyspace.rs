@@ -18,7 +18,7 @@ use foldhash::quality::RandomState;
 use hashbrown::HashTable;
 use hashbrown::hash_table::IntoIter;
 
-/// From here on a value has an allocation of its own.
+/// From this size on a value has its own allocation.
 pub(super) const LARGE_FROM_BYTES: usize = 16 * 1024;
 /// Parts of the table; a power of two.
 const PARTS: usize = 256;
@@ -123,7 +123,7 @@ pub(super) struct Entry {
     /// The time at which it is listed among the expiring.
     listed_ms: Option<u64>,
     key_bytes: u32,
-    /// The key, and behind it the value unless that is large.
+    /// The key, followed by the value unless that is large.
     bytes: Vec<u8>,
     large: Option<Rc<Large>>,
 }
@@ -263,7 +263,7 @@ impl Keyspace {
         let entry = match part.find_mut(hash, |entry| entry.key() == key) {
             Some(entry) => {
                 let more = stored_bytes(value).saturating_sub(entry.replaceable_bytes());
-                // What takes no more than is freed is never refused.
+                // A change that takes no more than it frees is never refused.
                 if more > 0 && !memory.has_room_for(more) {
                     return Err(Full);
                 }
@@ -418,7 +418,7 @@ impl Keyspace {
             };
             self.expiring.pop();
             let is_it = |entry: &Entry| entry.hash == hash && entry.listed_ms == Some(at_ms);
-            // Gone, or listed at an earlier time since.
+            // Deleted, or listed again with an earlier time.
             let Some(entry) = part(&mut self.parts, hash).find_mut(hash, is_it) else { continue };
             match entry.expires_ms {
                 Some(expires_ms) if expires_ms <= now_ms => {
@@ -443,7 +443,7 @@ impl Keyspace {
 
     /// Cleans the list of times, shrinks it and counts what it takes, after it has changed.
     fn settle_times(&mut self) {
-        // Keys that were removed before their time, again and again, must not fill the list.
+        // Keys that are repeatedly removed before they expire must not fill the list.
         if self.expiring.len() > 2 * self.listed + STALE_TIMES_MAX {
             let parts = &mut self.parts;
             self.expiring.retain(|Reverse((at_ms, hash))| {

@@ -44,7 +44,7 @@ pub(super) fn execute(call: &mut Call<'_>, faults: &mut ThreadFaults, planted: &
             call.out.extend_from_slice(b"\r\n");
             After::Nothing
         }
-        // A reply that comes later could not be answered wrongly.
+        // A deferred reply could not be made wrong.
         After::OkWhenFreed(_) => {
             call.keys.free_cleared(usize::MAX);
             reply::ok(call.out);
@@ -93,7 +93,7 @@ fn altered(value: &[u8]) -> Box<[u8]> {
     other
 }
 
-/// Loses the reply that begins at `begin`, or gives it twice, or holds it back behind the next one.
+/// Drops the reply that begins at `begin`, or sends it twice, or delays it until after the next one.
 pub(super) fn reply(out: &mut Vec<u8>, begin: usize, faults: &mut ThreadFaults, held: &mut Option<Vec<u8>>) {
     if faults.lost.selects_next() {
         return out.truncate(begin);

@@ -30,7 +30,7 @@ pub(super) fn bulk(out: &mut Vec<u8>, value: &[u8]) {
     out.extend_from_slice(b"\r\n");
 }
 
-/// What stands before a string; behind it comes a line end.
+/// What precedes a string; a line ending follows it.
 pub(super) fn bulk_head(out: &mut Vec<u8>, bytes: usize) {
     out.push(b'$');
     digits(out, bytes as u64);

@@ -18,7 +18,7 @@ const DIGITS_MAX: usize = 18;
 /// Places of words that an idle connection keeps memory for.
 const KEPT_WORDS_MAX: usize = 64;
 
-/// A client that does not speak the protocol: the words behind `Protocol error: `, which are those of Redis.
+/// A client that does not speak the protocol: the text after `Protocol error: `, which is that of Redis.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Broken {
     Plainly(&'static str),
@@ -55,7 +55,7 @@ impl<'a> Words<'a> {
         self.places.len()
     }
 
-    /// The n-th word, an empty one behind the last.
+    /// The n-th word, an empty one after the last.
     pub(super) fn at(self, n: usize) -> &'a [u8] {
         self.places.get(n).map_or(&[], |(from, to)| &self.source[*from as usize..*to as usize])
     }
@@ -84,7 +84,7 @@ impl Parser {
                 return Err(invalid);
             }
             self.at = at;
-            // As in Redis, an array of nothing, or of less, is nothing.
+            // As in Redis, an array of zero or negative length is ignored.
             self.left = count.max(0) as u32;
         }
         while self.left > 0 {
@@ -136,7 +136,7 @@ impl Parser {
         Words { source, places: &self.words }
     }
 
-    /// The command was carried out.
+    /// The command was executed.
     pub(super) fn next(&mut self) {
         (self.left, self.at, self.needed) = (0, 0, 0);
         self.words.clear();
@@ -163,7 +163,8 @@ impl Parser {
         Ok(Some(end + 1))
     }
 
-    /// Splits a line at its spaces; quotes hold words together. None: a quote that is not closed, or goes on behind.
+    /// Splits a line at its spaces; quotes hold words together. None: a quote that is not closed, or that more text
+    /// follows.
     fn split(&mut self, line: &[u8]) -> Option<()> {
         let mut rest = line;
         loop {
@@ -231,7 +232,7 @@ impl Parser {
     }
 }
 
-/// A number and the place behind the end of its line; None while that is incomplete.
+/// A number and the position after the end of its line; None while that is incomplete.
 fn number(bytes: &[u8], from: usize) -> Result<Option<(i64, usize)>, ()> {
     let (mut value, mut at) = (0i64, from);
     let is_negative = bytes.get(at) == Some(&b'-');

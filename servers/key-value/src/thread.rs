@@ -55,7 +55,7 @@ struct Thread<'h> {
     held: VecDeque<(u64, Key)>,
 }
 
-/// Why no more commands are carried out for now.
+/// Why no more commands are executed for now.
 enum Stop {
     /// The rest is no whole command.
     Incomplete,
@@ -165,12 +165,12 @@ impl Serve for Thread<'_> {
     }
 
     fn rest(&mut self) -> u64 {
-        // A flush that was waited for may have been freed by another's since the turn answered them.
+        // A flush that a client waits for may have been freed by another's since the turn answered them.
         if self.keys.is_freeing() || !self.flushers.is_empty() {
             return 0;
         }
         let longest_ns = if self.core.is_going_down() { ENDING_REST_NS } else { IDLE_REST_NS };
-        // A key may expire later than 64 bits of nanoseconds reach.
+        // A key may expire later than 64 bits of nanoseconds can express.
         let expiry_ns = self.keys.next_expiry_ms().map(|at_ms| at_ms.saturating_mul(MS));
         let late_ns = self.late.front().map(|(at_ns, ..)| *at_ns);
         self.core.rest_ns(longest_ns, [expiry_ns, late_ns].into_iter().flatten().min())
@@ -244,7 +244,7 @@ impl<'h> Thread<'h> {
                 self.await_taking(key);
                 return Ok(());
             }
-            // Half a command that was read before has the time that was left.
+            // Half a command that was read before keeps its remaining time.
             if client.has_more || client.input.is_empty() {
                 client.due.by_ns = None;
             }
@@ -310,8 +310,8 @@ impl<'h> Thread<'h> {
             client.has_more = may_go_on && !client.input.is_empty();
             let awaits_more = !client.input.is_empty() && !client.has_more;
             let input_bytes = client.input.capacity();
-            // The input was paid for when it was read. Of an incomplete command the places of its words have come on top,
-            // and can be more than its bytes.
+            // The input was accounted for when it was read. An incomplete command's word offsets come on top, and can
+            // exceed its bytes.
             let fits = client.count(input_bytes, self.keys.memory()).is_ok();
             if !awaits_more || taken > 0 {
                 client.due.by_ns = None;
@@ -377,7 +377,7 @@ impl<'h> Thread<'h> {
                     client.has_more = true;
                     return false;
                 }
-                // Of a long one all is read, however long.
+                // A long command is read completely, however long.
                 Ok(None)
                     if client.input.len() > READ_AHEAD_BYTES
                         && client.input.len() >= at + parser.needed() =>
@@ -446,7 +446,7 @@ impl<'h> Thread<'h> {
         (taken, stop)
     }
 
-    /// Sends an answer, with a value behind it; true when all of it has left. Errors: the connection is over.
+    /// Sends an answer, followed by a value; true when everything was sent. Errors: the connection is over.
     fn give(&mut self, key: Key, answer: &mut Vec<u8>, value: Option<Rc<Large>>) -> Result<bool, ()> {
         let Some(client) = self.core.clients.get_mut(key) else { return Err(()) };
         if answer.is_empty() && value.is_none() {
@@ -467,14 +467,14 @@ impl<'h> Thread<'h> {
         }
         if !has_left {
             let input_bytes = client.input.capacity();
-            // Whose answers do not fit the memory is cut off: they cannot be kept.
+            // A client whose answers do not fit into memory is disconnected, since they cannot be kept.
             client.count(input_bytes, self.keys.memory()).map_err(drop)?;
             self.core.epoll.change(&client.fd, key.to_bits(), true).map_err(drop)?;
         }
         Ok(has_left)
     }
 
-    /// What this client has flushed is freed. What it has sent meanwhile is carried out.
+    /// What this client has flushed is freed. What it has sent meanwhile is executed.
     fn answer_flush(&mut self, key: Key) {
         let Some(client) = self.core.clients.get_mut(key) else { return };
         client.awaits_freed = false;
@@ -484,7 +484,7 @@ impl<'h> Thread<'h> {
         self.converse(key, true);
     }
 
-    /// Nothing is carried out any more; once the answers have left the client has the timeout to close.
+    /// Nothing more is executed; once the answers are sent the client has the timeout to close.
     fn end(&mut self, key: Key) {
         let Some(client) = self.core.clients.get_mut(key) else { return };
         client.is_ending = true;
@@ -567,7 +567,7 @@ fn put_broken(answer: &mut Vec<u8>, broken: &Broken) {
                 format!("ERR Protocol error: expected '$', got '{}'", char::from(*byte).escape_default());
             reply::error(answer, &text);
         }
-        // Nothing of what a browser sends is answered.
+        // Nothing that a browser sends is answered.
         Broken::Http => {}
     }
 }

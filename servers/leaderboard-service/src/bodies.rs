@@ -15,7 +15,7 @@ use leaderboard::{self, Direction, Mode, Schedule, Score, ScoreError, TieRule, U
 pub(super) fn read<'a, T: Deserialize<'a>>(body: &'a [u8]) -> Result<T, Problem> {
     Ok(match std::str::from_utf8(body) {
         Ok(text) => serde_json::from_str(text)?,
-        // Refused as well, with the place.
+        // Refused as well, with the position.
         Err(_) => serde_json::from_slice(body)?,
     })
 }
@@ -127,7 +127,7 @@ struct Item<'a> {
     mode: Option<Name<'a>>,
 }
 
-/// A text, borrowed if possible. A type of its own, since `Cow` is only borrowed as a field, not in a list.
+/// A text, borrowed if possible. A separate type, since `Cow` is only borrowed as a field, not in a list.
 pub(super) struct Name<'a>(pub(super) Cow<'a, str>);
 
 /// A score as a string or a whole number, or what is wrong with it.

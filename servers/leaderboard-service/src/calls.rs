@@ -122,7 +122,7 @@ impl Caller {
         if request.operation_parts != 1 {
             return Err(refused("what is signed has to come in one part"));
         }
-        // Each ends a line of what is signed; with line feeds of their own one text could mean two things.
+        // Each ends a line of the signed text; with embedded line feeds one text could mean two things.
         if [signature.key, signature.nonce, request.idempotency_key].iter().any(|text| text.contains(&b'\n'))
         {
             return Err(refused("key, nonce and idempotency key have no line feeds"));

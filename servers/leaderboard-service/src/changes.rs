@@ -134,7 +134,7 @@ pub(super) fn set_schedule(shared: &Shared, board: &Board, schedule: Option<Sche
 /// A board that has all archives it may have loses the oldest.
 pub(super) fn end_due_seasons(shared: &Shared, now_s: u64) {
     let is_due = |board: &Board| board.schedule().filter(|schedule| schedule.next_end_s <= now_s);
-    // Looked for without the log's lock, and once more with it.
+    // Checked without the log's lock, and once more with it.
     let due = shared.boards.list(None, usize::MAX).into_iter().filter(|board| is_due(board).is_some());
     for board in due {
         if shared.log.as_ref().is_some_and(|log| log.is_full()) {
@@ -145,7 +145,7 @@ pub(super) fn end_due_seasons(shared: &Shared, now_s: u64) {
             if let Some(oldest) = board.archives().first().filter(|_| board.archives().len() >= MAX_SEASONS) {
                 delete_archive(&board, &oldest.season, records.as_deref_mut());
             }
-            // A season that somebody has ended by hand under the same name ends a second later.
+            // If a season of that name was already ended manually, the name is that of the next second.
             let names = (schedule.next_end_s..).take(MAX_SEASONS + 1).map(|end_s| end_s.to_string());
             let archive = names.map(|name| board.reset(&name, now_s)).find_map(Result::ok);
             let schedule = schedule.after(now_s);

@@ -163,7 +163,7 @@ fn messages_are_refused_at_once_while_the_disk_is_full_and_what_was_changed_befo
         // Id 7, then an error that begins with its code.
         assert_eq!((&message[..3], &message[4..7]), (&[8, 7, 0x12][..], &error[..]), "{message:02x?}");
     }
-    // Who asks in the other way is let in as well.
+    // A client that uses the other protocol is accepted as well.
     drop(switch(&service));
     waiting.set_read_timeout(Some(Duration::from_millis(20))).unwrap();
     let nothing = waiting.read(&mut [0; 1]).map_err(|error| error.kind());

@@ -52,7 +52,7 @@ pub(super) struct Grpc {
     began_ns: u64,
     /// Answers that wait for room in the client's windows.
     held_bytes: usize,
-    /// Memory of messages that are not whole, or not carried out yet.
+    /// Memory of messages that are incomplete, or not executed yet.
     unfinished_bytes: usize,
 }
 
@@ -62,11 +62,11 @@ enum Stage {
     Over,
 }
 
-/// Answers of one connection that wait for room in its windows: while they have as many bytes, no further call is
-/// carried out. One answer may exceed it.
+/// Answers of one connection that wait for room in its windows: beyond this many bytes no further call is executed. One
+/// answer may exceed it.
 const HELD_BYTES_MAX: usize = 1024 * 1024;
 
-/// What a turn has carried out, over all calls of the connection.
+/// What a turn has executed, over all calls of the connection.
 #[derive(Default)]
 struct Portion {
     answered: usize,
@@ -76,19 +76,19 @@ struct Portion {
     held_bytes: usize,
     /// Memory of what has come of the messages of all other calls.
     unfinished_bytes: usize,
-    /// A call could not be carried out, as the portion was full or too many answers waited.
+    /// A call could not be executed, as the portion was full or too many answers waited.
     keeps_waiting: bool,
-    /// The turn's time, once it was asked for.
+    /// The turn's time, once it was read.
     now_ns: Option<u64>,
 }
 
 impl Portion {
-    /// Nothing more is carried out in this turn.
+    /// Nothing more is executed in this turn.
     fn is_full(&self) -> bool {
         self.answered >= PORTION_ANSWERS || self.bytes >= PORTION_BYTES
     }
 
-    /// Whether one more message may be carried out.
+    /// Whether one more message may be executed.
     fn has_room(&self) -> bool {
         !self.is_full() && self.held_bytes < HELD_BYTES_MAX
     }
@@ -175,7 +175,7 @@ impl Grpc {
         }
     }
 
-    /// Since when answers have waited for room in the client's windows. Of several, the oldest.
+    /// Since when answers have waited for room in the client's windows. The oldest, if there are several.
     pub(super) fn untaken_since_ns(&self) -> Option<u64> {
         self.missing_since_ns(Missing::Room)
     }
@@ -190,7 +190,7 @@ impl Grpc {
         self.held_bytes
     }
 
-    /// Memory of messages that are not whole, or not carried out yet.
+    /// Memory of messages that are incomplete, or not executed yet.
     pub(super) fn unfinished_bytes(&self) -> usize {
         self.unfinished_bytes
     }
@@ -228,7 +228,7 @@ impl Grpc {
                         Poll::Ready(Some(Ok((request, respond)))) => {
                             self.calls.extend(Call::begin(request, respond));
                         }
-                        // What is wrong with the connection was told to the client.
+                        // The connection's error was reported to the client.
                         Poll::Ready(Some(Err(_)) | None) => {
                             self.stage = Stage::Over;
                             self.calls.clear();
@@ -239,7 +239,7 @@ impl Grpc {
                 }
             }
             self.carry_on(caller, faults, &mut portion);
-            // Nothing wakes a call that was kept waiting and could be carried out since, as another's answer was taken.
+            // Nothing wakes a call that was kept waiting and became executable because another's answer was taken.
             let has_room_again = std::mem::take(&mut portion.keeps_waiting) && portion.has_room();
             if !self.woken.0.load(Ordering::Relaxed) && !has_room_again {
                 (self.held_bytes, self.unfinished_bytes) = (portion.held_bytes, portion.unfinished_bytes);
@@ -248,7 +248,7 @@ impl Grpc {
         }
     }
 
-    /// Lets one call after the other move on. What is whole is carried out until the portion is full.
+    /// Advances one call after the other. Complete messages are executed until the portion is full.
     fn carry_on(&mut self, caller: &Caller, faults: &mut ThreadFaults, portion: &mut Portion) {
         let mut cx = Context::from_waker(&self.waker);
         let (mut place, mut next) = (0, None);
@@ -267,7 +267,7 @@ impl Grpc {
             goes_on
         });
         portion.keeps_waiting = keeps_waiting;
-        // A stream of bulks that fills portion after portion must not keep the calls behind it waiting.
+        // A stream of bulks that fills portion after portion must not starve the calls after it.
         self.calls.rotate_left(next.unwrap_or(0));
     }
 }

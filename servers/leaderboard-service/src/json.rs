@@ -66,7 +66,7 @@ pub(super) fn put_ranked(out: &mut Vec<u8>, member: &str, score: &Score, rank: u
     out.push(b'}');
 }
 
-/// Appends `,"metadata":"…"`, to go behind other members of an object.
+/// Appends `,"metadata":"…"`, to follow other members of an object.
 pub(super) fn put_metadata(out: &mut Vec<u8>, text: &str) {
     out.extend_from_slice(b",\"metadata\":");
     put_string(out, text);
@@ -93,7 +93,7 @@ pub(super) fn put_page(out: &mut Vec<u8>, page: &Page) {
     put_page_with(out, page, page.next_rank());
 }
 
-/// As `put_page`, with the `first` of the page behind this one.
+/// As `put_page`, with the `first` of the next page.
 pub(super) fn put_page_with(out: &mut Vec<u8>, page: &Page, next: Option<u64>) {
     out.extend_from_slice(b"{\"members\":");
     put_number(out, page.total);
@@ -114,7 +114,7 @@ pub(super) fn put_page_with(out: &mut Vec<u8>, page: &Page, next: Option<u64>) {
     out.push(b'}');
 }
 
-/// The text that a part of a target stands for (`%41` is `A`; a plus sign is one). None: no such text.
+/// The text that a part of a target encodes (`%41` is `A`; a plus sign is one). None: no such text.
 pub(super) fn unescaped(text: &str) -> Option<Cow<'_, str>> {
     if memchr::memchr(b'%', text.as_bytes()).is_none() {
         return Some(Cow::Borrowed(text));

@@ -286,7 +286,7 @@ fn run_with(
     }
     on_started(Started { address, recovered });
     let served = serve(crew, &shared);
-    // The log's error is the cause of what it has made of the threads.
+    // The log's error is the cause of the threads' errors.
     let ended = writing.map_or(Ok(()), log::Writing::end).and(served);
     if let Some(directory) = &shared.options.data
         && fault::is_planted(&shared.options.faults, Kind::LoseAtStop)

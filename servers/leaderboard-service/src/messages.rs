@@ -30,7 +30,7 @@ pub(super) struct Signature<'a> {
     pub(super) signature: &'a [u8],
 }
 
-/// What is asked for.
+/// The requested operation.
 #[derive(Debug, PartialEq)]
 pub(super) enum Operation<'a> {
     Update(Update<'a>),
@@ -268,7 +268,7 @@ impl<'a> Message<'a> for Item<'a> {
 impl Item<'_> {
     /// Errors: no mode or one that does not exist, no score or a text that is none.
     pub(super) fn change(&self) -> Result<(Mode, Score), Problem> {
-        // An enum has 32 bits; of a longer number the rest is cut off, as the format says.
+        // An enum has 32 bits; a longer number is truncated, as the format says.
         let mode = match self.mode as u32 {
             0 => return Err(Problem::new(422, "the update has no mode")),
             1 => Mode::Increment,
@@ -363,7 +363,7 @@ impl<'a> Message<'a> for Part<'a> {
     }
 }
 
-/// Appends a score's field: its number where it has one, else its digits in the field behind.
+/// Appends a score's field: its number if it has one, else its digits in the next field.
 fn put_score(out: &mut Vec<u8>, number: u32, score: &Score) {
     match score.as_i64() {
         Some(small) => put_signed(out, number, small),

@@ -214,7 +214,7 @@ impl Once {
     }
 }
 
-/// By which a repetition is told from another request with the same key.
+/// Distinguishes a repetition from another request with the same key.
 pub(super) fn digest([method, target]: [&str; 2], body: &[u8]) -> [u8; 32] {
     let digest = Sha256::new().chain_update(method).chain_update("\n");
     digest.chain_update(target).chain_update("\n").chain_update(body).finalize().into()
@@ -278,7 +278,7 @@ mod tests {
             make(&once, &number.to_string(), 100);
         }
         assert_eq!(once.entries.lock().bytes, 700);
-        // One that was refused is forgotten.
+        // A refused one is forgotten.
         let Ok(Begun::First(id)) = once.begin_with(b"", b"refused", WHAT, b"") else { panic!() };
         once.end(&id, None, |_| ());
         assert_eq!(once.entries.lock().bytes, 700);

@@ -9,7 +9,7 @@ use super::routes::{ROUTES, Route};
 use super::signing::IDEMPOTENCY_FIELD;
 use leaderboard::{MAX_MEMBER_BYTES, MAX_METADATA_BYTES};
 
-/// What any request may be answered with, whatever it asks for.
+/// Statuses with which any request may be answered.
 const EVERYWHERE: [u16; 4] = [400, 401, 429, 503];
 /// And what any change: idempotency keys that are none or are used, a full disk.
 const CHANGES: [u16; 3] = [409, 422, 507];

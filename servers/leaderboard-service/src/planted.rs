@@ -7,7 +7,7 @@ use super::{Shared, changes};
 use leaderboard::{Board, Mode, Outcome, Score, Update};
 use servers_shared::fault::ThreadFaults;
 
-/// The rank that is told: off by one in a share of answers.
+/// The reported rank: off by one in a share of answers.
 pub(super) fn rank(rank: u64, faults: &mut ThreadFaults) -> u64 {
     if !faults.are_planted() || !faults.wrong.selects_next() {
         return rank;
@@ -40,14 +40,14 @@ pub(super) fn update(
     Ok(outcome)
 }
 
-/// A bulk of which items may be lost, or applied twice.
+/// A bulk whose items may be lost, or applied twice.
 pub(super) fn update_bulk(
     shared: &Shared,
     parts: &[(&str, Vec<Update<'_>>)],
     faults: &mut ThreadFaults,
 ) -> Result<Vec<Vec<Outcome>>, Problem> {
     let mut done: Vec<(&str, Vec<Update<'_>>)> = Vec::new();
-    // Where the outcome of each item is among those of its part; None when it is lost.
+    // The position of each item's outcome among those of its part; None when it is lost.
     let mut places: Vec<Vec<Option<usize>>> = Vec::new();
     for (name, updates) in parts {
         let (mut kept, mut at) = (Vec::new(), Vec::new());
@@ -82,7 +82,7 @@ fn adds(mode: Mode) -> bool {
     matches!(mode, Mode::Increment | Mode::Decrement)
 }
 
-/// What is told of an update that is not applied.
+/// What is reported for an update that is not applied.
 fn imagined(board: &Board, member: &str, mode: Mode, score: &Score) -> Outcome {
     let had = board.leaderboard.get(member);
     let rank = had.as_ref().map_or_else(|| board.leaderboard.count() + 1, |had| had.rank);

@@ -41,7 +41,7 @@ impl Problem {
     pub(super) fn no_room(is_change: bool) -> Problem {
         match is_change {
             true => Problem::new(507, "the disk is full: nothing is changed until there is room"),
-            // What was changed last is not on disk, and must not be shown.
+            // The last changes are not on disk, and must not be shown.
             false => Problem::new(503, "the disk is full: the leaderboards can be read when there is room"),
         }
     }

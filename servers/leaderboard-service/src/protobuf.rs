@@ -57,7 +57,7 @@ pub(crate) struct Field<'a> {
 }
 
 impl<'a> Fields<'a> {
-    /// The next field; None behind the last.
+    /// The next field; None after the last.
     pub(crate) fn next(&mut self) -> Result<Option<Field<'a>>, Malformed> {
         if self.0.is_empty() {
             return Ok(None);
@@ -94,7 +94,7 @@ impl<'a> Fields<'a> {
         for (at, byte) in self.0.iter().take(VARINT_BYTES_MAX).enumerate() {
             value |= u64::from(byte & 0x7f) << (7 * at);
             if *byte < 0x80 {
-                // Of the tenth byte only one bit is left.
+                // Only one bit of the tenth byte is left.
                 if at == VARINT_BYTES_MAX - 1 && *byte > 1 {
                     return Err(Malformed::Varint);
                 }
@@ -116,7 +116,7 @@ impl<'a> Fields<'a> {
         self.take(usize::try_from(length).map_err(|_| Malformed::CutOff)?)
     }
 
-    /// Behind a group's start: up to behind its end.
+    /// From after a group's start to after its end.
     fn skip_group(&mut self, number: u32) -> Result<(), Malformed> {
         let mut open = vec![number];
         while let Some(innermost) = open.last() {
@@ -202,7 +202,7 @@ pub(crate) fn put_bytes(out: &mut Vec<u8>, number: u32, bytes: &[u8]) {
 /// Appends a field that is a message, which `put` writes.
 pub(crate) fn put_message<R>(out: &mut Vec<u8>, number: u32, put: impl FnOnce(&mut Vec<u8>) -> R) -> R {
     put_varint(out, u64::from(number) << 3 | 2);
-    // Most are short: a byte for the length is kept free, and more is made room for afterwards.
+    // Most are short: one byte is reserved for the length, and more is inserted afterwards.
     out.push(0);
     let from = out.len();
     let returned = put(out);

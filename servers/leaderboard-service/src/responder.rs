@@ -375,7 +375,7 @@ impl Responder {
         rank: u64,
         faults: &mut ThreadFaults,
     ) {
-        // Counted a moment later than the rank; a member that was deleted in between must not be missing here.
+        // Counted a moment later than the rank; a member deleted in between must not be missing here.
         let members = board.leaderboard.count().max(rank);
         self.put_standing(member, score, (rank, members), faults);
     }

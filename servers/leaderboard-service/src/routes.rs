@@ -44,7 +44,7 @@ pub(super) struct Parameter {
 pub(super) struct Route {
     pub(super) operation: Operation,
     pub(super) method: &'static str,
-    /// Between the slashes; what is in braces stands for a name.
+    /// Between the slashes; text in braces is a placeholder for a name.
     pub(super) segments: &'static [&'static str],
     pub(super) says: &'static str,
     pub(super) query: &'static [Parameter],

@@ -36,7 +36,7 @@ pub(super) fn start(bytes: &[u8], going_down: bool) -> Start {
         return Start::None;
     }
     if bytes.starts_with(grpc::PREFACE) {
-        // Taken by HTTP/2 itself.
+        // Consumed by HTTP/2 itself.
         return Start::Begun(Session::Grpc(Grpc::default()), 0);
     }
     if grpc::PREFACE.starts_with(bytes) { Start::Incomplete } else { Start::None }
@@ -57,7 +57,7 @@ impl Session {
         }
     }
 
-    /// Says that the server goes down. It is the last that is said. Returns how many requests were still answered.
+    /// Announces the shutdown. It is the last message. Returns how many requests were still answered.
     pub(super) fn take_leave(
         &mut self,
         caller: &Caller,
@@ -82,7 +82,7 @@ impl Session {
         }
     }
 
-    /// Memory of requests that are not whole, or not carried out yet.
+    /// Memory of requests that are incomplete, or not executed yet.
     pub(super) fn unfinished_bytes(&self) -> usize {
         match self {
             Session::WebSocket(socket) => socket.unfinished_bytes(),

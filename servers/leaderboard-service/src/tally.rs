@@ -13,7 +13,7 @@ use super::routes::ROUTES;
 const STATUSES: [u16; 19] =
     [200, 201, 204, 400, 401, 404, 405, 408, 409, 411, 413, 415, 422, 429, 431, 501, 503, 505, 507];
 
-/// Boards that have metrics of their own.
+/// Boards that have their own metrics.
 const BOARDS_MAX: usize = 100;
 
 /// What messages of `proto/leaderboard.proto` come over.

@@ -42,12 +42,12 @@ pub(super) const PORTION_ANSWERS: usize = 64;
 /// Memory that a connection keeps for what it reads and for answers that could not be written at once.
 pub(super) const KEPT_BYTES: usize = 4 * 1024;
 
-/// How long silent connections are kept when the server goes down: who asks now is told.
+/// How long silent connections are kept during shutdown, so that clients that send a request now get an answer.
 const LINGER_NS: u64 = 200_000_000;
 
 pub(super) struct Client {
     fd: OwnedFd,
-    /// What was read and not answered yet: part of a request, or what comes behind a full portion.
+    /// Input that is not answered yet: part of a request, or what follows a full portion.
     input: Vec<u8>,
     /// Answers that were not taken yet, or may not leave yet.
     unsent: Vec<u8>,
@@ -63,7 +63,7 @@ pub(super) struct Client {
     awaited: usize,
     /// Room in the socket is watched for.
     is_watched: bool,
-    /// The last answer was given; what comes behind it is ignored.
+    /// The last answer was given; further input is ignored.
     closes: bool,
     /// Nothing more will be sent; the client may close.
     is_finished: bool,
@@ -203,7 +203,7 @@ impl Serve for Thread<'_> {
             if let Some(client) = self.core.clients.get_mut(key) {
                 client.is_under_way = true;
             }
-            // What the kernel has already was sent before, and is under way as well.
+            // What the kernel already has was sent before, and is in flight as well.
             self.converse(key, true);
             if let Some(client) = self.core.clients.get_mut(key) {
                 client.is_under_way &= !client.input.is_empty();
@@ -250,7 +250,7 @@ impl<'h> Thread<'h> {
     }
 
     fn greet(&mut self, fd: OwnedFd) {
-        // The first connection begins the faults' time.
+        // The first connection starts the faults' clock.
         self.core.faults.look();
         let connections = self.shared.connections.fetch_add(1, Ordering::Relaxed);
         let client = |_, fd| Client {
@@ -279,7 +279,7 @@ impl<'h> Thread<'h> {
         if connections < self.shared.options.max_connections {
             return self.converse(key, false);
         }
-        // It is told why, and given time to read it: closing on unread bytes would reset the connection.
+        // The client is told why, and given time to read it: closing on unread bytes would reset the connection.
         let problem = Problem::new(429, "too many connections (--max-connections)");
         let Some(client) = self.core.clients.get_mut(key) else { return };
         self.responder.refuse(&problem, false, &mut client.unsent);
@@ -315,7 +315,7 @@ impl<'h> Thread<'h> {
         answers: &mut Vec<u8>,
     ) -> Result<(), Gone> {
         let mut was_the_last = false;
-        // What came before the end of the server is answered, however much it is.
+        // Requests received before shutdown are answered, however many.
         let is_rationed = !self.core.is_going_down();
         let mut had_portion = false;
         loop {
@@ -331,7 +331,7 @@ impl<'h> Thread<'h> {
                 }
                 give_back(&mut client.unsent);
                 client.unsent_since_ns = None;
-                // What came meanwhile was announced, and not read.
+                // What arrived meanwhile was announced, and not read.
                 (ended, was_the_last) = (true, false);
                 if client.is_watched {
                     self.watch(key, false)?;
@@ -373,7 +373,7 @@ impl<'h> Thread<'h> {
                 Read::Ended => client.has_ended = true,
                 Read::Bytes(_) if client.closes => had_portion = true,
                 Read::Bytes(count) => {
-                    // A short read was the last one, but for the end of the stream.
+                    // A short read was the last one, except for the end of the stream.
                     was_the_last = count < buffer.len();
                     if !client.input.is_empty() {
                         client.input.extend_from_slice(&buffer[..count]);
@@ -475,7 +475,7 @@ impl<'h> Thread<'h> {
                         Ok(took) => {
                             taken += took;
                             client.session = Some(Box::new(Session::WebSocket(WebSocket::default())));
-                            // What follows are frames, if anything does.
+                            // Anything that follows is frames.
                             client.has_more = taken < bytes.len();
                         }
                         Err(refused) => {

@@ -19,7 +19,7 @@ use servers_shared::websocket::{Heard, Opcode, Receiver, close_code, frame};
 /// Where the protocol is switched.
 pub(super) const PATH: &str = "/ws";
 
-/// Requests of one connection that are carried out before their responses have left.
+/// Requests of one connection that are executed before their responses are sent.
 const IN_FLIGHT_MAX: usize = 4096;
 
 /// Whether a request is for what speaks WebSocket only.
@@ -34,7 +34,7 @@ pub(super) fn upgrade(bytes: &[u8], out: &mut Vec<u8>) -> Result<usize, Refused>
             handshake::put_answer(out, &upgrade);
             Ok(upgrade.request_bytes)
         }
-        // Both readers agree on where a request ends; were it not so, this would be the end of it.
+        // Both parsers agree on where a request ends; otherwise this would be refused.
         None => Err(handshake::UNAVAILABLE),
     }
 }

@@ -36,7 +36,7 @@ pub struct Archive {
     /// When it ended, s since the epoch.
     pub ended_at_s: u64,
     snapshot: Snapshot,
-    /// Positions in `snapshot.records`, in the order of the members' names; made when a member is first asked for.
+    /// Positions in `snapshot.records`, in the order of the members' names; built when a member is first requested.
     by_name: OnceLock<Vec<u32>>,
 }
 

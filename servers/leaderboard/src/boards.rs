@@ -231,7 +231,7 @@ impl Boards {
     ) -> Result<Arc<Board>, BoardsError> {
         self.skip_numbers(number);
         let name = board_name(name)?;
-        // Made before the lock: an actor starts a thread.
+        // Created before the lock: an actor starts a thread.
         let leaderboard = self.implementation.try_create(options);
         let leaderboard = leaderboard.map_err(|error| BoardsError::NoThread { why: error.to_string() })?;
         let board = Board { number, name: name.clone(), options, leaderboard, seasons: Mutex::default() };
@@ -295,7 +295,7 @@ impl Boards {
             let room = MAX_MEMBERS.saturating_sub(board.leaderboard.count());
             check_bulk(updates, room).map_err(refuse(part))?;
         }
-        // What was checked can fail no more, but for a board that others fill to its 4 billion members meanwhile.
+        // What was checked can no longer fail, except for a board that others fill to its 4 billion members meanwhile.
         let apply = |(part, ((_, updates), board)): (usize, (&(_, Vec<Update<'_>>), &Arc<Board>))| {
             board.leaderboard.update_bulk(updates).map_err(refuse(part))
         };

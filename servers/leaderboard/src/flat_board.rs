@@ -24,7 +24,7 @@ pub(super) struct FlatBoard {
     ranking: Ranking<Trees>,
 }
 
-/// An update whose memory was asked for.
+/// An update whose memory was prefetched.
 #[derive(Clone, Copy)]
 struct Ready {
     id: u32,

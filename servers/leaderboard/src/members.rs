@@ -182,7 +182,7 @@ impl Members {
     pub(super) fn remove(&mut self, hash: u32, name: &str) -> Option<(u32, Place)> {
         let mut hole = self.find_slot(hash, name)?;
         let id = self.slots[hole] as u32 - 1;
-        // Later slots of the same run move up into the hole, where that does not put them before their home.
+        // Later slots of the same run move up into the hole, unless that puts them before their home.
         let mask = self.slots.len() - 1;
         let mut slot = hole;
         loop {

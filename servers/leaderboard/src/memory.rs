@@ -44,7 +44,7 @@ unsafe fn free<T>(start: NonNull<T>, count: usize) {
     unsafe { dealloc(start.as_ptr().cast(), layout::<T>(count)) };
 }
 
-/// Asks for the cache line of `address`; never faults, whatever the address.
+/// Prefetches the cache line of `address`; never faults, whatever the address.
 #[inline(always)]
 pub(crate) fn prefetch<T>(address: *const T) {
     #[cfg(target_arch = "x86_64")]
@@ -145,7 +145,7 @@ impl<T> Chunked<T> {
     fn grow_first(&mut self) {
         let mut capacity = (self.first_capacity * 2).clamp(4, Self::PER_CHUNK);
         if capacity * size_of::<T>() >= HUGE_BYTES / 4 {
-            // From here on a huge page: what the board reads most, its inner nodes, would else fill the TLB.
+            // From here on a huge page: the most used data, the board's inner nodes, would otherwise fill the TLB.
             capacity = capacity.max(HUGE_BYTES.div_ceil(size_of::<T>()));
         }
         let larger = allocate::<T>(capacity);

@@ -11,7 +11,7 @@ pub(super) enum Name {
     Long(Thin),
 }
 
-/// A heap string whose length stands before its bytes, so that the pointer is 8 bytes and not 16.
+/// A heap string whose length precedes its bytes, so that the pointer is 8 bytes and not 16.
 pub(super) struct Thin(NonNull<u8>);
 
 const LENGTH_BYTES: usize = size_of::<u16>();

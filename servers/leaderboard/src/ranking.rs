@@ -39,7 +39,7 @@ impl<F: Sets> Ranking<F> {
         (place, Outcome { score, rank: rank + 1, tie: place.tie, sequence })
     }
 
-    /// An update of member `id`, which stands at `old`.
+    /// An update of member `id`, which is at `old`.
     #[inline]
     pub(super) fn change(&mut self, id: u32, old: Place, mode: Mode, score: &Score) -> (Place, Outcome) {
         let sequence = self.rules.next_sequence();
@@ -139,7 +139,7 @@ impl<F: Sets> Ranking<F> {
         Snapshot { sequence: self.rules.sequence, records }
     }
 
-    /// Puts member `id` where a record says. `old` is where it stands, if it is there already.
+    /// Puts member `id` where a record says. `old` is its present place, if it exists already.
     pub(super) fn put(&mut self, id: u32, old: Option<Place>, record: &Record) -> Place {
         if let Some(old) = old {
             self.zones.remove(id, old);

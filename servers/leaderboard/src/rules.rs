@@ -105,7 +105,7 @@ impl Rules {
     }
 }
 
-/// Another tie where the drawn one is taken: only restored records and chances of 2⁻⁶⁴ come to this.
+/// Another tie if the drawn one is taken: only restored records and chances of 2⁻⁶⁴ lead here.
 pub(super) fn next_free_tie(taken: u64) -> u64 {
     taken.wrapping_add(1)
 }

@@ -154,7 +154,7 @@ impl FromStr for Score {
     fn from_str(text: &str) -> Result<Self, ScoreError> {
         let signed = usize::from(text.starts_with(['-', '+']));
         let digits = &text.as_bytes()[signed..];
-        // Almost every score: it cannot overflow, and needs no arithmetic of 128 bits.
+        // Almost every score: it cannot overflow, and needs no 128-bit arithmetic.
         if (1..=18).contains(&digits.len())
             && let Some(small) = digits.iter().try_fold(0_i64, |value, byte| {
                 let digit = byte.wrapping_sub(b'0');

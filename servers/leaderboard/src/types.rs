@@ -195,7 +195,7 @@ pub(super) fn check_bulk(updates: &[Update<'_>], room: u64) -> Result<(), BulkRe
     for (item, update) in updates.iter().enumerate() {
         check_member(update.member).map_err(|cause| BulkRefused { item, cause })?;
     }
-    // Cautious: counts members that exist as new ones, which matters only for boards that are full anyhow.
+    // Conservative: counts existing members as new ones, which matters only for boards that are nearly full anyway.
     if updates.len() as u64 > room {
         return Err(BulkRefused { item: room as usize, cause: Refused::Full });
     }

@@ -41,7 +41,7 @@ impl Key {
     }
 }
 
-/// Where a member stands: its key, if that is narrow, and its tie. 16 bytes.
+/// A member's place: its key, if that is narrow, and its tie. 16 bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Place {
     narrow: i64,

@@ -28,7 +28,7 @@ impl Echo {
         }
     }
 
-    /// True for who has nothing to complete by a deadline.
+    /// True for a client that has nothing to complete by a deadline.
     pub(super) fn is_open(&self) -> bool {
         !matches!(self, Echo::Opening(_) | Echo::Closed) && !self.is_within_a_request()
     }
@@ -42,7 +42,7 @@ impl Echo {
         }
     }
 
-    /// True when there are more answers to what was heard already; `hear` gives them for no bytes.
+    /// True when there are more answers to input already received; `hear` gives them for no bytes.
     pub(super) fn has_more(&self) -> bool {
         matches!(self, Echo::Http(http) if http.has_more())
     }

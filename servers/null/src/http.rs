@@ -6,7 +6,7 @@
 use servers_shared::http::request::{self, Front, Limits, Request};
 use servers_shared::http::response;
 
-/// The longest body that can be asked for.
+/// The longest body that can be requested.
 const BYTES_MAX: usize = 1024 * 1024;
 
 /// A portion ends with the answer that reaches this, and a long body is cut here.
@@ -17,7 +17,7 @@ const TEXT: &str = "text/plain";
 /// One client's side of the conversation.
 #[derive(Default)]
 pub(super) struct Http {
-    /// What was read and not answered yet: the beginning of a request, or what comes behind a full portion.
+    /// Input that is not answered yet: the beginning of a request, or what follows a full portion.
     input: Vec<u8>,
     /// So much of the last answer's body is still to come.
     body_bytes_left: usize,
@@ -28,7 +28,7 @@ pub(super) struct Http {
 }
 
 impl Http {
-    /// True while the answers to what was heard have not all been asked for.
+    /// True while not all answers to the received input have been taken.
     pub(super) fn has_more(&self) -> bool {
         self.full || self.body_bytes_left > 0
     }

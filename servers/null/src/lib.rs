@@ -89,8 +89,8 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     let planted = (Server::Null, &options.faults[..]);
     let listening = Listening::on(options.listen, readiness, planted, &options.shutdown)?;
     let (address, table_sockets) = (listening.address, listening.table_sockets);
-    // So many as were asked for, even where their tables hold fewer sockets: a second thread on a core costs the
-    // first one a context switch per wake-up, and who names a number measures that core.
+    // As many as requested, even if their tables hold fewer sockets: a second thread on a core costs the first one a
+    // context switch per wake-up, and a user who gives a number measures that core.
     let threads = options.threads.unwrap_or_else(|| {
         thread_table::threads_for(options.max_connections, table_sockets, thread_table::cores())
     });

@@ -129,7 +129,7 @@ impl Thread<'_> {
         let _ = stream::write(&fd, &self.answer);
     }
 
-    /// The client must be in conversation, or gone, within the timeout from now.
+    /// The client must be active, or closed, within the timeout from now.
     fn expect(&mut self, key: Key) {
         let by_ns = clock::now_ns() + self.shared.options.handshake_timeout.as_nanos() as u64;
         if let Some(client) = self.core.clients.get_mut(key) {
@@ -182,7 +182,7 @@ impl Thread<'_> {
                 true => 0,
                 false => match stream::read(&client.fd, buffer) {
                     Read::Bytes(count) => {
-                        // A short read was the last one, but for the end of the stream.
+                        // A short read was the last one, except for the end of the stream.
                         was_the_last = count < buffer.len() && !ended;
                         count
                     }
@@ -210,7 +210,7 @@ impl Thread<'_> {
             if over && !was_over {
                 self.finish(key);
             }
-            // Over, it reads on: closing on unread bytes would reset the connection under the answer.
+            // When done, it reads on: closing on unread bytes would reset the connection under the answer.
             if was_the_last && !over && !has_more {
                 return Ok(());
             }
@@ -219,7 +219,7 @@ impl Thread<'_> {
         Ok(())
     }
 
-    /// All is said; the client has the timeout to close.
+    /// Everything is sent; the client has the timeout to close.
     fn finish(&mut self, key: Key) {
         if let Some(client) = self.core.clients.get_mut(key) {
             stream::finish_writing(&client.fd);

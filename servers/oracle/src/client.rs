@@ -21,11 +21,11 @@ const HELD_BYTES_MAX: usize = 64 * 1024;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stage {
     Talking,
-    /// The last request that is answered was read. What comes behind it is ignored.
+    /// The last request to be answered was read. What follows is ignored.
     Ignoring,
     /// An answer without an end is underway.
     Dripping(Drip),
-    /// Nothing more is said; the client may close.
+    /// Nothing more is sent; the client may close.
     Finished,
 }
 
@@ -184,7 +184,7 @@ impl Client {
 impl Reply {
     fn to(request: &Request<'_>, faults: &Faults, number: &mut u64) -> Reply {
         let page = match Page::at(request.path()) {
-            // Chunks are unknown to HTTP/1.0.
+            // HTTP/1.0 has no chunks.
             Page::Chunked if request.http_1_0 => Page::UntilClose,
             page => page,
         };

@@ -7,8 +7,8 @@
 //!   request's last byte was read. The thread wakes early and spins until the instant, so that lateness does not depend
 //!   on the timer; it never delays later answers.
 //! - While frozen, nothing is read, answered or accepted, from the start on: the first period begins with a stall.
-//!   Answers that fall due meanwhile are sent at its end. The kernel goes on accepting connections and bytes, as it does
-//!   for a stopped process.
+//!   Answers that fall due meanwhile are sent at its end. The kernel goes on accepting connections and bytes, as
+//!   it does for a stopped process.
 //! - Faults by number are counted over all connections. What follows a request that is never answered, on the same
 //!   connection, is neither answered nor counted.
 //!

@@ -60,7 +60,7 @@ pub(super) enum Page {
     Reset,
 }
 
-/// What happens to the connection behind an answer.
+/// What happens to the connection after an answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Then {
     GoOn,
@@ -109,7 +109,7 @@ impl Page {
         }
     }
 
-    /// What happens to the connection behind this page, if it is kept alive.
+    /// What happens to the connection after this page, if it is kept alive.
     pub(super) fn then(self) -> Then {
         match self {
             Page::UntilClose | Page::LengthLie | Page::Close => Then::Close,

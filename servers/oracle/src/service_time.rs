@@ -66,12 +66,12 @@ impl Line {
         Line { service, random: Random(seed), busy_until_ns: 0 }
     }
 
-    /// When the request is answered that arrives now, behind all that arrived before.
+    /// When a request arriving now is answered, after all that arrived before.
     pub(super) fn answer_ns(&mut self, arrival_ns: u64) -> u64 {
         let service_ns = match self.service {
             Service::None => 0,
             Service::Fixed(time) => time.as_nanos() as u64,
-            // Rounded, since cutting off would shorten the mean by half a nanosecond.
+            // Rounded, since truncating would shorten the mean by half a nanosecond.
             Service::Exponential { mean, .. } => {
                 (-self.random.in_0_1().ln() * mean.as_nanos() as f64).round() as u64
             }

@@ -64,7 +64,7 @@ impl Serve for Thread<'_> {
         &mut self.core
     }
 
-    /// What the wait has told is looked at after a stall: it is told only once.
+    /// Events are processed after a stall: they are reported only once.
     fn woke(&mut self, _slept: bool) {
         self.was_frozen = self.sit_out_the_stall();
     }

@@ -40,7 +40,7 @@ pub(super) struct Flaws {
     pub(super) wrong: bool,
 }
 
-/// How answers go out. Always `Now`, but for planted faults.
+/// How answers go out. Always `Now`, except for injected faults.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Delivery {
     Now,
@@ -58,7 +58,7 @@ pub(super) enum Progress {
     Complete(bool),
     /// It is whole and is sent later; the line stays the loop's until then.
     HeldBack,
-    /// The client is gone.
+    /// The client has disconnected.
     Dropped,
 }
 
@@ -77,7 +77,7 @@ impl Answer {
         }
     }
 
-    /// Whether there is still somebody to answer. A request of whom there is not leaves the admission, and is not taken.
+    /// Whether the client is still there. A request without one leaves the admission, and is not taken.
     pub(super) fn peer(&mut self, admission: &Admission) -> Peer {
         let peer = self.connection.peer();
         if peer == Peer::Gone && std::mem::take(&mut self.inside) {
@@ -106,7 +106,7 @@ impl Answer {
         }
         let chunk = &self.bytes[self.kept_from.take().unwrap_or(begin)..end];
         let put = if end == self.bytes.len() {
-            // Before these bytes are out: whoever has them may ask again at once.
+            // Before these bytes are sent: a client that has them may send its next request at once.
             self.inside = false;
             admission.leave();
             self.connection.put_last(chunk, !self.ask.keep_alive, clock::now_ns()).map(Progress::Complete)
@@ -132,7 +132,7 @@ impl Answer {
         if delivery == Delivery::Later && !self.flaws.lost {
             return Progress::HeldBack;
         }
-        // Nothing is said, and the line is the network's again.
+        // Nothing is sent, and the connection is the network's again.
         let put = self.connection.put_last(&[], false, clock::now_ns());
         put.map_or(Progress::Dropped, Progress::Complete)
     }

@@ -27,7 +27,7 @@ impl BusyWork {
         }
         let began_ns = clock::thread_cpu_ns();
         loop {
-            // The clock is a system call: a few µs of work between two looks.
+            // Reading the clock is a system call: a few µs of work between two reads.
             for _ in 0..16 {
                 self.turn();
             }

@@ -25,13 +25,13 @@ struct Side {
     /// What the client has not taken yet, and since when.
     unsent: Vec<u8>,
     unsent_since_ns: u64,
-    /// Nothing will be said after what was said, since this instant.
+    /// Nothing more will be sent, since this instant.
     over_since_ns: Option<u64>,
-    /// What the network has heard of the client.
+    /// What the network knows of the client.
     peer: Option<Peer>,
 }
 
-/// The client is gone.
+/// The client has disconnected.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Gone;
 
@@ -65,7 +65,7 @@ impl Connection {
         if side.over_since_ns.is_some() { ConnectionState::Over } else { ConnectionState::Free }
     }
 
-    /// Network: the line's request goes to the loop; `more` was read behind it.
+    /// Network: the connection's request goes to the loop; `more` was read after it.
     pub(super) fn enter(&self, more: bool) {
         let mut side = self.side();
         side.is_admitted = true;
@@ -126,7 +126,7 @@ impl Connection {
         self.side().peer.get_or_insert(Peer::HalfClosed);
     }
 
-    /// Loop: whether there is still somebody to answer, as far as that is known.
+    /// Loop: whether the client is still there, as far as that is known.
     pub(super) fn peer(&self) -> Peer {
         self.side().peer.unwrap_or(Peer::There)
     }
@@ -146,7 +146,7 @@ impl Connection {
         let mut side = self.side();
         side.is_admitted = false;
         side.put(&self.fd, bytes, over, now_ns)?;
-        // What is unsent stands before what could be read; `flush` sees to both.
+        // Unsent output takes precedence over input; `flush` handles both.
         Ok(side.unsent.is_empty() && std::mem::take(&mut side.more))
     }
 }
@@ -171,7 +171,7 @@ impl Side {
         }
         let sent = stream::write(fd, bytes).map_err(|()| Gone)?;
         if sent < bytes.len() {
-            // The socket is watched for room all the time; the edge comes after this.
+            // The socket is always polled for writability; the edge comes after this.
             self.unsent = bytes[sent..].to_vec();
             self.unsent_since_ns = now_ns;
         } else if over {

@@ -67,7 +67,7 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     options.check()?;
     let planted = (Server::PollLoop, &options.faults[..]);
     let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
-    // Both threads use one table; what it cannot hold is not taken.
+    // Both threads use one table; connections beyond its size are not accepted.
     let max_connections = options.max_connections.min(listening.table_sockets);
     let options = Options { max_connections, ..options };
     let address = listening.address;
@@ -121,7 +121,7 @@ struct Control {
 }
 
 impl Control {
-    /// Line by line, until the end is told or something fails.
+    /// Line by line, until shutdown is requested or something fails.
     fn serve(&mut self) -> Result<(), ServeError> {
         let every_ns = self.shared.options.tick_log_every.as_nanos() as u64;
         let mut next_ns = if self.log.is_some() { self.from_ns + every_ns } else { u64::MAX };
@@ -132,7 +132,7 @@ impl Control {
             let now_ns = clock::now_ns();
             if now_ns >= next_ns {
                 self.write()?;
-                // After a long stall the lines in between are one.
+                // After a long stall the lines in between become one.
                 next_ns += ((now_ns - next_ns) / every_ns + 1) * every_ns;
             }
             self.crew.check()?;

@@ -30,21 +30,22 @@ const BUFFER_BYTES: usize = 64 * 1024;
 /// Reads of one line per turn: few, so that the others are not kept waiting.
 const READS_PER_TURN: usize = 4;
 
-/// The longest rest with nobody connected; a wakeup ends it.
+/// The longest rest without connections; a wakeup ends it.
 const IDLE_REST_NS: u64 = 60_000_000_000;
 
 /// How often the late are looked for: how much longer than allowed they may take.
 const SWEEP_NS: u64 = 500_000_000;
 
-/// How long a client has to close once all was said.
+/// How long a client has to close once everything was sent.
 const GOODBYE_NS: u64 = 2_000_000_000;
 
 /// The same when the server ends.
 const LAST_GOODBYE_NS: u64 = 500_000_000;
 
-/// After a turn with refusals the thread rests for so many times as long as the turn took, and no longer than this.
-/// Who is refused asks again at once: without the rest, 64 requesters are refused 86,000 times per second and a loop
-/// that draws in the foreground on the same core falls from 30 frames to 21 (measured). A fifth of a core fits beside it.
+/// After a turn with refusals the thread rests for this many times the length of the turn, but at most this long. A
+/// refused client sends its next request at once: without the rest, 64 requesters are refused 86,000 times per second
+/// and a loop that draws in the foreground on the same core falls from 30 frames to 21 (measured). A fifth of a core
+/// fits beside it.
 const REST_PER_REFUSING: u64 = 4;
 const REST_NS_MAX: u64 = 2_000_000;
 
@@ -55,13 +56,13 @@ const ENDING: &str = "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/pla
 
 struct Client {
     connection: Arc<Connection>,
-    /// The beginning of a request, or what came behind one that is admitted.
+    /// The beginning of a request, or what followed one that is admitted.
     input: Vec<u8>,
     /// When the request that is not whole yet began.
     input_since_ns: Option<u64>,
 }
 
-/// The client has to go: it is gone, or what it did or took too long for ends the connection.
+/// The connection must end: the client has disconnected, misbehaved or timed out.
 struct Part;
 
 impl From<Gone> for Part {
@@ -80,7 +81,7 @@ struct Network<'h> {
     next_sweep_ns: u64,
     /// Somebody was refused in this turn.
     refused: bool,
-    /// Nobody else is let in.
+    /// No more clients are accepted.
     shut: bool,
     limits: Limits,
 }
@@ -151,7 +152,7 @@ impl Serve for Network<'_> {
 
     fn is_due(&mut self, (): (), _key: Key, _now_ns: u64) {}
 
-    /// Everybody was told all there is to tell.
+    /// Everything was sent to every client.
     fn go_down(&mut self) -> u64 {
         let now_ns = clock::now_ns();
         self.core.clients.iter().for_each(|(_, client)| client.connection.finish(now_ns));
@@ -199,7 +200,7 @@ impl<'h> Network<'h> {
             }
             return;
         }
-        // Room to write is watched all the time: what the loop could not send needs nobody to say so.
+        // Always polled for writability, so that nobody has to report what the loop could not send.
         let taken = self.core.insert(fd, true, |key, fd| {
             let connection = Arc::new(Connection::new(fd, key));
             Client { connection, input: Vec::new(), input_since_ns: None }
@@ -210,7 +211,7 @@ impl<'h> Network<'h> {
         }
     }
 
-    /// Sends on what was left. False when the client is gone.
+    /// Sends what was left. False when the client has disconnected.
     fn flush(&mut self, key: Key) -> bool {
         let now_ns = clock::now_ns();
         let Some(client) = self.core.clients.get_mut(key) else { return false };
@@ -238,7 +239,7 @@ impl<'h> Network<'h> {
     }
 
     fn hear_into(&mut self, key: Key, ended: bool, buffer: &mut [u8]) -> Result<(), Part> {
-        // What came behind the request that was just answered.
+        // What followed the request that was just answered.
         let mut before = true;
         for _ in 0..READS_PER_TURN {
             let Some(client) = self.core.clients.get_mut(key) else { return Ok(()) };
@@ -265,7 +266,7 @@ impl<'h> Network<'h> {
                 Read::Bytes(_) if standing == ConnectionState::Over => {}
                 Read::Bytes(count) => {
                     self.understand(key, &buffer[..count])?;
-                    // A short read was the last one, but for the end of the stream.
+                    // A short read was the last one, except for the end of the stream.
                     if count < buffer.len() && !ended {
                         return Ok(());
                     }
@@ -330,7 +331,7 @@ impl<'h> Network<'h> {
         let ask = Ask::of(request);
         if !self.shut && self.shared.admission.enter() {
             connection.enter(more);
-            // The loop outlives this thread's last admission; were it gone, the process would be ending.
+            // The loop outlives this thread's last admission; if it were gone, the process would be exiting.
             return self
                 .arrivals
                 .send(Arrival { connection: connection.clone(), ask, at_ns: now_ns })
@@ -383,7 +384,7 @@ impl<'h> Network<'h> {
     fn part(&mut self, key: Key) {
         if let Some(client) = self.core.clients.remove(key) {
             client.connection.part();
-            // Its descriptor may stay open for as long as the loop holds the line.
+            // Its descriptor may stay open for as long as the loop holds the connection.
             let _ = self.core.epoll.remove(&client.connection);
             self.shared.sockets.fetch_sub(1, Ordering::Relaxed);
         }

@@ -23,7 +23,7 @@ pub struct Options {
     #[arg(long, default_value_t = 10, value_name = "N")]
     pub slots: usize,
     /// Requests admitted at once, waiting or being answered; 0 for any number
-    // Spelled with its path, so that clap takes the type as it is instead of an option that may be left out.
+    // Spelled with its path, so that clap does not treat the type as an optional argument.
     #[arg(long, default_value = "14", value_name = "N", value_parser = some_unless_0)]
     pub queue: std::option::Option<usize>,
     /// What happens to a request beyond that, at once and also while the loop draws

@@ -47,7 +47,8 @@ pub const FACTS: [&str; 9] = [
     "velocity-z",
 ];
 
-/// What a query asked for, as a number: an object's, a force, or an object's and a fact's (`object * FACTS.len() + fact`).
+/// The argument of a query, as a number: an object's, a force, or an object's and a fact's (`object * FACTS.len() +
+/// fact`).
 pub(super) type Argument = i32;
 
 const HTML: &str = "text/html";
@@ -122,7 +123,7 @@ fn what(request: &Request<'_>) -> What {
     }
 }
 
-/// One fact of one object; the heading of our own craft where nothing else was asked for.
+/// One fact of one object; the heading of our own craft if nothing else was requested.
 fn property(request: &Request<'_>) -> What {
     let Ok(object) = request.query("id").unwrap_or("0").parse::<Argument>() else { return What::Not(400) };
     let name = request.query("fact").unwrap_or(FACTS[0]);

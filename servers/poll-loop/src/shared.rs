@@ -19,12 +19,12 @@ use servers_shared::wakeup::Wakeup;
 
 pub(super) struct Shared {
     pub(super) options: Options,
-    /// Goes down when everything admitted was answered, or there is no more time.
+    /// Shuts down when everything admitted was answered, or there is no more time.
     pub(super) common: Arc<Common>,
     pub(super) admission: Admission,
     /// Wakes the network.
     pub(super) wakeup: Wakeup,
-    /// Lines of which there is more to read, now that they were answered.
+    /// Connections with more to read, now that they were answered.
     pub(super) resumed: Mutex<Vec<Key>>,
     pub(super) sockets: AtomicUsize,
     /// Requests that wholly arrived; = refused + answers + dropped + those admitted and not yet answered.
@@ -32,7 +32,7 @@ pub(super) struct Shared {
     pub(super) refused: AtomicU64,
     /// Of the loop, as of its last tick.
     pub(super) looped: Mutex<Looped>,
-    /// The server ends: nobody else is let in.
+    /// The server is shutting down: no more clients are accepted.
     pub(super) draining: AtomicBool,
     /// The network has seen that.
     pub(super) shut: AtomicBool,
@@ -44,7 +44,7 @@ pub(super) struct Looped {
     pub(super) ticks: Box<TickTally>,
     /// Since the server's start.
     pub(super) answers: u64,
-    /// Requests whose client had gone before its answer was complete.
+    /// Requests whose client disconnected before its answer was complete.
     pub(super) dropped: u64,
     pub(super) frames: Frames,
 }
@@ -73,7 +73,7 @@ impl Shared {
         })
     }
 
-    /// Begins the end: no connection and no request is let in any more.
+    /// Begins the shutdown: no more connections or requests are accepted.
     pub(super) fn drain(&self) {
         self.common.listener.refuse();
         self.draining.store(true, Ordering::Release);

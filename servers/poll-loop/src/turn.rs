@@ -124,7 +124,7 @@ impl<A> Turn<A> {
             && self.waiting.front().is_some_and(|(arrived_ns, _)| *arrived_ns < started_ns)
         {
             let Some((_, mut request)) = self.waiting.pop_front() else { break };
-            // Each request is looked at once here, however many clients have gone.
+            // Each request is checked once here, however many clients have gone.
             match peer(&mut request) {
                 Peer::There => self.under_way.push_back(request),
                 Peer::HalfClosed => self.half_closed.push_back(request),
@@ -146,7 +146,7 @@ impl<A> Turn<A> {
             let goes_on = !self.moved || now_ns < self.answers_end_ns();
             if goes_on && !self.under_way.is_empty() {
                 self.moved = true;
-                // One after the other: the first is complete as soon as it can be.
+                // One after the other: the first is complete as soon as possible.
                 return Step::Answer(&mut self.under_way[0]);
             }
             self.stage = Stage::Simulating;
@@ -185,7 +185,7 @@ impl<A> Turn<A> {
         self.frame_left_ns = self.frame_left_ns.map(|left_ns| left_ns.saturating_sub(cpu_ns));
     }
 
-    /// Nobody waits and nothing is under way.
+    /// Nothing waits and nothing is in progress.
     pub(super) fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.half_closed.is_empty() && self.under_way.is_empty()
     }

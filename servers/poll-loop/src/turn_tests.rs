@@ -11,7 +11,7 @@ fn rules(priority: Priority, drawing_ns: u64) -> Rules {
     Rules { slots: 10, period_ns: PERIOD, drawing_ns, priority }
 }
 
-/// An answer of so many pieces, each of which takes so long.
+/// An answer of this many pieces, each of which takes this long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Work {
     id: u64,
@@ -124,7 +124,7 @@ fn five_thousand_requests_of_clients_that_have_gone_delay_nobody() {
         one.run_tick();
         let live: Vec<u64> = one.answered.drain(..).filter(|id| *id >= 5_000).collect();
         assert_eq!(live, (5_000..5_025).collect::<Vec<_>>());
-        // Who only sends nothing more is answered where there is room, in order.
+        // A client that has only shut down its sending side is answered if there is room, in order.
         while !one.turn.is_idle() {
             one.run_tick();
         }
@@ -161,7 +161,7 @@ fn a_request_that_arrives_with_the_ticks_start_or_after_it_waits_for_the_next() 
 #[test]
 fn at_normal_priority_the_frame_is_kept_and_the_answers_go_on_in_their_slots() {
     let mut one = Loop::new(rules(Priority::Normal, 24 * MS));
-    // 9 ms but for the spare part are for answers: four of 2 ms fit, and a piece that was begun is ended.
+    // 9 ms minus the spare part are for answers: four of 2 ms fit, and a piece that was begun is completed.
     (0..12).for_each(|id| one.turn.arrive(0, Work { id, pieces: 20, piece_ns: 100_000 }));
     one.run_tick();
     assert_eq!(one.answered, [0, 1, 2, 3]);
@@ -225,7 +225,7 @@ fn where_answers_fill_the_tick_below_normal_priority_no_frame_is_drawn() {
 #[test]
 fn a_frame_that_runs_over_by_little_costs_no_frame() {
     let mut one = Loop::new(rules(Priority::Normal, 24 * MS));
-    // This tick begins 10 ms late: its frame ends in the next, which draws its own all the same.
+    // This tick begins 10 ms late: its frame ends in the next, which draws its own anyway.
     one.rested_ns = PERIOD + 10 * MS;
     one.run_tick();
     assert_eq!(one.turn.frames, Frames { due: 1, drawn: 0, skipped: 0 });

@@ -4,7 +4,7 @@
 //! metres, speeds in metres per second, angles in degrees; all bounded, so that a page has the same length at every
 //! tick. Deterministic: the same tick shows the same world, except for the force that a client may have set.
 
-/// Our own craft is number 0; the others can be asked for one by one even where they are not near.
+/// Our own craft is number 0; the others can be requested individually even if they are not near.
 pub(super) const OBJECTS: usize = 401;
 
 /// Nothing flies farther away; what would comes in again on the other side.

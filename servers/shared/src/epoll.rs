@@ -32,7 +32,7 @@ pub struct Readiness {
     pub readable: bool,
     /// It takes more.
     pub writable: bool,
-    /// The peer is gone or half gone: read up to the end of the stream even after a short read.
+    /// The peer has closed or half-closed: read up to the end of the stream even after a short read.
     pub ended: bool,
 }
 

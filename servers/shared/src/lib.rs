@@ -6,7 +6,7 @@
 //! The library never prints; it reports through return values and the tick log. One exception: a process that ends by
 //! an injected fault (`fault`) says so on stderr.
 
-// For the servers beside this crate only: an error without words means that the connection is broken.
+// Only for the servers beside this crate: an error without details means that the connection is broken.
 #![allow(clippy::new_without_default, clippy::result_unit_err)]
 
 pub mod address_limit;

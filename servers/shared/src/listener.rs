@@ -33,7 +33,7 @@ pub struct Listener {
 /// Why no connection was taken.
 #[derive(Debug, PartialEq, Eq)]
 pub enum NotAccepted {
-    /// Nobody is waiting.
+    /// No connection is waiting.
     Nobody,
     /// This one failed before it was taken, or a planted fault has reset it; the next may be fine.
     Failed,
@@ -102,7 +102,7 @@ impl Listener {
 
     /// Refuses new connections from here on, on every thread's descriptor at once.
     pub fn refuse(&self) {
-        // The socket may be gone already; then it refuses all the same.
+        // The socket may be closed already; then it refuses connections anyway.
         let _ = self.socket.shutdown(std::net::Shutdown::Both);
     }
 

@@ -18,7 +18,7 @@ pub struct MemoryReturn {
     next_look_ns: u64,
     /// most clients since the last request
     clients_max: usize,
-    /// most that waited for clients since the last look, and since the last request, in bytes
+    /// most that waited for clients since the last check, and since the last request, in bytes
     waiting_bytes: usize,
     waiting_bytes_max: usize,
     /// memory after the last request, or before there were clients, in bytes
@@ -63,8 +63,8 @@ impl MemoryReturn {
         }
     }
 
-    /// Three of four clients are gone, or three quarters of what waited for them; memory is half as much again as it was
-    /// without them; and that twice in a row.
+    /// Three of four clients have disconnected, or three quarters of what waited for them is sent; memory is half as
+    /// much again as it was without them; and that twice in a row.
     fn is_due(&mut self, clients: usize, waiting_bytes: usize, bytes: u64) -> bool {
         self.clients_max = self.clients_max.max(clients);
         self.waiting_bytes_max = self.waiting_bytes_max.max(waiting_bytes);

@@ -87,7 +87,7 @@ impl Ear {
     pub fn listen(&self, timeout_ns: u64, other: Option<BorrowedFd<'_>>) -> Heard {
         let handle = self.handle.as_ref().map(|handle| handle.0.as_fd());
         let signals = self.signals.as_fd();
-        // What is not there is replaced by what is, and not looked at.
+        // Absent descriptors are replaced by present ones, and not checked.
         let fds = [Some(signals), handle, other];
         let mut polled = fds.map(|fd| PollFd::from_borrowed_fd(fd.unwrap_or(signals), PollFlags::IN));
         let ready = poll(&mut polled, Some(&clock::timespec(timeout_ns))).is_ok_and(|count| count > 0);
@@ -99,7 +99,7 @@ impl Ear {
 /// What the control thread was woken by, if by anything.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Heard {
-    /// A signal or the handle asked for the end.
+    /// A signal or the handle requested the shutdown.
     pub the_end: bool,
     /// The other descriptor has something.
     pub the_other: bool,

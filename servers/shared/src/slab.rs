@@ -52,7 +52,7 @@ impl<T> Slab<T> {
         key
     }
 
-    /// None when the client is gone, and its place empty or another client's.
+    /// None when the client is gone, and its slot empty or another client's.
     pub fn get_mut(&mut self, key: Key) -> Option<&mut T> {
         let (generation, client) = self.places.get_mut(key.place as usize)?;
         (*generation == key.generation).then_some(client)

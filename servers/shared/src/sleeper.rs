@@ -17,12 +17,12 @@ pub fn sleep_until(until_ns: u64) {
 /// What a thread asks of the scheduler that must be quick: its wake-ups are not deferred to be batched with others (the
 /// default slack is 50 µs), and it gets short time slices.
 pub fn be_prompt() {
-    // Without effect where it is not allowed.
+    // No effect if it is not permitted.
     let _ = set_current_timer_slack(Some(NonZeroU64::MIN));
     short_slices(SLICE_NS);
 }
 
-/// Long enough that a turn is rarely cut, and short enough that it begins at once, whatever else wants the core.
+/// Long enough that a turn is rarely preempted, and short enough that it starts at once, whatever else wants the core.
 const SLICE_NS: u64 = 100_000;
 
 /// As the kernel lays it out (`include/uapi/linux/sched/types.h`), first version.

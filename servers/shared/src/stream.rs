@@ -32,7 +32,7 @@ pub fn read(fd: impl AsFd, buffer: &mut [u8]) -> Read {
     }
 }
 
-/// Reads once into the room that a buffer has behind its content, of which there must be some.
+/// Reads once into a buffer's free room after its content, of which there must be some.
 #[inline]
 pub fn append(fd: impl AsFd, buffer: &mut Vec<u8>) -> Read {
     match recv(fd, spare_capacity(buffer), RecvFlags::empty()) {
@@ -82,7 +82,7 @@ pub enum Peer {
 /// What is known of the peer without reading or writing.
 #[inline]
 pub fn peer(fd: impl AsFd) -> Peer {
-    // HUP and ERR are told without being asked for.
+    // HUP and ERR are always reported.
     let mut one = [PollFd::new(&fd, PollFlags::RDHUP)];
     let at_once = Timespec { tv_sec: 0, tv_nsec: 0 };
     match poll(&mut one, Some(&at_once)) {
@@ -101,13 +101,13 @@ pub fn is_gone(fd: impl AsFd) -> bool {
 /// Says that nothing more will be written, and leaves the reading side open.
 #[inline]
 pub fn finish_writing(fd: impl AsFd) {
-    // A socket that is already gone is fine.
+    // A socket that is already closed is fine.
     let _ = shutdown(fd, Shutdown::Write);
 }
 
 /// From now on closing this socket resets the connection, and throws away what was not sent.
 #[inline]
 pub fn reset_on_close(fd: impl AsFd) {
-    // Where it is refused, the peer sees an end.
+    // If it is refused, the peer sees a normal end.
     let _ = sockopt::set_socket_linger(fd, Some(Duration::ZERO));
 }

@@ -28,7 +28,7 @@ const BACK_OFF_NS: u64 = 50_000_000;
 /// The longest rest of a thread with nothing to do: how late it notices the end of the server.
 pub const IDLE_REST_NS: u64 = 250_000_000;
 
-/// The longest rest while the last clients are waited for.
+/// The longest rest while waiting for the last clients.
 pub const ENDING_REST_NS: u64 = 5_000_000;
 
 /// What all threads of one server share, whichever it is.
@@ -84,7 +84,7 @@ pub struct Core<C, K> {
 }
 
 impl<C, K: Copy + Ord> Core<C, K> {
-    /// For the calling thread, which must be new: it gets a descriptor table of its own, with `keep` and the listener.
+    /// For the calling thread, which must be new: it gets its own descriptor table, with `keep` and the listener.
     pub fn with_own_table(
         common: &Arc<Common>,
         buffer_bytes: usize,
@@ -132,7 +132,7 @@ impl<C, K: Copy + Ord> Core<C, K> {
         self.time_is_over
     }
 
-    /// This client is served again in a later turn, whatever is announced of its socket.
+    /// This client is served again in a later turn, whatever its socket reports.
     pub fn read_on_later(&mut self, key: Key) {
         self.unread.push_back(key);
     }
@@ -164,7 +164,7 @@ impl<C, K: Copy + Ord> Core<C, K> {
     fn tell_clients(&mut self) {
         let clients = self.clients.count();
         if clients != self.clients_told {
-            // Of both, the sum may wrap in between; it never does where it ends.
+            // The sum may wrap in between, but never in the end.
             let more = clients.wrapping_sub(self.clients_told);
             let before = self.common.clients.fetch_add(more, Ordering::Relaxed);
             self.common.clients_most.fetch_max(before.wrapping_add(more), Ordering::Relaxed);
@@ -225,7 +225,7 @@ pub trait Serve: Sized {
     /// The time has come by which this client was to have done this.
     fn is_due(&mut self, what: Self::Late, key: Key, now_ns: u64);
 
-    /// Whether who is late is cut off in this turn.
+    /// Whether late clients are disconnected in this turn.
     fn may_cut(&mut self) -> bool {
         true
     }
@@ -285,7 +285,7 @@ pub(crate) fn turn<S: Serve>(server: &mut S, wait_ns: u64) -> Option<u64> {
         }
     }
     if !server.core().is_going_down() && server.core().common.going_down.load(Ordering::Acquire) {
-        // Known before clients are let go: it matters to how they are.
+        // Set before clients are closed: it affects how they are.
         server.core().gone_by_ns = Some(u64::MAX);
         let by_ns = clock::now_ns() + server.go_down();
         server.core().gone_by_ns = Some(by_ns);
@@ -485,7 +485,8 @@ mod tests {
         core.insert(client.into(), false, |_, fd| fd).unwrap();
         let mut slow = Slow { core, was_over: Vec::new() };
         live(&mut slow);
-        // The time comes while the first turn publishes; the thread may end only in a turn that has published so.
+        // The deadline passes while the first turn publishes; the thread may end only in a turn that has published
+        // this.
         assert_eq!(slow.was_over.pop(), Some(true));
         assert!(!slow.was_over.contains(&true));
     }

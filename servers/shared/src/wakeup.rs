@@ -17,7 +17,7 @@ impl Wakeup {
 
     /// Ends the wait, or the next one at once. The count is never read: watched edge-triggered, every ring is an event.
     pub fn ring(&self) {
-        // It fails only when the counter is full, i.e. rung.
+        // It fails only when the counter is full, i.e. already signalled.
         let _ = rustix::io::write(&self.0, &1u64.to_ne_bytes());
     }
 

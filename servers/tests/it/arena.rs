@@ -89,7 +89,7 @@ fn a_game_is_started_played_and_stopped_with_the_published_bytes() {
         std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap().as_millis() as u64;
     assert!(now_ms.abs_diff(last_fire) < 60_000);
     assert_ne!(first["id"], second["id"]);
-    // Whoever closes gets the close back, and then the end.
+    // A client that sends a close gets the close back, and then the end.
     one.write(&frame(0x88, &1000u16.to_be_bytes()));
     two.write(&frame(0x88, &[]));
     assert_eq!((one.hear(), one.hear()), (Frame::Close(Some(1000)), Frame::End));
@@ -214,7 +214,7 @@ fn a_request_that_is_not_completed_in_time_is_cut_off() {
     let mut client = Client::silent(server.address);
     client.write(&request("/").as_bytes()[..40]);
     assert_eq!(client.hear(), Frame::End);
-    // And who is in time is not cut off later.
+    // And a client that is in time is not disconnected later.
     let mut waiting = open(&server);
     std::thread::sleep(Duration::from_millis(120));
     waiting.write(&frame(0x89, b""));
@@ -256,7 +256,7 @@ fn an_address_gets_no_more_connections_per_second_than_allowed() {
     let opened = (0..12).filter(|_| {
         use std::io::{Read, Write};
         let mut stream = std::net::TcpStream::connect(server.address).unwrap();
-        // A refused connection may be reset under our write already.
+        // A refused connection may already be reset while we write.
         let _ = stream.write_all(request("/").as_bytes());
         matches!(stream.read(&mut [0; 12]), Ok(12))
     });
@@ -280,7 +280,7 @@ fn snapshots_come_to_whoever_asks_and_carry_rising_ticks_and_times() {
         assert!(now.0 > before.0 && now.1 > before.1);
         before = now;
     }
-    // Nothing but the pong comes to player 1.
+    // Only the pong is sent to player 1.
     one.write(&frame(0x89, b""));
     assert_eq!(one.hear(), Frame::Pong(vec![]));
     server.end().unwrap();
@@ -345,7 +345,7 @@ fn check_log(ticker: Ticker) {
     server.end().unwrap();
     let sums = sums(&path);
     let count = |key: &str| sums[key].as_u64().unwrap();
-    // At 250 Hz for 300 ms and a little more; none is left out, however busy the machine.
+    // At 250 Hz for 300 ms and a little more; none is skipped, however busy the machine.
     assert!((60..2000).contains(&count("due")), "{sums:?}");
     assert_eq!((count("shots"), count("shots_accepted"), count("shots_early")), (2, 1, 1));
     assert_eq!((count("won_by_1"), count("games_played"), count("abandoned")), (0, 0, 1));

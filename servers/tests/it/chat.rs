@@ -57,7 +57,7 @@ fn names_are_unique_whatever_their_case_and_stand_before_the_lines() {
     all[0].say("hello");
     assert_eq!(all[1].hear(), "Grace: hello");
     assert_eq!(all[2].hear(), "Grace: hello");
-    // A name is free again behind who had it.
+    // A name is free again after its owner has left.
     all[0].say("/quit");
     assert_eq!(all[0].hear(), "* bye owed 0 delivered 0 dropped 0 waiting 0");
     assert_eq!(all[0].hear_out(), Vec::<String>::new());
@@ -114,7 +114,7 @@ fn everybody_gets_every_line_once_and_in_its_senders_order() {
         let hearing = all.into_iter().zip(speakers).enumerate().map(|(me, (mut talker, mut stream))| {
             let speaking = std::thread::spawn(move || {
                 for line in 0..LINES {
-                    // In pieces, so that lines are cut wherever it may be.
+                    // In pieces, so that lines are split anywhere.
                     let text = format!("{me} {line}\n");
                     let (one, two) = text.split_at(line % text.len());
                     stream.write_all(one.as_bytes()).unwrap();
@@ -188,7 +188,7 @@ fn lines_said_after_a_join_was_answered_are_owed() {
         assert_eq!(listener.hear(), "* joined kitchen");
         speaker.say(&format!("after {turn}"));
         let (before, _) = listener.hear_until(&format!("after {turn}"));
-        // Whether the line before was read before the join, only the server knows.
+        // Only the server knows whether the line before was read before the join.
         assert!(before.iter().all(|line| line == "before") && before.len() <= 1, "{before:?}");
         listeners.push(listener);
     }
@@ -226,7 +226,7 @@ fn stalled(on_full: OnFull) -> (Chat, Talker, Talker) {
     for line in 0..3000u32 {
         speaker.say(&format!("{line:04} {}", "x".repeat(495)));
         if line % 50 == 49 {
-            // The speaker is as fast as who reads, so that only the slow one misses anything.
+            // The speaker is only as fast as the reader, so that only the slow one misses anything.
             witness.hear_until(&format!("{line:04} "));
         }
     }
@@ -401,7 +401,7 @@ fn the_figures_are_served_over_http() {
     assert!(ask("GET / HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 404 "));
     assert!(ask("POST /metrics HTTP/1.1\r\n\r\n").starts_with("HTTP/1.1 405 "));
     assert!(ask("hello\r\n\r\n").starts_with("HTTP/1.1 400 "));
-    // Whoever asks without end is not waited for.
+    // A client that sends an endless request is not waited for.
     let silent = TcpStream::connect(chat.metrics.unwrap()).unwrap();
     assert!(ask("GET /metrics HTTP/1.1\r\n\r\n").contains("# EOF"));
     drop((silent, all));

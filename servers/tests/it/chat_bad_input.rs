@@ -50,7 +50,7 @@ fn a_line_beyond_the_cap_is_told_and_closed_and_one_at_the_cap_is_said() {
     assert_eq!(all[0].hear(), "* a line has at most 100 bytes; closing");
     assert_eq!(all[0].hear_out(), Vec::<String>::new());
     assert_eq!(all[1].hear(), "before");
-    // The same without any end in sight, for as long as the server takes it.
+    // The same without any end, for as long as the server reads it.
     let mut endless = all.pop().unwrap();
     let writing = std::thread::spawn(move || {
         use std::io::Write;
@@ -145,7 +145,7 @@ fn thousands_of_connections_from_one_address_are_limited_and_leave_nothing_behin
     let began = Instant::now();
     for _ in 0..2000 {
         let stream = TcpStream::connect(chat.address).unwrap();
-        // Closed by a reset, which leaves no port behind that would have to wait.
+        // Closed by a reset, which leaves no port in TIME_WAIT.
         socket2::SockRef::from(&stream).set_linger(Some(Duration::ZERO)).unwrap();
         welcomed.push(stream);
         if welcomed.len() > 200 {
@@ -154,7 +154,7 @@ fn thousands_of_connections_from_one_address_are_limited_and_leave_nothing_behin
     }
     drop(welcomed);
     let until = Instant::now() + Duration::from_secs(20);
-    // A token is back after 20 ms; then somebody is welcome.
+    // A token is back after 20 ms; then a client is accepted.
     let mut after = loop {
         let mut talker = Talker::connect(&chat);
         if talker.hear().starts_with("* welcome") {
@@ -202,7 +202,7 @@ fn a_flood_from_one_client_keeps_nobody_from_being_heard() {
     one.say("hello");
     two.hear_until("hello");
     flooding.join().unwrap();
-    // Who floods and reads nothing is owed the others' lines as anybody is.
+    // A client that floods and reads nothing is owed the others' lines like any other.
     drop((flood, one, two));
     chat.end();
 }

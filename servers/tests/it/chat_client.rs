@@ -33,7 +33,7 @@ impl Chat {
         let thread = std::thread::spawn(move || {
             chat::run(options, |news| match news {
                 News::Listening { address, metrics } => tell.send((address, metrics)).unwrap(),
-                // Nobody may be interested any more.
+                // The receiver may be gone.
                 News::Report(one) => drop(report.send(one)),
             })
         });

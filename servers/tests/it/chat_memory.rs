@@ -48,7 +48,7 @@ fn stalled_pair(address: SocketAddr, room: usize) -> [TcpStream; 2] {
     speaker.hear_until("* joined");
     while speaker.hear_who() < 2 {}
     speaker.write(format!("{}\n", "x".repeat(4000)).repeat(1000).as_bytes());
-    // Its answer comes when all of that was read.
+    // Its answer arrives when all of that was read.
     speaker.say("/who");
     speaker.hear_until("* 2 in ");
     [deaf, speaker.stream]

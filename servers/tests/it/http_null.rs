@@ -167,6 +167,6 @@ fn the_end_closes_idle_connections_and_does_not_take_long() {
     server.end().unwrap();
     assert!(began.elapsed() < Duration::from_secs(5));
     let mut rest = Vec::new();
-    // However it ends: with what was underway, or with a reset.
+    // However it ends: with what was in flight, or with a reset.
     let _ = stalled.stream.read_to_end(&mut rest);
 }

@@ -101,7 +101,7 @@ fn members_are_listed_by_rank_and_around_one() {
     player.refused(404, "GET", "/leaderboards/main/around/nobody", "");
     player.refused(422, "GET", "/leaderboards/main/top?limit=1001", "");
     player.refused(422, "GET", "/leaderboards/main/range?first=-1", "");
-    // What the document that it serves (/openapi.json) rules out is refused.
+    // Requests that the served document (/openapi.json) rules out are refused.
     player.refused(422, "GET", &format!("/leaderboards/main/range?first={}", 1_u64 << 63), "");
     let long = format!(r#"{{"members":["{}"]}}"#, "x".repeat(257));
     player.refused(422, "POST", "/leaderboards/main/ranks", &long);
@@ -309,7 +309,7 @@ fn connections_beyond_the_limit_are_told_to_come_back() {
     assert!(answer.head.contains("Retry-After: 1\r\n"), "{}", answer.head);
     assert!(three.0.is_at_the_end());
     drop((one, three));
-    // The places are given free when the server has noticed.
+    // The slots are freed when the server has noticed.
     let began = Instant::now();
     while Player::of(&running).ask("GET", "/healthz", "").status != 200 {
         assert!(began.elapsed() < Duration::from_secs(20));
@@ -338,7 +338,7 @@ fn the_end_completes_what_has_begun_and_refuses_what_comes() {
     begun.done("GET", "/healthz", "");
     let request = request("PATCH", "/leaderboards/main/members/ann?score=1", "");
     begun.0.write(&request.as_bytes()[..20]);
-    // The server has read it when it has answered another connection of both threads; this one is surely read soon.
+    // The server has read it once it has answered another connection of both threads; this one will be read soon.
     std::thread::sleep(Duration::from_millis(50));
     let began = Instant::now();
     running.shutdown.trigger();

@@ -43,7 +43,7 @@ fn of_both(data: Option<&Path>) -> [u64; 2] {
     let running = start(Options { threads: Some(1), data: data.map(Path::to_owned), ..options() });
     let mut http = Client::silent(running.address).stream;
     let mut socket = Client::open(running.address, "/ws").stream;
-    // The same score again and again has answers of equal length; its tie is drawn anew, so that the member moves.
+    // Repeating the same score gives answers of equal length; its tie is redrawn, so that the member moves.
     let target = "/leaderboards/main/members/player-123456?score=100";
     let over_http = allocations(&mut http, request("PUT", target, "").as_bytes());
     let update = [&b"\x0a\x04main\x12\x0dplayer-123456"[..], &[0x18, 2, 0x20, 100]].concat();

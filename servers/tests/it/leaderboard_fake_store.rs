@@ -31,7 +31,7 @@ impl Fake {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("redis://{}", listener.local_addr().unwrap());
         let fake = Fake { url, instead: Arc::default() };
-        // The first call is that of the service's start.
+        // The first call is made at the service's start.
         fake.plant(b"*1\r\n:0\r\n", false);
         let instead = fake.instead.clone();
         std::thread::spawn(move || {
@@ -131,7 +131,7 @@ fn over_a_store_websocket_and_grpc_are_refused_and_http_goes_on() {
     let running = start(Options { threads: Some(1), ..with_store(&fake.url) });
     fake.plant(b"*6\r\n:0\r\n:1\r\n:1\r\n:1\r\n:1\r\n$16\r\n0000000000000000\r\n", false);
     let says = "with --store this service speaks HTTP/JSON only";
-    // Behind a request whose answer waits for the store, and before another.
+    // After a request whose answer waits for the store, and before another.
     let (update, switch) = (request("PATCH", UPDATE, ""), crate::client::request("/ws"));
     let mut client = Client::silent(running.address);
     client.write([&*update, &*switch, &*update].concat().as_bytes());
@@ -148,7 +148,7 @@ fn over_a_store_websocket_and_grpc_are_refused_and_http_goes_on() {
             assert_eq!((told.status, told.messages.len(), &*told.text), (12, 0, says), "{method}");
         }
     });
-    // What is no request, or another protocol, is answered behind the answers that wait.
+    // Invalid requests, and other protocols, are answered after the answers that wait.
     let mut client = Client::silent(running.address);
     client.write(format!("{update}nonsense\r\n\r\n").as_bytes());
     assert_eq!([client.answer().status, client.answer().status], [200, 400]);

@@ -163,7 +163,7 @@ fn bulks_of_a_stream_are_answered_one_by_one_and_a_refused_one_does_not_end_it()
         let mut store = Vec::new();
         let done = |number: &str| json!({"parts": [{"standings": [{"number": number, "rank": "1"}]}]});
         assert_eq!(next_done(&mut body, &mut store).await, done("5"));
-        // One that is refused, and one that comes in pieces.
+        // One that is refused, and one that arrives in pieces.
         send(&mut stream, framed(&encoded("Bulk", &json!({"parts": [{"board": "x"}]}))), false).await;
         let refused = next_done(&mut body, &mut store).await;
         assert_eq!(
@@ -249,7 +249,7 @@ fn what_is_wrong_with_a_call_decides_its_status() {
             assert_eq!((told.status, told.messages.len()), (status, 0), "{method} {body:02x?}: {told:?}");
             assert!(told.text.contains(text), "{told:?}");
         }
-        // Refused calls have changed nothing, and the connection goes on.
+        // Refused calls have changed nothing, and the connection stays open.
         let standing = call(&mut requests, "Update", "Standing", increment("ann", 1)).await;
         assert_eq!(standing, json!({"number": "1", "rank": "1"}));
         let mut plain = Request::get("http://localhost/healthz").body(()).unwrap();

@@ -51,7 +51,7 @@ fn increment(address: SocketAddr, seed: u64, books: &Mutex<Books>, answers: &Ato
     loop {
         while under_way.len() < IN_FLIGHT {
             let (asked, members) = choose(&mut random);
-            // Booked before it leaves: a part of it may arrive though the write fails.
+            // Recorded before it is sent: a part of it may arrive even if the write fails.
             members.iter().for_each(|member| books.lock().unwrap().sent[*member] += 1);
             under_way.push_back(members);
             if stream.write_all(asked.as_bytes()).is_err() {

@@ -122,7 +122,7 @@ fn a_scheduled_season_ends_by_itself_and_the_schedule_goes_on_after_a_restart() 
     assert_eq!(player.done("PUT", &schedule, &body.to_string()), body);
     running.end().unwrap();
 
-    // It is due soon, or was while nothing ran.
+    // It is due soon, or became due while nothing ran.
     let running = keeping(directory.path());
     let mut player = Player::of(&running);
     let seasons = format!("{BOARD}/seasons");

@@ -122,7 +122,7 @@ fn a_bulk_in_a_store_is_applied_whole_or_not_at_all() {
             r#"{"leaderboard":"week","scores":[{"member":"ann","score":"5","rank":1}]}]}"#,
         )
     );
-    // Only the script can find this one: the sum of the two is beyond the limit.
+    // Only the script can detect this one: the sum of the two is beyond the limit.
     let sum = r#",{"member":"x","score":"9007199254740992","mode":"increment"},
         {"member":"x","score":"1","mode":"increment"}"#;
     for (last, item) in [

@@ -191,7 +191,7 @@ fn unknown_fields_are_skipped_and_malformed_messages_with_an_id_are_answered() {
         let answer = response(&mut client);
         assert_eq!((&answer["id"], &answer["error"]["code"]), (&json!("2"), &json!(400)), "{answer}");
     }
-    // The connection goes on.
+    // The connection stays open.
     assert_eq!(ask(&mut client, increment(3, "ann", 1))["standing"]["number"], "6");
     running.end().unwrap();
 }
@@ -201,7 +201,7 @@ fn check_closes(running: &Running, bytes: &[u8], code: u16) {
     let mut client = connect(running);
     client.write(&request(&increment(1, "ann", 1)));
     client.write(bytes);
-    // Whatever comes behind is not carried out.
+    // Whatever follows is not executed.
     let _ = std::io::Write::write_all(&mut client.stream, &request(&increment(2, "ann", 1000)));
     assert_eq!(response(&mut client)["id"], "1");
     assert_eq!(client.hear(), Frame::Close(Some(code)), "{:02x?}", &bytes[..bytes.len().min(20)]);
@@ -259,7 +259,7 @@ fn an_end_of_the_server_answers_what_was_sent_and_says_that_it_goes() {
     let mut client = connect(&running);
     ask(&mut client, increment(1, "ann", 1));
     client.write(&request(&increment(2, "ann", 1)));
-    // Its answer is proof that it was read, and the next was sent before the end begins.
+    // Its answer proves that it was read, and the next was sent before shutdown begins.
     assert_eq!(response(&mut client)["id"], "2");
     client.write(&request(&increment(3, "ann", 1)));
     running.shutdown.trigger();

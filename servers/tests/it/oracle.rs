@@ -96,7 +96,7 @@ fn answers_without_an_end_go_on_while_others_are_answered_and_end_with_their_cli
         assert_eq!(other.ask(&get("/")).body, "ok");
     }
     assert!(!bomb.read_bytes(200_000).contains("\r\n\r\n"));
-    // Neither reads any more, nor closes: the server holds one piece for each and goes on.
+    // Neither reads any more, nor closes: the server holds one piece for each and carries on.
     std::thread::sleep(50 * MS);
     assert_eq!(other.ask(&get("/")).body, "ok");
     drop((bomb, endless));
@@ -137,7 +137,7 @@ fn a_request_without_an_answer_mutes_its_connection_and_no_other() {
     for _ in 0..3 {
         assert_eq!(muted.answer().body, "ok");
     }
-    // The two behind it were not counted: the next is number 5.
+    // The two after it were not counted: the next is number 5.
     let mut other = connect(server.address);
     for _ in 5..=7 {
         assert_eq!(other.ask(&get("/")).body, "ok");
@@ -161,7 +161,7 @@ fn one_server_takes_its_time_for_each_request_of_all_connections() {
             assert!(began.elapsed() >= 40 * 5 * MS, "{:?}", began.elapsed());
         }
     }
-    // A hundred on one connection are more than it may have waiting at once: the rest is read later.
+    // A hundred on one connection are more than may be pending at once: the rest is read later.
     let began = Instant::now();
     clients[0].write(get("/").repeat(100).as_bytes());
     (0..100).for_each(|_| assert_eq!(clients[0].answer().body, "ok"));
@@ -185,7 +185,7 @@ fn exponential_service_takes_as_long_as_its_seed_says_in_every_run() {
         server.end().unwrap();
         took
     };
-    // What the machine adds in one run it hardly adds to the same request in all three.
+    // A delay that the machine adds in one run is unlikely for the same request in all three.
     let runs = [run(), run(), run()];
     let least: Vec<Duration> = (0..60).map(|i| runs.iter().map(|run| run[i]).min().unwrap()).collect();
     let total: Duration = least.iter().sum();
@@ -199,14 +199,14 @@ fn nothing_is_answered_or_read_while_the_server_is_frozen() {
     let server = start(Options { freeze, every, ..Options::default() });
     let began = Instant::now();
     let mut client = connect(server.address);
-    // Within the first stall of all, unless the machine took 400 ms to get here.
+    // Within the very first stall, unless the machine took 400 ms to get here.
     assert_eq!(client.ask(&get("/")).body, "ok");
     let mut answered = vec![began.elapsed()];
     while began.elapsed() < 3_300 * MS {
         assert_eq!(client.ask(&get("/")).body, "ok");
         answered.push(began.elapsed());
     }
-    // Each pause between two answers is a stall, or the machine's own: three of the length are there at least.
+    // Each pause between two answers is a stall, or the machine's own: at least three have the length.
     let pauses = answered.windows(2).map(|pair| pair[1] - pair[0]).filter(|pause| *pause >= 395 * MS).count();
     assert!(pauses >= 3, "{pauses} pauses among {} answers", answered.len());
     server.end().unwrap();

@@ -53,7 +53,7 @@ fn one_requester_gets_one_answer_per_tick_and_thirty_per_second() {
         last = next;
     }
     let (ticks, took_s) = (last - first, began.elapsed().as_secs_f64());
-    // A busy machine may let the client miss a tick, and never gives it one more.
+    // A busy machine may make the client miss a tick, but never gives it an extra one.
     assert!((30..45).contains(&ticks), "{ticks} ticks for 30 requests");
     assert!((took_s - ticks as f64 / 30.0).abs() < 1.0 / 30.0, "{ticks} ticks in {took_s} s");
     server.end().unwrap();
@@ -66,7 +66,7 @@ fn a_tick_answers_ten_and_the_rest_goes_on_waiting_in_order() {
     clients[0].ask(&get("/"));
     for client in &mut clients {
         request(client, "/");
-        // One after the other, so that the order of arrival is that of the asking.
+        // One after the other, so that they arrive in the order of sending.
         std::thread::sleep(Duration::from_millis(3));
     }
     let ticks: Vec<u64> = clients.iter_mut().map(|client| tick(&client.answer())).collect();
@@ -112,7 +112,7 @@ fn beyond_the_queue_requests_are_refused_at_once_and_the_connection_stays() {
     clients.iter_mut().for_each(|client| request(client, "/"));
     let answers: Vec<Answer> = clients.iter_mut().rev().map(Client::answer).collect();
     let refused: Vec<&Answer> = answers.iter().filter(|answer| answer.status == 503).collect();
-    // Three are admitted, and one more for every tick that has come meanwhile.
+    // Three are admitted, and one more for every tick that has passed meanwhile.
     assert_eq!(answers.len() - refused.len(), 3, "after {:?}", began.elapsed());
     for answer in refused {
         assert!(answer.head.contains("\r\nRetry-After: 1\r\n"), "{}", answer.head);
@@ -200,7 +200,7 @@ fn who_asks_for_the_end_gets_it_with_the_answer() {
         assert!(answer.head.contains("\r\nConnection: close\r\n"));
         assert!(client.is_at_the_end());
     }
-    // Who shuts the sending side has asked all there is to ask, and gets the answer.
+    // A client that shuts down its sending side has sent all its requests, and gets the answer.
     let mut client = Client::silent(server.address);
     request(&mut client, "/");
     client.stream.shutdown(std::net::Shutdown::Write).unwrap();
@@ -270,7 +270,7 @@ fn what_is_no_request_is_refused_and_the_connection_ends() {
         assert_eq!(client.answer().status, status, "{:.40}", bytes);
         assert!(client.is_at_the_end());
     }
-    // The good ones in front of a bad one are answered before it is told.
+    // The good ones before a bad one are answered before the error.
     let mut client = Client::silent(server.address);
     client.write(b"GET / HTTP/1.1\r\nHost: x\r\n\r\nnonsense\r\n\r\n");
     assert_eq!((client.answer().status, client.answer().status), (200, 400));

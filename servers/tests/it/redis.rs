@@ -302,7 +302,7 @@ fn large_values_come_back_whole_to_one_who_reads_late_and_while_they_are_replace
         late.write(
             &[command(&[b"GET", b"large"]), command(&[b"GET", b"large"]), b"PING\r\n".to_vec()].concat(),
         );
-        // The first of them is on its way before the value is replaced.
+        // The first of them is being sent before the value is replaced.
         let mut first = [0; 1];
         late.stream.read_exact(&mut first).unwrap();
         late.heard.extend(first);
@@ -396,7 +396,7 @@ fn what_exceeds_the_memory_is_refused_and_the_rest_goes_on() {
     let oom = "-OOM command not allowed when used memory > 'maxmemory'.\r\n";
     assert_eq!(set(&mut asker, 50), oom);
     assert_eq!((asker.ask("SET small v"), asker.ask("EXISTS k0")), ("+OK\r\n".into(), ":1\r\n".into()));
-    // A command that is longer than the memory that is left is refused before all of it has come.
+    // A command longer than the remaining memory is refused before all of it has arrived.
     let mut greedy = store.connect();
     let _ = greedy.stream.write_all(&command(&[b"ECHO", "x".repeat(30_000_000).as_bytes()])[..20_000_000]);
     assert!(greedy.reply().starts_with("-OOM "));

@@ -117,7 +117,7 @@ impl Repository {
         }
     }
 
-    /// A tree, whatever state it is in: one that git was still making is locked, which one `-f` respects.
+    /// A tree in any state: one that git was still creating is locked, which a single `-f` respects.
     fn remove(&self, tree: &str) -> anyhow::Result<String> {
         self.git(&["worktree", "remove", "-f", "-f", tree])
     }
@@ -184,7 +184,7 @@ fn git(folder: &Path, arguments: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim_end().to_owned())
 }
 
-/// A working tree of its own, which is given back in the end.
+/// A separate working tree, which is removed in the end.
 #[derive(Debug)]
 pub struct Tree<'a> {
     repository: &'a Repository,
@@ -201,7 +201,7 @@ pub struct NotBuilt(pub String);
 const LOOK: Duration = Duration::from_millis(50);
 /// After SIGTERM a build has this long.
 const BUILD_GRACE: Duration = Duration::from_secs(3);
-/// So many of a build's last lines are told.
+/// How many of a build's last lines are shown.
 const LINES_TOLD: usize = 5;
 
 impl<'a> Tree<'a> {

@@ -48,7 +48,7 @@ fn of(
     Ok(Some((climb, duel)))
 }
 
-/// Loads of which something can be said.
+/// Loads about which something is known.
 fn told(standing: &Standing) -> impl Iterator<Item = &LoadStanding> {
     standing.loads.iter().filter(|load| load.blocks > 0 || !load.dropped.is_empty())
 }
@@ -168,7 +168,7 @@ fn page<'a>(
     text + &format!("run {} · stepladder show {}\n", run.id(), run.id())
 }
 
-/// Of how to read what stands above it.
+/// How to read the table above it.
 pub const HOW_TO_READ: &str = "Medians over the blocks; the change is the mean within blocks, the interval holds at whichever block the duel ended.\n";
 
 /// A load of a duel of servers, for a heading.

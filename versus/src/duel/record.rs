@@ -12,10 +12,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use store::{RunHead, RunId, RunState, Store};
 
-/// Under this key of the run's plan, which is A's, stands what makes it a duel. So whatever reads plans of climbs can read it.
+/// This key of the run's plan, which is A's, holds what makes it a duel. So anything that reads plans of climbs can
+/// read it.
 const KEY: &str = "duel";
 
-/// What a duel's run keeps beside A's plan.
+/// What a duel's run stores besides A's plan.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct DuelPlan {
     /// which trials

@@ -25,7 +25,7 @@ pub struct SidePlan {
 }
 
 impl SidePlan {
-    /// What one side's string and what is said for both come to. Errors: the author's mistakes.
+    /// Parses one side's string together with the options for both. Errors: user errors.
     pub fn read(
         side: Side,
         text: &str,

@@ -28,7 +28,7 @@ pub enum Message {
     Unknown,
 }
 
-/// How a game ended, as one player is told.
+/// How a game ended, as reported to one player.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Stop {
     /// this player won

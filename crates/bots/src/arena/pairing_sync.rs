@@ -75,7 +75,7 @@ where
         }
     }
 
-    /// A game began or ended for a player that came in alone: the stranger who had waited for it is gone now.
+    /// A game began or ended for a player that connected alone: the stranger who had waited is now gone.
     pub(super) fn was_not_alone(&mut self, unit: u32, ctx: &mut BotContext<'_, D>) {
         if self.lets_an_extra_player_in(unit, "a game began before the partner had connected", ctx) {
             self.probe(unit, ctx);
@@ -138,7 +138,7 @@ where
         true
     }
 
-    /// The hold has ended: pairs of which one is in, or nearly, and the other is not.
+    /// The hold has ended: pairs with one player in, or nearly, and the other not.
     pub(super) fn finish_half_pairs(&mut self, ctx: &mut BotContext<'_, D>) {
         self.drain_began_ns = ctx.now_ns();
         for unit in 0..self.pairs.len() as u32 {

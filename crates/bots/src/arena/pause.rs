@@ -73,7 +73,7 @@ mod tests {
         sum
     }
 
-    /// When each of 600 ticks is run by a server that stands still from the 100th for `pause` ticks.
+    /// When each of 600 ticks is run by a server that stalls from the 100th for `pause` ticks.
     fn ticks(pause: u64, run: impl Fn(u64) -> u64) -> Vec<(u64, u64)> {
         (0..600)
             .map(|number| {
@@ -111,8 +111,8 @@ mod tests {
     }
 
     proptest! {
-        /// An honest server behind a way that stalls for up to two seconds at a time, and a client that reads late by up to
-        /// a period: snapshots come in order, none before it was sent, and all that waited come at once.
+        /// An honest server over a network that stalls for up to two seconds at a time, and a client that reads late by
+        /// up to a period: snapshots arrive in order, none before it was sent, and all delayed ones arrive at once.
         #[test]
         fn a_stalled_network_and_a_late_client_are_no_pause_of_the_server(
             stalls in prop::collection::vec((0u64..10_000_000_000, 0u64..2_000_000_000), 0..12),

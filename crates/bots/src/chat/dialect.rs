@@ -16,7 +16,7 @@ pub struct Who<'a> {
     pub number: u64,
     /// the room, channel or subject
     pub room: &'a str,
-    /// what it shows the server so that it is let in
+    /// the credentials it presents
     pub login: Option<&'a Login>,
 }
 
@@ -57,7 +57,7 @@ pub trait Dialect: 'static {
     /// Says a text to the room.
     fn say(out: &mut Vec<u8>, room: &str, text: &[u8]);
 
-    /// Asks for an answer that comes behind everything that the server has for this bot.
+    /// Requests an answer that comes after everything that the server has for this bot.
     fn barrier(out: &mut Vec<u8>);
 
     /// What the next line says to a bot. `is_member`: it has joined already.

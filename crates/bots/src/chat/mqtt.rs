@@ -26,7 +26,7 @@ const HAS_USER: u8 = 0x80;
 const PROTOCOL_LEVEL: u8 = 4;
 /// What is kept for those who subscribe later; a bot publishes nothing of the kind.
 const RETAINED: u8 = PUBLISH | 1;
-/// Of a SUBACK that grants the only subscription, at the QoS that was asked for.
+/// The body of a SUBACK that grants the only subscription, at the requested QoS.
 const GRANTED: &[u8] = &[0, 1, 0];
 
 /// What a broker answered to CONNECT.
@@ -42,7 +42,7 @@ pub enum Connect {
 }
 
 impl Dialect for Mqtt {
-    /// The first packet of a broker is a CONNACK, and there is one; behind a refusal it must close.
+    /// The first packet of a broker is a CONNACK, and there is only one; after a refusal it must close.
     type OfConnection = Connect;
 
     fn hello(out: &mut Vec<u8>, who: Who<'_>) {

@@ -65,7 +65,7 @@ pub fn write(out: &mut Vec<u8>, stamp: Stamp, length: usize) {
     }
 }
 
-/// Some servers strip blanks off the end (ngircd does), and a text must come as it was said.
+/// Some servers strip trailing blanks (ngircd does), and a text must arrive as it was sent.
 #[inline]
 fn as_last(character: u8) -> u8 {
     if character == b' ' { b'.' } else { character }
@@ -87,7 +87,7 @@ fn is_filler(text: &[u8]) -> bool {
     rest == &REPEATED[..rest.len()] && *last == as_last(REPEATED[rest.len()])
 }
 
-/// The stamp of a text; `None` when it is no text of ours, or is not as it was said.
+/// The stamp of a text; `None` when it is not our text, or was altered.
 #[inline]
 pub fn read(text: &[u8]) -> Option<Stamp> {
     let (first, second) = (text.first_chunk::<8>()?, text.get(6..STAMP_BYTES)?.first_chunk::<8>()?);

@@ -24,7 +24,7 @@ struct Key {
     newest: u32,
     /// it and all before it are over
     over: u32,
-    /// of the 64 behind `over`, which are over
+    /// those of the 64 after `over` that are over
     over_behind: u64,
     in_flight: u32,
     /// it and all before it were overwritten
@@ -103,7 +103,7 @@ impl Versions {
         }
     }
 
-    /// A write was carried out and answered. `settles`: it began when all values of earlier loads were overwritten.
+    /// A write was executed and answered. `settles`: it began when all values of earlier loads were overwritten.
     pub(super) fn done(&mut self, key: usize, write: Write, settles: bool) {
         let Some(key) = self.keys.get_mut(key) else { return };
         if settles {
@@ -113,7 +113,7 @@ impl Versions {
         key.end(write.number);
     }
 
-    /// A write was refused or its reply is lost. `may_come`: it may be carried out yet.
+    /// A write was refused or its reply is lost. `may_come`: it may still be executed.
     pub(super) fn ended(&mut self, key: usize, first: usize, write: Write, may_come: bool) {
         if self.keys.is_empty() {
             return;

@@ -63,7 +63,7 @@ pub const UNPAIRED: usize = 12;
 pub const CLOSED_AS_SENT: usize = 13;
 const FIRST_FAULT: usize = 14;
 
-/// The cause behind a status that is not right.
+/// The cause for a wrong status.
 pub fn of_status(status: u16) -> usize {
     match status {
         429 | 503 => REJECTED,
@@ -73,10 +73,10 @@ pub fn of_status(status: u16) -> usize {
     }
 }
 
-/// The names of the statuses of gRPC that are errors, behind all other causes.
+/// The names of gRPC's error statuses, after all other causes.
 pub const GRPC: [&str; grpc::NAMES.len()] = grpc::NAMES;
 
-/// The cause behind a status that is not right; `grpc_at`: where those of gRPC begin.
+/// The cause for a wrong status; `grpc_at`: where those of gRPC begin.
 pub fn of_answer(answer: &Answer<'_>, grpc_at: usize) -> usize {
     match answer.grpc.and_then(grpc::index) {
         Some(index) => grpc_at + index,
@@ -84,7 +84,7 @@ pub fn of_answer(answer: &Answer<'_>, grpc_at: usize) -> usize {
     }
 }
 
-/// The cause behind the end of a connection on which a request was open.
+/// The cause for the end of a connection on which a request was open.
 pub fn of_end(why: &Closed) -> usize {
     match why {
         Closed::Broken(broken) => of_broken(*broken),

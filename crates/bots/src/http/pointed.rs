@@ -29,14 +29,14 @@ pub struct Sought<'p> {
 #[derive(Clone, Debug, PartialEq)]
 pub enum Found {
     Nothing,
-    /// a value that was not asked for
+    /// a value that was not requested
     Something,
     Value(Value),
     /// a value that would take more memory than all values may
     TooLarge,
 }
 
-/// What stands at each pointer, in their order. Errors: the text is no JSON.
+/// The value at each pointer, in order. Errors: the text is not JSON.
 pub fn find(text: &[u8], sought: &[Sought<'_>]) -> Result<Vec<Found>, serde_json::Error> {
     let mut search = Search::new(sought);
     search.go(text)?;

@@ -24,7 +24,8 @@ const REOPENED: usize = REOPEN_AT;
 const RETRIED: usize = REOPENED + 1;
 const CLOSING: usize = REOPENED + 2;
 
-/// A request that was put off so often is an error: otherwise a server that puts off everything would be asked for ever.
+/// A request that was put off this often is an error: otherwise a server that puts off everything would get requests
+/// for ever.
 const PUT_OFF_MOST: u32 = 100;
 /// No server's idle timeout is shorter.
 const IDLE_LEAST_NS: u64 = 50_000_000;
@@ -48,7 +49,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         client.is_lapsed && client.connection.is_none() && client.pending.is_none()
     }
 
-    /// A connection stands.
+    /// A connection is open.
     pub(super) fn count_reopened(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let client = &mut self.clients[bot as usize];
         client.has_stood = true;
@@ -116,7 +117,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         }
     }
 
-    /// A client whose connection is gone is free without one. What met the close goes first.
+    /// A client whose connection has ended is free without one. Requests that met the close go first.
     pub(super) fn lapse(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         self.clients[bot as usize].is_lapsed = true;
         let mut retries = std::mem::take(&mut self.retries).into_iter();
@@ -140,7 +141,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         }
     }
 
-    /// The server said goodbye.
+    /// The server announced a close.
     pub(super) fn leave_when_answered(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         if self.may_lapse() {
             self.clients[bot as usize].is_leaving = true;
@@ -200,7 +201,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         }
     }
 
-    /// Sends a request once more on a connection that stands.
+    /// Sends a request once more on an open connection.
     pub(super) fn resend(
         &mut self,
         bot: u32,
@@ -252,7 +253,7 @@ impl<P> OpenRequest<P> {
     }
 }
 
-/// The connection ended without a word that explains it.
+/// The connection ended without a message that explains it.
 fn is_plain(why: &Closed) -> bool {
     match why {
         Closed::ByPeer(None) => true,

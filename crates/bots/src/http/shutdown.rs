@@ -10,7 +10,7 @@ use engine::BotContext;
 use super::source::Source;
 use super::{OpenRequest, PHASES, Planned, Requests};
 
-/// Its counters, in the order of `Role::Shutdown`; they stand behind the phases.
+/// Its counters, in the order of `Role::Shutdown`; they follow the phases.
 pub(super) const COUNTERS: [&str; 4] =
     ["shutdown_under_way", "shutdown_dropped", "shutdown_later", "shutdown_later_refused"];
 const UNDER_WAY: usize = PHASES;
@@ -20,7 +20,7 @@ const LATER_REFUSED: usize = PHASES + 3;
 /// Servers that go down tell so with this status (RFC 9110, section 15.6.4).
 const UNAVAILABLE: u16 = 503;
 
-/// Whether a request had left when the subject was told to end.
+/// Whether a request had been sent when the subject was told to shut down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum AtStop {
     /// the subject was not told to end while it was open
@@ -47,8 +47,8 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         }
     }
 
-    /// A request is sent now. Returns from when it counts as planned: what waited for a connection when the subject was told
-    /// to end has not reached it, and says nothing about the load before.
+    /// A request is sent now. Returns from when it counts as planned: one that waited for a connection when the subject
+    /// was told to shut down has not reached it, and says nothing about the load before.
     pub(super) fn enter_at_stop(&self, planned_ns: u64, ctx: &mut BotContext<'_, D>) -> (u64, AtStop) {
         let stops_ns = ctx.subject_stops_ns();
         // Reading back is not load.
@@ -78,7 +78,7 @@ impl<D: Http, S: Source<D>> Requests<D, S> {
         self.source.abandoned(planned.chosen);
     }
 
-    /// Those that wait for a connection of a subject that has gone wait for nothing.
+    /// Requests waiting for a connection to a subject that has ended are given up.
     pub(super) fn give_up_waiting(&mut self, ctx: &mut BotContext<'_, D>) {
         while self.has_noted_stop
             && let Some(planned) = self.waiting.pop_front()

@@ -80,7 +80,7 @@ pub trait Source<D: Http>: Sized + 'static {
     /// The trial ends; what has not happened by now is not going to.
     fn end(&mut self) {}
 
-    /// What the source has counted since the last call, in the order of its own counters.
+    /// The source's counts since the last call, in the order of its own counters.
     fn take_counts(&mut self, _each: impl FnMut(u64)) {}
 
     /// The time, in ns since the epoch; told once in a turn.

@@ -225,8 +225,8 @@ impl Texts {
         }
     }
 
-    /// The texts for variables by what stands at their pointers. `is_owed`: the answer is no refusal that was expected, which
-    /// may lack them. Errors: `NotCaptured`, `CapturedTooLong`.
+    /// The texts for variables, from the values at their pointers. `is_owed`: the answer is not an expected refusal,
+    /// which may lack them. Errors: `NotCaptured`, `CapturedTooLong`.
     pub fn capture<'a>(
         &self,
         capture: &'a [(String, String)],
@@ -300,7 +300,7 @@ impl RequestContext {
 }
 
 impl Shares {
-    /// Of the plan's requests, or of the one that its cell asks for.
+    /// From the plan's requests, or from the one of its cell.
     pub fn of_requests(plan: &WorkerPlan, http: &HttpBots) -> Shares {
         let weight = |(index, request): (usize, &HttpRequest)| {
             if plan.request.is_none_or(|only| only == index) { request.weight } else { 0.0 }
@@ -343,7 +343,7 @@ pub struct Wrong<'a> {
 /// What about it.
 #[derive(Debug)]
 pub enum Why<'a> {
-    /// another status than asked for
+    /// a status other than expected
     Status,
     /// the length is not within these, both included
     Length(u64, u64),
@@ -353,13 +353,13 @@ pub enum Why<'a> {
     NotJson(serde_json::Error),
     /// a pointer that leads nowhere
     NothingAt(&'a str),
-    /// what stands there, and what should
+    /// the value found, and the expected one
     NotEqual(&'a str, Value, &'a Value),
-    /// what stands there is too large to be what should
+    /// the value found is too large to be the expected one
     TooLarge(&'a str, &'a Value),
-    /// what stands there is captured, and longer than that may be
+    /// the captured value is too long
     CapturedTooLong(&'a str),
-    /// nothing stands where this variable is captured
+    /// there is no value to capture for this variable
     NotCaptured(&'a str, &'a str),
     /// this variable is captured, and the body is no JSON
     CapturedOfNoJson(&'a str, serde_json::Error),

@@ -32,7 +32,7 @@ struct Step {
 enum StepAsk {
     /// scores and ranks of these members at one moment
     Standings(Vec<u32>),
-    /// who has this rank: this member, by what was read before
+    /// who has this rank: this member, according to an earlier read
     Rank { rank: u64, member: u32 },
     /// it is over, or was given up
     Done,
@@ -102,7 +102,7 @@ impl Audit {
         }
     }
 
-    /// Facts that were asked for and not told, since the last call.
+    /// Facts that were requested but not answered, since the last call.
     pub fn take_unread(&mut self) -> u64 {
         std::mem::take(&mut self.unread)
     }

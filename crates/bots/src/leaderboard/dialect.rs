@@ -48,14 +48,14 @@ pub struct Written {
 }
 
 impl Written {
-    /// Of a request over HTTP, of which all is signed.
+    /// For an HTTP request, all of which is signed.
     fn over_http(method: &'static str, path: String, body: Vec<u8>) -> Self {
         let claim = Claim { method, target: path.clone(), from: 0 };
         Written { method, path, body, claim }
     }
 }
 
-/// How it is said.
+/// How messages are encoded.
 pub enum Dialect {
     Json(Json),
     Messages(Box<Messages>),

@@ -10,7 +10,7 @@ pub struct Members {
     worker: usize,
     /// of the trial
     prefix: String,
-    /// those of whom an update was acknowledged: the board has them from then on
+    /// those with an acknowledged update: the board has them from then on
     acknowledged: usize,
     /// the highest score that was acknowledged; scores only grow
     highest: i64,
@@ -34,7 +34,7 @@ pub struct Known {
 
 #[derive(Clone, Copy, Default)]
 struct Score {
-    /// the score lies between these, both included
+    /// the score is between these, both included
     least: i64,
     most: i64,
     /// an update is under way
@@ -197,8 +197,8 @@ impl Members {
         }
     }
 
-    /// Checks a rank that was told during the load. `passes`: those that were complete when the request was sent. Errors: the
-    /// rank is too good for its score.
+    /// Checks a rank reported during the load. `passes`: those that were complete when the request was sent. Errors:
+    /// the rank is too good for its score.
     pub fn check_rank(&self, member: u32, passes: u64, standing: &Standing<'_>) -> Result<(), String> {
         let ahead = self.ahead.of(standing.score, passes);
         if standing.rank > u64::from(ahead) {

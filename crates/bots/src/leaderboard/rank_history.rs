@@ -18,7 +18,7 @@ const TOLD_PER_NUMBER: usize = 32;
 /// A request that was sent before these numbers is held against nothing.
 const KEPT: usize = 16;
 
-/// A rank and the score that it was told with.
+/// A rank and the score that was reported with it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RankAnswer {
     pub rank: u64,
@@ -31,7 +31,7 @@ type Worst = [RankAnswer; CLASSES_ALL];
 pub struct RankHistory {
     /// the worst rank of each class of scores
     worst: Box<Worst>,
-    /// by number: the same, and behind it the worst rank of all classes above this one
+    /// by number: the same, followed by the worst rank of all classes above this one
     known: Vec<(Worst, Worst)>,
     told: usize,
     numbers: u64,
@@ -48,7 +48,7 @@ impl RankHistory {
         self.numbers
     }
 
-    /// A rank was told that is believed.
+    /// Records a reported rank that is believed.
     pub fn tell(&mut self, told: RankAnswer) {
         let worst = &mut self.worst[class(told.score)];
         // Of equal ranks the one with the higher score is the stronger evidence.
@@ -71,7 +71,8 @@ impl RankHistory {
         }
     }
 
-    /// One with more points that was told no better a rank, before a request with this number was sent; `None`: there is none.
+    /// One with more points that was reported at no better a rank, before a request with this number was sent; `None`:
+    /// there is none.
     pub fn contradicted(&self, told: RankAnswer, number: u64) -> Option<RankAnswer> {
         let is_kept = number > 0 && self.numbers.checked_sub(number).is_some_and(|ago| ago < KEPT as u64);
         let (of_class, above) = &self.known[kept_at(number)];
@@ -109,10 +110,11 @@ mod tests {
     }
 
     const MEMBERS: usize = 24;
-    /// Of these, the first are asked about; the others are of other clients, and are updated without a word.
+    /// Of these, the first are requested; the others belong to other clients, and are updated without notice.
     const OWN: usize = 16;
 
-    /// What the answers to these requests, sent one per unit of time, contradict. `lies`: what is told instead of a rank.
+    /// What the answers to these requests, sent one per unit of time, contradict. `lies`: what is reported instead of a
+    /// rank.
     fn contradictions(requests: &[Request], ties: bool, lies: impl Fn(usize, u64) -> u64) -> usize {
         let mut events: Vec<(u64, u8, usize)> = Vec::new();
         for (at, request) in requests.iter().enumerate() {

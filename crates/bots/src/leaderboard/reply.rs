@@ -26,10 +26,10 @@ pub struct Page<'a> {
     pub rows: Vec<Row<'a>>,
 }
 
-/// What is known of the first members when they are asked for; others than ours may be there too.
+/// What is known about the first members when they are requested; foreign ones may be there too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct First {
-    /// so many at least, and no more than are asked for
+    /// at least this many, and no more than requested
     pub rows: usize,
     /// of the first one, at least
     pub score: i64,

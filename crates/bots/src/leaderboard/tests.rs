@@ -253,8 +253,8 @@ fn a_page_whose_ranks_or_scores_do_not_follow_is_wrong() {
     assert!(!page(&[(u64::MAX, 9), (0, 9)]) && !page(&[(u64::MAX, 9), (u64::MAX, 9)]));
 }
 
-/// 250 updated members of 300, and an audit that gives up each step for which `refuses` says so: facts that were asked for
-/// how often in vain, facts read, and facts unread.
+/// 250 updated members of 300, and an audit that gives up each step for which `refuses` says so: how often facts were
+/// requested without an answer, facts read, and facts unread.
 fn audited(refuses: impl Fn(&Ask, u64) -> bool) -> (u64, u64, u64) {
     let dialect = Spoken::Json.dialect();
     let mut members = Members::new(300, 0);

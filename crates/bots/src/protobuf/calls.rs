@@ -67,7 +67,7 @@ impl<P> Request<P> {
     }
 }
 
-/// How a message comes to be.
+/// How a message is built.
 enum Body {
     Template(Template),
     Json(MessageDescriptor, Value),
@@ -184,7 +184,7 @@ enum What<'a> {
     Ok,
     /// no message of its type
     NotAMessage(DecodeError),
-    /// what is said of an error is not as expected
+    /// the error text is not as expected
     Text(Why<'a>),
     Field(Why<'a>, Value),
 }

@@ -166,7 +166,7 @@ impl Compiler<'_> {
         Ok(parts)
     }
 
-    /// One value of a field in which, or beside which in a list, a variable stands.
+    /// One value of a field that contains a variable, or is in a list with one.
     fn value(
         &self,
         message: &MessageDescriptor,
@@ -199,7 +199,7 @@ impl Compiler<'_> {
         }
     }
 
-    /// Whether a variable stands anywhere in it.
+    /// Whether it contains a variable anywhere.
     fn varies(&self, value: &Value) -> bool {
         match value {
             Value::String(text) => self.pieces(text).iter().any(|piece| matches!(piece, Piece::Variable(_))),

@@ -20,7 +20,7 @@ const _: () = assert!(
     script::RECORDED_MAX * THOUSANDTHS <= LONGEST_NS as f64,
     "a distribution holds all that a script records"
 );
-/// A server's time of a tick that lies farther away is of another clock.
+/// If a server's tick time is farther away, it is from another clock.
 const CLOCKS_APART_MS: f64 = 60_000.0;
 
 /// Headers that the handshake writes itself, and what would end a line.
@@ -48,7 +48,7 @@ fn frames_of(frames: script::Frames) -> Frames {
 }
 
 impl<D: AnyDriver> Scripts<D> {
-    /// Does what the script asked for, which may ask for more.
+    /// Executes the script's requests, which may lead to more.
     pub(super) fn carry_out(&mut self, ctx: &mut BotContext<'_, D>) {
         loop {
             let mut commands = mem::take(&mut self.commands);

@@ -7,7 +7,7 @@ use drivers::{Address, Driver};
 use engine::BotContext;
 use plan::WorkerPlan;
 
-/// The target, as it stands in addresses.
+/// The target, as it appears in addresses.
 pub(super) struct Home {
     /// host and port, without the port where it is the scheme's own
     authority: String,

@@ -9,7 +9,7 @@ use script::{FETCH, Names};
 
 use crate::disconnects;
 
-/// Causes behind those of `ends`.
+/// Causes after those of `ends`.
 pub(super) const THREW: usize = disconnects::CAUSES.len();
 pub(super) const FAILED: usize = THREW + 1;
 pub(super) const NOT_IN: usize = THREW + 2;
@@ -26,7 +26,7 @@ const OWN_CAUSES: [&str; CHECKS_AT - THREW] = [
     "script stopped",
 ];
 
-/// Counters behind the engine's own.
+/// Counters after the engine's own.
 pub(super) const UNEXPECTED: usize = 1;
 /// Connections of HTTP that the server had closed between two requests.
 pub(super) const REOPENED: usize = 2;

@@ -123,7 +123,7 @@ impl<D: AnyDriver> Scripts<D> {
         }
     }
 
-    /// A connection of HTTP stands.
+    /// An HTTP connection is open.
     pub(super) fn request_can_leave(
         &mut self,
         bot: u32,

@@ -9,7 +9,7 @@ use measure::ledger::Heard;
 use super::names::THREW;
 use super::{AnyDriver, Scripts, Stage};
 
-/// What is on its way after the hold is waited for so long at most; the engine's own drain is a little longer.
+/// Deliveries in flight after the hold are waited for this long at most; the engine's own drain is a little longer.
 const DRAIN_NS_MAX: u64 = 7_000_000_000;
 
 impl<D: AnyDriver> Scripts<D> {

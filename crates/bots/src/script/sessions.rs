@@ -182,7 +182,7 @@ impl<D: AnyDriver> Scripts<D> {
         }
     }
 
-    /// The function of a bot has ended, and what it held is gone: another session may follow.
+    /// The function of a bot has ended, and its resources are released: another session may follow.
     pub(super) fn session_ends(&mut self, bot: u32, has_failed: bool, ctx: &mut BotContext<'_, D>) {
         let ended = &mut self.bots[bot as usize];
         let (Some(sessions), Some(session)) = (&mut self.sessions, ended.session.take()) else { return };

@@ -6,12 +6,12 @@ use script::{Command, Data};
 
 use crate::disconnects;
 
-/// What hears of each thing that a bot does: its number, the instant, and words.
+/// Receives everything that a bot does: its number, the instant, and a description.
 pub type Listener = Box<dyn Fn(u32, u64, &str) + Send + Sync>;
 
 static LISTENER: OnceLock<Listener> = OnceLock::new();
 
-/// From now on `listener` hears of everything that bots of scripts do. Called once at most.
+/// From now on `listener` receives everything that scripted bots do. Call it at most once.
 pub fn listen(listener: Listener) {
     // A second listener would be a caller's bug; the first one stays.
     let _ = LISTENER.set(listener);
@@ -22,7 +22,7 @@ pub(super) fn tell(bot: u32, at_ns: u64, words: impl FnOnce() -> String) {
     tell_some(bot, at_ns, || Some(words()));
 }
 
-/// Tells what a script asked for; timers and counters are no news.
+/// Reports a script's calls; timers and counters are not reported.
 pub(super) fn tell_of(bot: u32, command: &Command, at_ns: u64) {
     tell_some(bot, at_ns, || {
         Some(match command {
@@ -56,7 +56,7 @@ pub(super) fn tell_of(bot: u32, command: &Command, at_ns: u64) {
     });
 }
 
-/// A message as it is shown: JSON as it stands, and nothing that moves the cursor.
+/// A message as it is shown: JSON unchanged, and nothing that moves the cursor.
 pub(super) fn text(message: &[u8]) -> String {
     disconnects::shown(message).replace("\\\"", "\"")
 }

@@ -239,9 +239,9 @@ fn a_snapshot_that_cannot_be_true_is_not_understood_and_nothing_is_reckoned_from
 #[derive(Clone, Copy, PartialEq)]
 enum Ticking {
     Always,
-    /// stands still for half of it, and goes on numbering as if it had not
+    /// stalls for half of it, and goes on numbering as if it had not
     LeavesHalfOut,
-    /// stands still for half of it, and then runs what was due
+    /// stalls for half of it, and then runs what was due
     CatchesUp,
 }
 

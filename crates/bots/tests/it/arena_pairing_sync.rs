@@ -16,7 +16,7 @@ const MS: u64 = 1_000_000;
 const SHOTS_TO_WIN: u64 = 30;
 const START: &str = r#"{"type":"start"}"#;
 
-/// What a player is told whose opponent is gone before the game begins.
+/// What is sent to a player whose opponent left before the game begins.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Notice {
     /// that the game begins, and no more
@@ -54,7 +54,7 @@ impl Forgetful {
         }
     }
 
-    /// All connections of a rung are gone, and the player that waited still waits.
+    /// All connections of a rung are closed, and the player that waited still waits.
     fn end_rung(&mut self) {
         self.alive.clear();
         self.shots.clear();
@@ -182,7 +182,7 @@ fn a_lone_player_left_by_others_costs_one_extra_player_and_nothing_else() {
     }
 }
 
-/// Such a server says nothing to a player whose opponent is gone, so that its partner waits in vain.
+/// Such a server sends nothing to a player whose opponent left, so that its partner waits for ever.
 #[test]
 fn a_pair_of_which_neither_is_started_lets_one_extra_player_in() {
     let mut server = Forgetful::new(Notice::Nothing);

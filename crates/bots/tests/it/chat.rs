@@ -27,16 +27,16 @@ enum Fate {
     Comes,
     /// without saying so
     IsLost,
-    /// and its receiver is told
+    /// and its receiver is notified
     IsDropped,
-    /// and its receiver is told this
+    /// and its receiver is sent this
     IsDroppedSay(&'static str),
     ComesTwice,
     /// after so many ns more than the others
     ComesLate(u64),
 }
 
-/// A room where each line comes to all others after `delay_ns`.
+/// A room where each line reaches all others after `delay_ns`.
 struct Room {
     dialect: ChatDialect,
     delay_ns: u64,
@@ -47,7 +47,7 @@ struct Room {
     is_shut: bool,
     /// how long the answer to a request to join takes, by connection
     join_takes_ns: fn(u64) -> u64,
-    /// what is said instead of a member's books
+    /// what is reported instead of a member's accounts
     lies: Option<&'static str>,
 }
 

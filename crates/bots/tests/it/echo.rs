@@ -11,7 +11,7 @@ use crate::{SECOND_NS, sum_up, worker_plan};
 type OverMessages = Echo<Wire>;
 type OverLines = Echo<Wire<Blocks>, Lines>;
 
-/// Answers at once, but is frozen for `frozen_ns` at the begin of every `every_ns`.
+/// Answers at once, but is frozen for `frozen_ns` at the start of every `every_ns`.
 struct Frozen {
     frozen_ns: u64,
     every_ns: u64,
@@ -118,7 +118,7 @@ fn a_line_that_is_not_the_one_sent_is_a_wrong_answer() {
     assert!(trial.errors["wrong answer"] >= flow.failed);
 }
 
-/// Answers each message with the text of the one before, as a server does that answers before it is asked.
+/// Answers each message with the text of the one before, like a server that answers before it was asked.
 #[derive(Default)]
 struct RankBounds(BTreeMap<u64, Vec<u8>>);
 

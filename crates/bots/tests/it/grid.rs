@@ -40,7 +40,7 @@ enum Fault {
     ShortValue,
     /// every thousandth get finds nothing
     Forgets,
-    /// all keys are gone
+    /// all keys are lost
     LosesAll,
     /// no more replies
     Hangs,
@@ -56,7 +56,7 @@ enum Fault {
     Twice,
     /// every thousandth reply has a tag that was never given
     UnknownTag,
-    /// every thousandth set is said to be done, and is not
+    /// every thousandth set is acknowledged but not done
     DropsSets,
     /// every thousandth reply breaks the protocol
     Breaks,
@@ -66,7 +66,7 @@ enum Fault {
     Stalls,
     /// every thousandth operation is not begun
     NotBegun,
-    /// of every thousandth operation nobody knows whether it was carried out
+    /// for every thousandth operation it is unknown whether it was executed
     LosesTrack,
 }
 
@@ -431,7 +431,7 @@ fn only_what_is_safe_is_sent_again() {
 const PORTS: [u16; 3] = [1001, 1002, 1003];
 const PARTITIONS: u32 = 12;
 
-/// Three members with one copy of all values; from an instant on the first of them is gone.
+/// Three members with one copy of all values; from an instant on the first of them is down.
 struct Cluster {
     store: Store,
     gone_ns: u64,

@@ -91,7 +91,7 @@ struct Game {
     has_snapshots: bool,
     is_closed_to_all: bool,
     answers_twice: bool,
-    /// with numbers that nobody asked
+    /// with numbers that were never requested
     answers_others: bool,
     is_silent: bool,
     throws_out: bool,
@@ -266,8 +266,8 @@ fn ten_thousand_scripts_that_all_throw_at_once_end_no_worker_and_hide_nothing() 
     assert!((19_000..=21_000).contains(&trial.flow().answered), "{:?}", trial.flow());
 }
 
-/// A login is answered after 1 ms and a move after up to a second, in one second of ten; each has its own times. Each bot records
-/// a value a second, of which no second outside the hold counts.
+/// A login is answered after 1 ms and a move after up to a second, in one second of ten; each has its own times. Each
+/// bot records a value per second, and none outside the hold counts.
 #[test]
 fn operations_of_a_script_have_their_own_times_and_its_values_their_own_distribution() {
     let text = "export default async (bot) => { const ws = await bot.websocket(); bot.ready(); \

@@ -9,7 +9,7 @@ use crate::script::held;
 #[derive(Default)]
 struct Shop {
     requests: u64,
-    /// connections of which a request was answered
+    /// connections on which a request was answered
     closes_idle: bool,
     opened: u64,
     closed: u64,
@@ -230,7 +230,7 @@ fn what_a_server_of_http_does_wrongly_is_counted_by_its_cause() {
     assert!(error(&cut, "connection lost") >= 190, "{:?}", cut.errors);
 }
 
-/// Echoes what it hears, as a datagram or a line.
+/// Echoes its input, as a datagram or a line.
 struct Echo;
 
 impl SimulatedServer for Echo {

@@ -79,7 +79,7 @@ fn session_takes(trial: &Trial, q: f64, expected_s: f64, within: f64) {
     assert!((read_s - expected_s).abs() <= within, "q{q}: {read_s} s instead of {expected_s} s");
 }
 
-/// Two answers of 100 ms and a wait of 1.8 s are 2 s. A timer of an earlier life, which comes 3 s later, is heard no more.
+/// Two answers of 100 ms and a wait of 1.8 s are 2 s. A timer of an earlier session, which fires 3 s later, is ignored.
 #[test]
 fn a_bot_that_repeats_lives_again_and_again_and_brings_nothing_along() {
     let text = "export default async (bot) => { const mine = bot.id; setTimeout(() => bot.fail('of an earlier life'), 3000); \

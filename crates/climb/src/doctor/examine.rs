@@ -264,7 +264,7 @@ fn seen(sees_all: bool, tells_waiting: bool, tells_steal: bool) -> Finding {
     Finding::new("disturbance", grade, parts.join("; "), figures)
 }
 
-/// Whether the kernel says how long a thread waited for a core.
+/// Whether the kernel reports how long a thread waited for a core.
 fn tells_waiting() -> bool {
     read("/proc/self/schedstat").is_some_and(|times| times.split_whitespace().count() >= 2)
 }
@@ -336,7 +336,7 @@ fn tools() -> Vec<Finding> {
     vec![perf, Finding::new("browser", grade, text, json!({ "found": browser.is_some() }))]
 }
 
-/// Whether a thread may have a descriptor table of its own: tried on one that ends right after.
+/// Whether a thread may have its own descriptor table: tried on one that exits right after.
 fn has_own_tables() -> bool {
     let tried = thread::spawn(|| {
         // SAFETY: plain numbers. It closes only in this thread's new table, and the thread uses no descriptor.

@@ -65,7 +65,7 @@ const NEEDED: [Needed; 5] = [
     },
 ];
 
-/// What each runner's setup leaves behind, below `target/clients`.
+/// What each runner's setup creates, below `target/clients`.
 const RUNNERS: [(&str, &str); 4] =
     [("node", "node/dist"), ("java", "java/lib"), ("go", "go/runner"), ("python", "python/installed")];
 
@@ -81,7 +81,7 @@ pub(super) fn examine() -> Vec<Finding> {
     findings
 }
 
-/// The first line with a number that a program says when it is asked for its version; `None` when it is not there.
+/// The first line with a number in a program's version output; `None` if it is not installed.
 fn ask(program: &str, version: &str) -> Option<String> {
     let output = Command::new(program).arg(version).stdin(Stdio::null()).output().ok()?;
     let said = [output.stdout, output.stderr].concat();

@@ -35,7 +35,7 @@ const OWN_LATENCY_P99_NS_MOST: u64 = 5_000_000;
 /// A twentieth of it.
 const SEND_LAG_P99_NS_MOST: u64 = 2_500_000;
 
-/// Own latency and ceiling of each protocol, and the pacing. `begins` hears what is weighed next.
+/// Own latency and ceiling of each protocol, and the pacing. `begins` is called with what is measured next.
 pub(super) fn weigh(mut begins: impl FnMut(&str)) -> Vec<Finding> {
     let machine = match Machine::prepare() {
         Ok(machine) => machine,
@@ -197,7 +197,7 @@ fn weigh_once(
     Ok(Trial::from_entries(order.head, &alone.entries, 0))
 }
 
-/// A trial that nobody stores: its entries stay here.
+/// A trial that is not stored: its entries stay here.
 struct Alone<'a> {
     server: &'a RunningSubject,
     entries: Vec<Entry>,

@@ -28,7 +28,7 @@ pub(super) struct Lateness {
     pub(super) max_ns: u64,
 }
 
-/// Sleeps to 300 instants 1 ms apart, on a thread of its own so that its timer slack is nobody else's.
+/// Sleeps until 300 instants 1 ms apart, on a separate thread so that its timer slack affects nothing else.
 pub(super) fn timer_lateness() -> Option<Lateness> {
     thread::spawn(|| {
         let slack = std::num::NonZeroU64::new(1);

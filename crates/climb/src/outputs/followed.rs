@@ -45,8 +45,8 @@ impl Followed {
         all.into_iter().find_map(|(flag, is_given)| is_given.then_some(flag))
     }
 
-    /// Opens what is asked for. Call it before anything is started. Errors: mistakes of the user. `results`: other outputs, by
-    /// their flags.
+    /// Opens the requested outputs. Call it before anything is started. Errors: user errors. `results`: other outputs,
+    /// by their flags.
     pub fn prepare(&self, results: &[(&'static str, Option<&Path>)]) -> anyhow::Result<Followers> {
         let mut followers = Followers::default();
         followers.port = self.metrics.as_deref().map(MetricsPort::open).transpose()?;

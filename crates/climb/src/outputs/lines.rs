@@ -35,7 +35,8 @@ pub struct LineFile {
 }
 
 impl LineFile {
-    /// Opens it. Errors: it cannot be written; a FIFO that nobody reads. What stands in a file stays until the run begins.
+    /// Opens it. Errors: it cannot be written; a FIFO without a reader. A file's old content stays until the run
+    /// begins.
     pub fn open(path: &Path) -> anyhow::Result<LineFile> {
         let name = format!("--ndjson {}", path.display());
         if path == Path::new("-") {

@@ -171,7 +171,7 @@ struct Sending {
 }
 
 impl Sending {
-    /// Until it is told to end, and then once more.
+    /// Until it is told to stop, and then once more.
     fn follow(&mut self, ended: &Receiver<()>) -> Told {
         let mut told = Told { tried: 0, failed: 0, last: None };
         loop {

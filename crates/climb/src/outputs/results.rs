@@ -70,7 +70,7 @@ pub struct ResultFiles {
 }
 
 impl ResultFiles {
-    /// Each of them by its flag; `None`: it is not asked for.
+    /// Each of them by its flag; `None`: not requested.
     pub fn all(&self) -> [(&'static str, Option<&Path>); 3] {
         [
             ("--json", self.json.as_deref()),
@@ -110,7 +110,7 @@ impl ResultFiles {
         Ok(())
     }
 
-    /// Errors: JUnit or Markdown is asked for of a run that has no such form. `what`: `a comparison`.
+    /// Errors: JUnit or Markdown was requested for a run that has no such form. `what`: `a comparison`.
     pub fn only_json(&self, what: &str) -> anyhow::Result<()> {
         for (flag, path) in &self.all()[1..] {
             if path.is_some() {
@@ -121,8 +121,8 @@ impl ResultFiles {
     }
 }
 
-/// Appends the results to the summary of the job where GitHub's runner names a file for it. Trouble is said and changes nothing:
-/// the results are stored.
+/// Appends the results to the job summary if GitHub's runner names a file for it. Errors are reported but change
+/// nothing: the results are stored.
 pub fn append_step_summary(results: &impl Results) {
     let Some(path) = std::env::var_os(STEP_SUMMARY).filter(|path| !path.is_empty()) else { return };
     let path = PathBuf::from(path);

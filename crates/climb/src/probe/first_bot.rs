@@ -33,13 +33,14 @@ use crate::trial::addresses;
 
 /// A client that has been in for so long has not been turned away.
 const STAYS_NS: u64 = 250_000_000;
-/// After this the handshake alone is tried beside the client: whether a server of this protocol is there at all.
+/// After this the bare handshake is tried beside the client, to find out whether a server of this protocol is there at
+/// all.
 const WONDERS_NS: u64 = 1_000_000_000;
 /// Bots wait for their admission no longer.
 const IN_WITHIN_NS: u64 = 10_000_000_000;
 /// Those of scripts wait longer.
 const SCRIPT_IN_WITHIN_NS: u64 = 16_000_000_000;
-/// For the goodbyes.
+/// For closing connections.
 const LEAVES_NS: u64 = 300_000_000;
 /// A worker looks every 10 ms whether its time is up.
 const ENDS_WITHIN: Duration = Duration::from_secs(5);
@@ -49,8 +50,8 @@ const LISTENS: Duration = Duration::from_secs(1);
 /// Of the server's words, the last are its reason.
 const WORDS_MAX: usize = 3;
 
-/// The plan of the one client; `None` for bots whose driver shows everything while a connection opens (a data grid), and for
-/// those that are asked one request instead (HTTP).
+/// The plan of the single client; `None` for bots whose driver checks everything while a connection opens (a data
+/// grid), and for those that send one request instead (HTTP).
 pub fn worker_of(plan: &Plan, target: &Target, address: std::net::SocketAddr) -> Option<(WorkerPlan, u64)> {
     let mut plan = plan.clone();
     if GridBots::of(&plan.bots).is_some() || plan::HttpBots::of(&plan.bots).is_some() {
@@ -76,11 +77,11 @@ enum Outcome {
     NotOpened,
     /// its connection opened, and the server ended it
     ThrownOut,
-    /// it was neither let in nor turned away
+    /// it was neither accepted nor refused
     Waits,
 }
 
-/// Plays the client, and again if it was turned away. Errors: the server lets none in, in its own words.
+/// Runs the client, and again if it was turned away. Errors: the server accepts none, with its own message.
 pub fn come_in(worker: &WorkerPlan, connections: u64) -> anyhow::Result<()> {
     let target = &worker.target;
     for attempt in 1..=TRIES {
@@ -145,7 +146,7 @@ fn what_helps(target: &Target) -> &'static str {
     }
 }
 
-/// Plays the client once. Returns what became of it, and what was said.
+/// Runs the client once. Returns the outcome, and any message.
 fn play(worker: &WorkerPlan, connections: u64) -> anyhow::Result<(Outcome, String)> {
     let clock = MonotonicClock::starting_now();
     let timeline = Arc::new(Timeline::default());
@@ -290,7 +291,7 @@ impl Client<'_> {
 /// What the client's worker told.
 #[derive(Default)]
 struct Seen {
-    /// connections that the server ended, or refused in its own words
+    /// connections that the server closed, or refused with a message
     ended: u64,
     /// and those on which it broke the protocol
     broken: u64,
@@ -346,7 +347,7 @@ impl Seen {
     }
 }
 
-/// How a server ends a connection on which nothing was asked, in its own words; `None` where it does not, or gives no reason.
+/// How a server ends a connection without requests, in its own words; `None` if it does not, or gives no reason.
 /// Clients that ask for something open another connection then, and count no error.
 fn last_words(worker: &WorkerPlan) -> anyhow::Result<Option<String>> {
     if worker.target.scheme.transport() != Transport::WebSocket {

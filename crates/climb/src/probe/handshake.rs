@@ -21,7 +21,7 @@ use crate::trial::{tls, upgrade};
 pub(super) const HANDSHAKE_WITHIN: Duration = Duration::from_secs(5);
 /// A server that does not want us usually says so at once.
 const HANGS_UP_WITHIN: Duration = Duration::from_millis(200);
-/// For the goodbyes; a server that answers none is none of our business here.
+/// For closing; whether the server answers the close does not matter here.
 const GOODBYE_WITHIN: Duration = Duration::from_secs(1);
 /// A server that has just begun to listen may close the first connections.
 pub(super) const TRIES: u32 = 3;
@@ -153,7 +153,7 @@ async fn until_closed<D: Driver>(socket: &mut D, buffer: &mut ReadBuffer) {
     .await;
 }
 
-/// Listens for a moment. What a server says before it hangs up is its reason.
+/// Listens for a moment. What a server sends before it closes is its reason.
 async fn does_not_hang_up(
     socket: &mut Tcp<Lines>,
     buffer: &mut ReadBuffer,

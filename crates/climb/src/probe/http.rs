@@ -295,7 +295,7 @@ fn told(
     }
 }
 
-/// A TLS record of the alert kind; OpenSSL and others send it to whoever speaks in plain text.
+/// A TLS record of the alert kind; OpenSSL and others send it in reply to plain text.
 fn is_tls_alert(bytes: &[u8]) -> bool {
     matches!(bytes, [0x15, 0x03, ..])
 }

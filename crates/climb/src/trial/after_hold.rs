@@ -13,7 +13,7 @@ use super::subject_end::State;
 use super::{TrialRunner, keep_event};
 use crate::phases::DRAIN_NS;
 
-/// The load goes on for so long after the subject was told to end.
+/// The load continues for this long after the subject was told to shut down.
 const LOAD_GOES_ON_NS: u64 = 1_000_000_000;
 /// A subject that completes requests until its grace is over needs a moment to end itself.
 const GRACE_MARGIN_NS: u64 = 1_000_000_000;
@@ -60,7 +60,7 @@ impl TrialRunner<'_> {
 }
 
 impl TrialRunner<'_> {
-    /// The hold ends at this instant, and the subject is told to.
+    /// The hold ends at this instant, and the subject is told to shut down.
     pub(super) fn begin_end_of_subject(
         &mut self,
         at_ns: u64,

@@ -26,7 +26,7 @@ pub struct TrialSpec<'a> {
     pub cores: Vec<usize>,
     /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
     pub terms: Option<Criteria>,
-    /// the subject is told to end under the load
+    /// the subject is told to shut down under load
     pub stop: Option<SubjectStop>,
     /// a part of the load goes on after the hold
     pub recovery: Option<Recovery>,
@@ -61,7 +61,7 @@ pub trait TrialEnv {
     }
     /// Takes an entry to where it is kept.
     fn keep(&mut self, entry: Entry) -> anyhow::Result<()>;
-    /// Tells people where the trial stands.
+    /// Shows the trial's progress to the user.
     fn show(&mut self, standing: &TrialStatus<'_>);
     /// The workers have ended; a last look at the subject.
     fn end(&mut self);
@@ -76,7 +76,7 @@ pub enum StopReason {
     SubjectExited,
 }
 
-/// Where a trial stands, for the progress line.
+/// The progress of a trial, for the progress line.
 pub struct TrialStatus<'a> {
     /// what it was asked to be
     pub head: &'a TrialHead,

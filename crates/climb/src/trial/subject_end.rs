@@ -6,11 +6,11 @@ use plan::SubjectStop;
 pub(super) struct SubjectEnd {
     pub stop: SubjectStop,
     pub state: State,
-    /// the watch has told of its end
+    /// the watch has reported its end
     pub has_heard: bool,
 }
 
-/// Where it stands; instants are ns since the start of the trial.
+/// Its state; instants are ns since the start of the trial.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// its hold goes on
@@ -20,7 +20,7 @@ pub(super) enum State {
     Told(u64),
     /// told and ended at these instants
     Ended(u64, u64),
-    /// whatever comes is not waited for
+    /// nothing more is waited for
     Over,
 }
 

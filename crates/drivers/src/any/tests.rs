@@ -35,13 +35,13 @@ fn get(tag: u32, path: &str) -> Fetch<'_> {
     Fetch { tag, method: "GET", path, headers: &[], body: b"", keep_alive: true }
 }
 
-/// A connection with a buffer of its own.
+/// A connection with its own buffer.
 struct Client {
     driver: Any,
     buffer: ReadBuffer,
 }
 
-/// What was heard, in memory of ours.
+/// What was received, in our own memory.
 #[derive(Debug, PartialEq, Eq)]
 enum Told {
     Text(String),
@@ -95,7 +95,7 @@ impl Client {
         }
     }
 
-    /// Reads until the connection ends, and says why it did and what was told before.
+    /// Reads until the connection ends, and returns why it did and what was received before.
     async fn end(&mut self) -> (Vec<Told>, Closed) {
         let mut all = Vec::new();
         loop {
@@ -123,7 +123,7 @@ impl Client {
     }
 }
 
-/// A connection of which the test is the server.
+/// A connection whose server is the test.
 async fn pair(speaks: Protocol) -> (TcpStream, Client) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = address(listener.local_addr().unwrap(), speaks, None);
@@ -297,7 +297,7 @@ fn datagrams_go_through_it() {
     });
 }
 
-/// The name that the server chooses in the handshake decides, and what is asked for by name is spoken or refused.
+/// The protocol that the server chooses in the handshake decides, and one requested by name is spoken or refused.
 #[test]
 fn http_is_the_version_that_both_speak() {
     use HttpVersion::{Any as Either, One, Two};
@@ -471,7 +471,7 @@ fn what_breaks_an_answer_ends_the_connection_behind_what_came() {
     }
 }
 
-/// Server-sent events: heard as they come, for as long as it takes, in the memory of one read.
+/// Server-sent events: received as they come, for as long as it takes, in the memory of one read.
 #[test]
 fn an_endless_body_is_heard_as_it_comes() {
     block_on(async {
@@ -523,7 +523,7 @@ fn a_certificate_that_is_not_trusted_ends_the_handshake_of_every_protocol() {
     });
 }
 
-/// There may be many thousands of WebSockets; whatever else a connection may be costs them next to nothing.
+/// There may be many thousands of WebSockets; the other kinds of connection cost them next to nothing.
 #[test]
 fn a_websocket_takes_hardly_more_memory_than_the_bare_driver() {
     let (any, bare) = (size_of::<Any>(), size_of::<WebSocket>());

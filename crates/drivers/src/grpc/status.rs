@@ -38,7 +38,7 @@ pub(crate) fn message_text(value: &[u8]) -> Vec<u8> {
 /// Before each message: whether it is compressed, and its length.
 pub(super) const PREFIX_BYTES: usize = 5;
 
-/// How long a message is with what stands before it, as its first bytes say; `None` while these are incomplete.
+/// The length of a message including its prefix, from its first bytes; `None` while these are incomplete.
 pub(crate) fn message_bytes(begin: &[u8]) -> Option<u64> {
     let length = begin.get(1..PREFIX_BYTES)?.first_chunk::<4>()?;
     Some(u64::from(u32::from_be_bytes(*length)) + PREFIX_BYTES as u64)

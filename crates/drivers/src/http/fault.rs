@@ -31,7 +31,7 @@ pub enum Fault {
     /// Bytes that were not requested.
     #[error("bytes that were not requested")]
     Unasked,
-    /// The HTTP/2 layer gave up: a broken frame, a reset stream, a goodbye.
+    /// The HTTP/2 layer gave up: a broken frame, a reset stream, a GOAWAY.
     #[error("an HTTP/2 error")]
     Two,
     /// A reply that is no protobuf message, or not one as gRPC sends it.

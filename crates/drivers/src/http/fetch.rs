@@ -32,7 +32,7 @@ pub struct Fetch<'a> {
 }
 
 impl Fetch<'_> {
-    /// Whether it may be sent once more where nothing says if it was carried out.
+    /// Whether it may be resent if it is unknown whether it was executed.
     pub fn is_idempotent(&self) -> bool {
         is_idempotent(self.method)
     }
@@ -81,7 +81,7 @@ pub enum Piece<'d> {
         /// what the protocol says of it
         words: &'d [u8],
     },
-    /// the server said goodbye: the connection takes no further request, and those that it has taken are answered
+    /// the server announced a close: the connection takes no more requests, and those that it has taken are answered
     Leaving,
     /// the server says that it did not look at a request: it may be sent again on another connection
     PutOff {
@@ -97,7 +97,7 @@ pub struct Head<'d> {
     pub tag: u32,
     /// three digits; never an interim one but 101
     pub status: u16,
-    /// behind the status, often empty; HTTP/2 has none
+    /// after the status, often empty; HTTP/2 has none
     pub reason: &'d [u8],
     /// all header lines
     pub headers: Headers<'d>,

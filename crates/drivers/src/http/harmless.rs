@@ -15,7 +15,7 @@ pub fn write_path(out: &mut Vec<u8>, path: &str, also: &[u8]) {
     }
 }
 
-/// The bytes of a method or of a header's name that may stand in one.
+/// The bytes that are allowed in a method or a header's name.
 pub fn token(text: &str) -> impl Iterator<Item = u8> {
     text.bytes().filter(|byte| byte.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(byte))
 }

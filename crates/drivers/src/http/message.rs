@@ -24,7 +24,7 @@ pub trait Http: for<'a> Driver<Send<'a> = Outgoing<'a, Self::Prepared>, Received
     /// Puts a request into that form.
     fn prepare(parts: &Parts<'_>) -> Self::Prepared;
 
-    /// Whether it may be sent once more where nothing says if it was carried out: its method is idempotent.
+    /// Whether it may be resent if it is unknown whether it was executed: its method is idempotent.
     fn is_idempotent(prepared: &Self::Prepared) -> bool;
 
     /// What the body of the last answer is whose head has come, although its body may still be on its way. For the first look
@@ -84,7 +84,7 @@ pub struct Parts<'a> {
     pub keeps_body: bool,
     /// an answer's body may be so long
     pub body_bytes_max: u64,
-    /// of protobuf messages over WebSocket, of which only this and the body count
+    /// for protobuf messages over WebSocket, where only this and the body count
     pub envelope: Option<&'a Arc<Envelope>>,
 }
 
@@ -161,9 +161,9 @@ pub enum Received<'d> {
     },
     /// a whole answer
     Answer(Answer<'d>),
-    /// the server said goodbye: the connection takes no further request, and those that it has taken are answered
+    /// the server announced a close: the connection takes no more requests, and those that it has taken are answered
     Leaving,
-    /// with its goodbye the server said that it did not look at a request: it may be sent again on another connection
+    /// with its close the server said that it did not process a request: it may be sent again on another connection
     PutOff {
         /// of the request
         tag: u32,
@@ -190,6 +190,6 @@ pub struct Answer<'d> {
     pub location: Option<&'d str>,
     /// the connection takes no further request
     pub closes: bool,
-    /// of gRPC: its status code; a body behind another than 0 is its text
+    /// for gRPC: its status code; with a code other than 0 the body is the error text
     pub grpc: Option<u8>,
 }

@@ -71,7 +71,7 @@ impl Driver for Http1 {
         Ok(Http1 { connection: Connection::new(stream) })
     }
 
-    /// Refuses while a request is open, and behind an answer that closes the connection.
+    /// Refuses while a request is open, and after an answer that closes the connection.
     fn send(&mut self, what: Outgoing<'_, Prepared>) -> Result<(), Refused> {
         if !self.connection.is_closed() && self.connection.state.ask(&what.prepared.0, what.tag) {
             Ok(())

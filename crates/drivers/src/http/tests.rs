@@ -25,14 +25,14 @@ fn address(socket: std::net::SocketAddr, tls: Option<TlsSettings>) -> Address {
     Address { tls, ..Address::plain(socket) }
 }
 
-/// A connection with a buffer of its own.
+/// A connection with its own buffer.
 struct Client<D> {
     driver: D,
     buffer: ReadBuffer,
     received_bytes: usize,
-    /// what ended the connection behind answers that are told first
+    /// what ended the connection after answers that are reported first
     ended: Option<Closed>,
-    /// tags of the requests that the server's goodbye put off
+    /// tags of the requests that the server's close put off
     put_off: Vec<u32>,
 }
 
@@ -60,7 +60,7 @@ impl<D: Http> Client<D> {
         assert_eq!(self.driver.unsent_bytes(), 0);
     }
 
-    /// The next answers, at least one, in the order in which they are told.
+    /// The next answers, at least one, in the order in which they are reported.
     async fn receive(&mut self, began: &mut Vec<u32>) -> Result<Vec<Told>, Closed> {
         let mut told = Vec::new();
         if let Some(why) = self.ended.take() {

@@ -75,7 +75,7 @@ impl Driver for Http2 {
         Ok(Http2 { line: Line::open(stream, to, talk).await? })
     }
 
-    /// Refuses when as many requests are open as the server allows, and once it has said goodbye.
+    /// Refuses when as many requests are open as the server allows, and after a GOAWAY.
     fn send(&mut self, what: Outgoing<'_, Prepared>) -> Result<(), Refused> {
         if self.line.has_room() && self.line.talk.ask(&what.prepared.0, what.tag) {
             Ok(())

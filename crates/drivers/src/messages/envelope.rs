@@ -31,13 +31,13 @@ pub enum Encoding {
 /// A way to a field: its numbers from the outermost message on.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Path {
-    /// never empty, but for a path to the message itself
+    /// never empty, except for a path to the message itself
     pub numbers: Vec<u32>,
     /// of the last
     pub encoding: Encoding,
 }
 
-/// What stands at the end of a path.
+/// The kind of value at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Found<'a> {
     /// of a whole type; one beyond i64 is cut
@@ -101,7 +101,7 @@ fn read(encoding: Encoding, value: Value<'_>) -> Result<Found<'_>, Malformed> {
 }
 
 impl Found<'_> {
-    /// Whether it is what an absent field stands for.
+    /// Whether it equals the default of an absent field.
     fn is_default(&self) -> bool {
         match self {
             Found::Whole(value) => *value == 0,
@@ -120,7 +120,7 @@ pub struct Envelope {
     pub error: Option<Path>,
 }
 
-/// Where the number of a request stands.
+/// The field of a request's number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ids {
     /// in the request

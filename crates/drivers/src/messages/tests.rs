@@ -34,7 +34,7 @@ fn told(received: Result<Received<'_>, Broken>) -> Told {
     }
 }
 
-/// Sends requests with these tags; the server answers all of them with `replies`, of the frames that it has heard.
+/// Sends requests with these tags; the server answers all of them with `replies`, given the frames that it received.
 fn talk(
     envelope: Envelope,
     tags: &[u32],

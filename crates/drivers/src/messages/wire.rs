@@ -93,7 +93,7 @@ impl<'a> Fields<'a> {
         self.take(N)?.try_into().map_err(|_| Malformed)
     }
 
-    /// Behind a group's start: up to behind its end.
+    /// From after a group's start to after its end.
     fn skip_group(&mut self, number: u32) -> Result<(), Malformed> {
         let mut open = vec![number];
         while let Some(innermost) = open.last() {
@@ -135,7 +135,7 @@ pub fn put_key(out: &mut Vec<u8>, number: u32, wire_type: u8) {
     put_varint(out, u64::from(number) << 3 | u64::from(wire_type));
 }
 
-/// Appends a length and what `put` writes behind it.
+/// Appends a length and what `put` writes after it.
 pub fn put_sized(out: &mut Vec<u8>, put: impl FnOnce(&mut Vec<u8>)) {
     // One byte is reserved for the length, and more is inserted if that is too little.
     out.push(0);

@@ -26,7 +26,7 @@ pub enum Resp<'a> {
 #[error("the server does not speak Redis's protocol: {0}")]
 pub struct Broken(pub &'static str);
 
-/// Where a whole reply lies in the bytes that it was found in.
+/// The position of a whole reply in the bytes that it was found in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     shape: Shape,
@@ -103,7 +103,7 @@ pub fn reply(bytes: &[u8]) -> Result<Option<(Resp<'_>, usize)>, Broken> {
     Ok(front(bytes)?.map(|place| (place.of(bytes), place.reply_bytes)))
 }
 
-/// Where the first reply in `bytes` lies; `None` while it is incomplete.
+/// The position of the first reply in `bytes`; `None` while it is incomplete.
 pub fn front(bytes: &[u8]) -> Result<Option<Place>, Broken> {
     let Some(&kind) = bytes.first() else { return Ok(None) };
     if !b"+-:$".contains(&kind) {

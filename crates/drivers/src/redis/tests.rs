@@ -24,7 +24,7 @@ fn send(redis: &mut Redis, tag: u32, kind: Kind) -> Result<(), Refused> {
     redis.send(Operation { tag, kind, key: &key, value: &value, ttl_ms: None })
 }
 
-/// What was heard, in words, and what broke the protocol.
+/// What was received, in words, and what broke the protocol.
 type Told = (Vec<(u32, String)>, Option<Broken>);
 
 /// Gives `bytes` to a connection with these operations in flight, in reads that end at `cuts`.

@@ -8,7 +8,7 @@ use super::framing::{Front, MESSAGE_BYTES_MAX};
 /// How messages lie on a TCP connection.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Frames {
-    /// lines that end with `\n` or `\r\n`, heard without their ends; one is added to what is sent without
+    /// lines that end with `\n` or `\r\n`, delivered without their endings; one is added to a message sent without
     #[default]
     Lines,
     /// the payload's length in front of it, in one byte
@@ -21,14 +21,14 @@ pub enum Frames {
     U32Be,
     /// in four bytes, the low one first
     U32Le,
-    /// this byte behind each message, heard without it; it is added to what is sent without
+    /// this byte after each message, delivered without it; it is added to a message sent without
     Until(u8),
-    /// none: what a read brought is heard, and what is sent goes out as it is
+    /// none: what a read brought is delivered, and data is sent unchanged
     Raw,
 }
 
 impl Frames {
-    /// All of them, with their names in the rows of tests. What a script calls them stands with its interfaces.
+    /// All of them, with their names in the rows of tests. The names that scripts use are with the script's interfaces.
     #[cfg(test)]
     pub(crate) const NAMED: [(&'static str, Frames); 9] = [
         ("lines", Frames::Lines),
@@ -108,7 +108,7 @@ impl Frames {
         }
     }
 
-    /// What is heard of a payload: all but its end.
+    /// The delivered part of a payload: all but its end.
     pub fn heard(self, payload: &[u8]) -> &[u8] {
         let Some(end) = self.end() else { return payload };
         let message = payload.strip_suffix(&[end]).unwrap_or(payload);

@@ -19,9 +19,9 @@ pub trait Framing: 'static {
 pub enum Front {
     /// a message, all of it
     Whole {
-        /// bytes before it that are not heard
+        /// bytes before it that are not delivered
         header_bytes: usize,
-        /// bytes that are heard
+        /// bytes that are delivered
         payload_bytes: usize,
     },
     /// its end has not come yet
@@ -30,7 +30,7 @@ pub enum Front {
     TooLarge,
 }
 
-/// No framing at all: what came is heard, and what is sent goes out as it is.
+/// No framing at all: input is delivered as read, and output is sent unchanged.
 pub struct Raw;
 
 impl Framing for Raw {

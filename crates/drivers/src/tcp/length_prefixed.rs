@@ -2,7 +2,7 @@
 
 use super::framing::{Framing, Front, MESSAGE_BYTES_MAX};
 
-/// Frames whose payload's length stands in front of it in `WIDTH` bytes: 1, 2 or 4.
+/// Frames whose payload is preceded by its length in `WIDTH` bytes: 1, 2 or 4.
 pub struct LengthPrefixed<const WIDTH: usize = 4>;
 
 impl<const WIDTH: usize> LengthPrefixed<WIDTH> {

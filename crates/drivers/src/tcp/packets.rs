@@ -40,14 +40,14 @@ pub fn split_packet(block: &[u8]) -> Option<(&[u8], &[u8])> {
     }
 }
 
-/// What stands behind a packet's header.
+/// The part after a packet's header.
 pub fn packet_body(packet: &[u8]) -> &[u8] {
     let header_bytes =
         packet.iter().skip(1).position(|byte| byte & 0x80 == 0).map_or(packet.len(), |at| at + 2);
     &packet[header_bytes..]
 }
 
-/// Appends the header of a packet with `body_bytes` behind it (at most `MESSAGE_BYTES_MAX`).
+/// Appends the header of a packet followed by `body_bytes` (at most `MESSAGE_BYTES_MAX`).
 pub fn write_packet_header(out: &mut Vec<u8>, kind: u8, mut body_bytes: usize) {
     out.push(kind);
     while body_bytes >= 0x80 {

@@ -22,10 +22,10 @@ async fn read<F: Framing>(socket: &mut Tcp<F>, buffer: &mut ReadBuffer) -> Resul
     poll_fn(|cx| socket.poll_read(cx, buffer)).await
 }
 
-/// What was heard, and what ended it.
+/// What was received, and what ended it.
 type Told = (Vec<Vec<u8>>, Option<Broken>);
 
-/// Feeds `bytes` in reads that end at `cuts`, none larger than `limit`, and returns what was heard.
+/// Feeds `bytes` in reads that end at `cuts`, none larger than `limit`, and returns what was received.
 async fn received<F: Framing>(bytes: &[u8], cuts: &[usize], limit: usize) -> Told {
     let (mut far, mut socket) = pair::<F>().await;
     let (mut buffer, mut received) = (ReadBuffer::new(), Vec::new());

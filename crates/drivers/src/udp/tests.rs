@@ -16,7 +16,7 @@ async fn open(to: SocketAddr) -> Udp {
     Udp::open(Udp::begin_connect(&to, None).unwrap(), &to).await.unwrap()
 }
 
-/// A server's socket, and a connection to it that was heard by it.
+/// A server's socket, and a connection to it from which it received something.
 async fn pair() -> (UdpSocket, SocketAddr, Udp) {
     let far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
     let mut near = open(far.local_addr().unwrap()).await;

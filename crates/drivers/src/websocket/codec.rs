@@ -14,7 +14,7 @@ pub const MESSAGE_BYTES_MAX: usize = 64 * 1024;
 /// Beyond this much unsent the connection takes no more.
 const UNSENT_BYTES_MAX: usize = 128 * 1024;
 const GOING_AWAY_NORMALLY: u16 = 1000;
-/// What stands for a close frame without a code. Source: RFC 6455, section 7.1.5.
+/// The code for a close frame without a code. Source: RFC 6455, section 7.1.5.
 const NO_CODE: u16 = 1005;
 
 /// What can be sent.
@@ -26,7 +26,7 @@ pub enum Message<'a> {
     Binary(&'a [u8]),
 }
 
-/// What can be heard.
+/// What can be received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Received<'a> {
     /// checked UTF-8
@@ -156,7 +156,7 @@ impl Codec {
         Some(count)
     }
 
-    /// Room for one read, behind what the last one left incomplete.
+    /// Room for one read, after what the last one left incomplete.
     pub fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8] {
         buffer.lay(self.carried.bytes())
     }
@@ -307,7 +307,7 @@ impl Codec {
         }
     }
 
-    /// Says goodbye, once.
+    /// Sends a close, once.
     pub fn close(&mut self) {
         self.say_goodbye(Some(GOING_AWAY_NORMALLY), "");
     }

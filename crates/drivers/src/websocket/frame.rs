@@ -50,7 +50,7 @@ impl Opcode {
     }
 }
 
-/// Where a frame's payload lies and what it is.
+/// The position of a frame's payload, and its kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Header {
     /// last piece of its message

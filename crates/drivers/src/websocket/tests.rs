@@ -27,7 +27,7 @@ fn server_frame(out: &mut Vec<u8>, is_final: bool, opcode: u8, payload: &[u8]) {
     out.extend_from_slice(payload);
 }
 
-/// Feeds `bytes` in reads that end at `cuts` and returns what was heard.
+/// Feeds `bytes` in reads that end at `cuts` and returns what was received.
 async fn heard_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, Broken> {
     let (mut far, mut socket) = pair().await;
     let (mut buffer, mut received) = (ReadBuffer::new(), Vec::new());
@@ -383,7 +383,7 @@ fn messages_that_stall_before_their_last_bytes_share_a_limit() {
     }
 }
 
-/// What is heard of these bytes, read in parts of `step`, by an owner who takes a mebibyte.
+/// What is received from these bytes, read in parts of `step`, by an owner that accepts a mebibyte.
 fn gathered(wire: &[u8], step: usize) -> Result<Vec<usize>, Broken> {
     let (mut codec, mut buffer) = (Codec::new(Vec::new()).taking(1 << 20), ReadBuffer::new());
     let mut heard = Vec::new();

@@ -29,7 +29,7 @@ pub struct Asked<'a> {
 
 /// No UTF-8 has it.
 const MARK: u8 = 0xFF;
-/// What stands behind the mark: what it is, and the tag.
+/// What follows the mark: the kind, and the tag.
 const BEGIN_BYTES: usize = 6;
 const STATUS_BYTES: usize = size_of::<u16>();
 const CODE_BYTES: usize = size_of::<u16>();
@@ -65,7 +65,7 @@ impl Anything {
         marked(b'r', tag, &[words.as_bytes()])
     }
 
-    /// The server's goodbye.
+    /// The server's close.
     pub fn leaving() -> Vec<u8> {
         marked(b'l', 0, &[])
     }
@@ -102,7 +102,7 @@ fn marked(kind: u8, tag: u32, parts: &[&[u8]]) -> Vec<u8> {
     [&[MARK, kind][..], &tag.to_le_bytes(), &parts.concat()].concat()
 }
 
-/// What stands behind the mark: what it is, the tag and the rest.
+/// What follows the mark: the kind, the tag and the rest.
 fn unmarked(bytes: &[u8]) -> Option<(u8, u32, &[u8])> {
     let (begin, rest) = bytes.split_first_chunk::<BEGIN_BYTES>()?;
     let [MARK, kind, tag @ ..] = *begin else { return None };

@@ -5,7 +5,7 @@ use std::collections::BinaryHeap;
 
 /// A simulated server. `peer` numbers its connections in the order of their arrival.
 pub trait SimulatedServer {
-    /// How long a connection takes until it stands, ns; `None`: it is refused.
+    /// How long a connection takes to open, ns; `None`: it is refused.
     fn opens_after_ns(&mut self, _peer: u64) -> Option<u64> {
         Some(0)
     }
@@ -17,11 +17,11 @@ pub trait SimulatedServer {
     fn opened(&mut self, peer: u64, at_ns: u64, says: &mut Says);
     /// A message has arrived.
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says);
-    /// A connection is gone.
+    /// A connection has ended.
     fn closed(&mut self, _peer: u64, _at_ns: u64, _says: &mut Says) {}
 }
 
-/// Instant, order, peer and what is said.
+/// Instant, order, peer and the message.
 pub(super) type Saying = (u64, u64, u64, Said);
 
 /// What a connection brings.
@@ -61,7 +61,7 @@ impl Says {
         self.queue.push(Reverse((at_ns, self.count, peer, Said::Message(message.into()))));
     }
 
-    /// From an instant on the connection stands and takes no message, as one whose server allows no request any more.
+    /// From an instant on the connection is open but takes no message, like one whose server allows no more requests.
     pub fn takes_no_more(&mut self, at_ns: u64, peer: u64) {
         self.count += 1;
         self.queue.push(Reverse((at_ns, self.count, peer, Said::TakesNoMore)));

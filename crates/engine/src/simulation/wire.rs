@@ -30,7 +30,7 @@ pub(super) struct Wires {
 pub trait Freight: 'static {
     /// What can be sent.
     type Send<'a>;
-    /// What can be heard.
+    /// What can be received.
     type Received<'a>;
     /// The bytes of a message.
     fn bytes(what: Self::Send<'_>) -> Vec<u8>;
@@ -93,12 +93,12 @@ impl Exchanges {
         Exchanges::answer(tag, BEGAN, b"")
     }
 
-    /// The server's goodbye.
+    /// The server's close.
     pub fn leaving() -> Vec<u8> {
         Exchanges::answer(0, LEAVING, b"")
     }
 
-    /// With its goodbye the server says that it did not look at the request with that tag.
+    /// With its close the server says that it did not process the request with that tag.
     pub fn put_off(tag: u32) -> Vec<u8> {
         Exchanges::answer(tag, PUT_OFF, b"")
     }
@@ -111,7 +111,7 @@ impl Exchanges {
 
 const TAG_BYTES: usize = size_of::<u32>();
 const STATUS_BYTES: usize = size_of::<u16>();
-/// In place of a status, or beside it.
+/// Instead of a status, or in addition to it.
 const CLOSES: u16 = 0x8000;
 const BEGAN: u16 = 1;
 const LEAVING: u16 = 2;
@@ -156,7 +156,7 @@ impl Http for Wire<Exchanges> {
         parts.path.to_owned()
     }
 
-    /// The bytes of a request have no method; a path says that it stands for one that may not be repeated.
+    /// The bytes of a request have no method; a path marks it as one that may not be repeated.
     fn is_idempotent(path: &String) -> bool {
         !path.starts_with("/once")
     }
@@ -181,7 +181,7 @@ pub enum GridSays<'a> {
     Refused(&'a [u8]),
     /// not now
     Again {
-        /// but it may have been carried out
+        /// but it may have been executed
         may_have_run: bool,
     },
     /// something else

@@ -19,7 +19,7 @@ impl<D: Driver> WorkerState<D> {
         self.open_to(bot, Destination::Known(path as u32))
     }
 
-    /// Begins a connection to an address of its own.
+    /// Begins a connection to a given address.
     pub(crate) fn open_at(&mut self, bot: u32, address: Address) -> ConnectionId {
         self.open_to(bot, Destination::Own(Box::new(address)))
     }
@@ -62,13 +62,13 @@ impl<D: Driver> WorkerState<D> {
         Some(bot)
     }
 
-    /// The bot of a connection that stands and that it did not close.
+    /// The bot of an open connection that it did not close.
     pub(crate) fn bot_of_open(&mut self, id: ConnectionId) -> Option<u32> {
         let connection = self.connections.get_mut(id)?;
         matches!(connection.state, ConnectionState::Open(_)).then_some(connection.bot)
     }
 
-    /// The driver of a connection that stands and that was not closed.
+    /// The driver of an open connection that was not closed.
     pub(crate) fn open_driver(&mut self, id: ConnectionId) -> Option<&D> {
         match &self.connections.get_mut(id)?.state {
             ConnectionState::Open(driver) => Some(driver),
@@ -96,7 +96,7 @@ impl<D: Driver> WorkerState<D> {
         }
     }
 
-    /// Ends a connection politely. Its bot hears no more of it.
+    /// Closes a connection cleanly. Its bot gets no more events from it.
     pub(crate) fn close(&mut self, id: ConnectionId) {
         let Some(connection) = self.connections.get_mut(id) else { return };
         match std::mem::replace(&mut connection.state, ConnectionState::Opening) {
@@ -135,8 +135,8 @@ impl<D: Driver> WorkerState<D> {
         }
     }
 
-    /// Gives each message of a connection that ends its outcome. What the kernel has not taken by now is recorded as not
-    /// sent, whatever becomes of the bytes.
+    /// Gives each message of an ending connection its outcome. What the kernel has not taken by now is recorded as not
+    /// sent, whatever happens to the bytes.
     fn end_messages(&mut self, id: ConnectionId) {
         let drains = self.drains();
         let Some(connection) = self.connections.get_mut(id) else { return };

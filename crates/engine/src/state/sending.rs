@@ -49,7 +49,7 @@ impl<D: Driver> WorkerState<D> {
         connection.mark_dirty(id, &mut self.dirty);
     }
 
-    /// The same for an answer that the server asked for. False: answers to all servers take too much memory.
+    /// The same for a reply that the server requested. False: replies to all servers take too much memory.
     pub(crate) fn enter_answer(&mut self, id: ConnectionId, message: Unsent) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return true };
         let waiting_bytes = (message.end - connection.written) as usize;
@@ -69,7 +69,7 @@ impl<D: Driver> WorkerState<D> {
         Some(request)
     }
 
-    /// Encodes what is no message of its own. False: the connection takes it no longer.
+    /// Encodes data that is not a separate message. False: the connection no longer takes it.
     pub(crate) fn follow(&mut self, id: ConnectionId, what: D::Send<'_>) -> bool {
         let Some(connection) = self.connections.get_mut(id) else { return false };
         let ConnectionState::Open(driver) = &mut connection.state else { return false };

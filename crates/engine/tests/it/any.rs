@@ -23,7 +23,7 @@ fn hear(words: String) {
     HEARD.lock().unwrap().push(words);
 }
 
-/// Bot n opens a connection to address n, says something and hears.
+/// Bot n opens a connection to address n, sends something and receives.
 struct Callers;
 
 impl Bots for Callers {

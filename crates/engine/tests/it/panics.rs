@@ -152,7 +152,7 @@ fn over_http_1(stream: &mut TcpStream) {
     stream.write_all(b"HTTP/1.1 408 Request Timeout\r\nContent-Length: 0\r\n\r\n").unwrap();
 }
 
-/// Empty settings, and behind their acknowledgement a ping.
+/// Empty settings, and a ping after their acknowledgement.
 fn over_http_2(stream: &mut TcpStream) {
     stream.write_all(&[0, 0, 0, 4, 0, 0, 0, 0, 0]).unwrap();
     read_until(stream, &[0, 0, 0, 4, 1, 0, 0, 0, 0]);

@@ -276,7 +276,7 @@ fn why_not_more(climb: &Climb) -> Conclusion {
     Conclusion::new("why_not_more", &[sentence], evidence)
 }
 
-/// Failures that CPU has nothing to do with: the server was gone, silent or wrong.
+/// Failures unrelated to CPU: the server was gone, silent or wrong.
 const NO_MATTER_OF_CPU: [&str; 6] = [
     "ticks.silence",
     "stopped replying",

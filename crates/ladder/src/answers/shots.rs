@@ -37,8 +37,9 @@ mod tests {
     use super::*;
     use crate::testing::TrialBuilder;
 
-    /// A hold from 2 s to 12 s in which the bots send `sent_per_s(second)` shots evenly within each second; the server reads them
-    /// at once but for a stall, and tells what it read in entries that begin `offset_ms` after ours and end at a stall's end.
+    /// A hold from 2 s to 12 s in which the bots send `sent_per_s(second)` shots evenly within each second. The server
+    /// reads them at once except in a stall, and reports what it read in entries that begin `offset_ms` after ours and
+    /// end at a stall's end.
     fn shots_of(offset_ms: u64, stall_ms: std::ops::Range<u64>, sent_per_s: impl Fn(u32) -> u64) -> Value {
         const MS_NS: u64 = 1_000_000;
         let names = MetricNames::new(&["shot"], &[], &[], &[]).with_op_roles(&[("shot", Role::Shot)]);

@@ -46,7 +46,8 @@ fn arena(load: f64, late: f64) -> Rung {
 
 const CHAT: &str = "deliveries.latency.p99 < 50ms";
 
-/// One receiver lost three lines of which the server knows two; two others read slowly and are judged excluded.
+/// One receiver lost three lines, two of which the server knows about; two others read slowly and are excluded from
+/// judging.
 fn faulty_chat() -> TrialBuilder {
     TrialBuilder::chat(200).receivers(|one| match one.receiver {
         7 => lose(one, 3, 2, 0),

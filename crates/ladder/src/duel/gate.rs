@@ -91,7 +91,7 @@ pub enum GateError {
         text: String,
         /// the figure
         name: &'static str,
-        /// what stands behind the comparison
+        /// the text after the comparison
         value: String,
         /// what may stand there
         expected: &'static str,
@@ -169,9 +169,9 @@ impl Gate {
         self.figure
     }
 
-    /// Whether it is met by a figure that lies within `surely` at the level of one gate, and within `jointly` at the level
-    /// of all gates together. All must be met, so each may use its own level for that; one missed gate is enough, so
-    /// that is said at the level of all.
+    /// Whether it is met by a figure that lies within `surely` at the level of one gate, and within `jointly` at the
+    /// level of all gates together. All must be met, so each may use its own level for that; one missed gate is enough,
+    /// so a miss is decided at the level of all.
     pub fn state(&self, surely: Option<(f64, f64)>, jointly: Option<(f64, f64)>) -> GateState {
         let keeps = |(low, high): (f64, f64)| match self.op {
             Op::Less | Op::AtMost => self.op.holds(high, self.bound),

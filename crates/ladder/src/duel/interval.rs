@@ -104,7 +104,7 @@ impl Pairs {
         Some(if low == high || low.is_infinite() { low } else { 0.5 * (low + high) })
     }
 
-    /// Where B stands against A at this look, on the scale. Infinite on a side where nothing can be said; `None` before
+    /// The interval of B against A at this look, on the scale. Infinite on a side where nothing is known; `None` before
     /// the first look.
     pub fn range(&self, looks: &Looks) -> Option<(f64, f64)> {
         let level = looks.level(self.count());

@@ -16,7 +16,7 @@ use crate::duel::verdicts::{Rules, Standing};
 use crate::figures::FigureValue;
 use crate::schedule::{Judged, NextTrial, next_calibration};
 
-/// After so many dropped blocks in a row nothing more is held: whatever spoils them does so every time.
+/// After this many dropped blocks in a row nothing more is held: whatever spoils them does so every time.
 const DROPPED_MOST: usize = 4;
 
 /// One of two.

@@ -10,7 +10,8 @@ use crate::wording::show_number;
 const FACTOR_LEAST: f64 = 3.0;
 
 impl Finding {
-    /// The verdict in a word or two: `faster`, `slower`, `less`, `more`, `no difference larger than 5 %`, `undecided`.
+    /// The verdict in one or two words: `faster`, `slower`, `less`, `more`, `no difference larger than 5 %`,
+    /// `undecided`.
     pub fn verdict_text(&self, delta: f64) -> String {
         let (smaller, larger) = match self.figure.unit {
             _ if self.figure.name.starts_with("subject.") || self.figure.name.starts_with("cpu") => {
@@ -77,7 +78,7 @@ fn signed(number: f64) -> String {
     }
 }
 
-/// Two digits behind the point for little, one for more: an interval is no more exact than that.
+/// Two decimals for small numbers, one for larger ones: an interval is no more exact than that.
 fn plain(number: f64) -> String {
     let text = if number < 1.0 { format!("{number:.2}") } else { format!("{number:.1}") };
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }

@@ -51,7 +51,7 @@ const MESSAGES: usize = 4;
 const TICK_PART: f64 = 0.8;
 
 impl World {
-    /// One figure for each ratio; all of them have noise of their own.
+    /// One figure for each ratio; each has independent noise.
     pub fn new(noise: Noise, block_sd: f64, ratios: &[f64], seed: u64) -> World {
         let mut world = World {
             noise,
@@ -116,7 +116,7 @@ impl World {
         (0..count).map(|_| block(self)).collect()
     }
 
-    /// The trial that a duel asked for, held.
+    /// Holds the trial that a duel requested.
     pub fn hold(&mut self, order: &DuelTrial) -> HeldTrial {
         let figures = self.trial(order.side).into_iter().map(FigureValue::Value).collect();
         let verdict = Some(Verdict::Pass);

@@ -56,7 +56,7 @@ pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u6
     })
 }
 
-/// Messages that owe a reply. An operation of which any message was told owes none: its unsent ones miss no answer.
+/// Messages that owe a reply. An operation with any told message owes none: its unsent ones miss no answer.
 pub(crate) fn questions(trial: &Trial) -> Flow {
     trial.messages().filter(|(_, flow)| flow.told == 0).fold(Flow::default(), |mut sum, (_, flow)| {
         sum.add(flow);
@@ -64,7 +64,7 @@ pub(crate) fn questions(trial: &Trial) -> Flow {
     })
 }
 
-/// What a plan's rate speaks of: sessions, or messages.
+/// What a plan's rate refers to: sessions, or messages.
 pub(crate) fn paced(trial: &Trial) -> Flow {
     match trial.head.load_unit {
         LoadUnit::Sessions => trial.op(Role::Session).copied().unwrap_or_default(),
@@ -72,7 +72,7 @@ pub(crate) fn paced(trial: &Trial) -> Flow {
     }
 }
 
-/// Messages, but for those that only keep a conversation going, which must not hide that lines are missing.
+/// Messages, except those that only keep a conversation going, which must not hide that lines are missing.
 pub(crate) fn spoken(trial: &Trial) -> Flow {
     let names = &trial.head.metric_names;
     let is_paced = |(op, _): &(&str, &Flow)| names.role_of_op(op) != Some(Role::Keep);

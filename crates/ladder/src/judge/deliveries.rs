@@ -9,7 +9,7 @@ use measure::ledger::ReceiverBooks;
 use super::{Case, Ruling, Verdict};
 use crate::wording::show_many;
 
-/// Bounds of what is owed are bounds; what lies beyond the upper one was owed by nobody.
+/// The bounds of what is owed are strict; what exceeds the upper one was owed to nobody.
 pub(super) fn unowed(case: &Case<'_>) -> Option<Ruling> {
     let books = case.trial.books.as_ref().filter(|books| books.judged.unowed > 0)?;
     let unowed = books.judged.unowed;
@@ -101,7 +101,7 @@ pub(super) fn told_otherwise(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Invalid, TOLD_OTHERWISE, reason))
 }
 
-/// What came back is not what was sent: a failure of correctness, whatever its user forgot to ask for.
+/// What came back is not what was sent: a correctness failure, even if no objective asked for it.
 pub(super) fn unknown_messages(case: &Case<'_>) -> Option<Ruling> {
     let unknown_messages =
         case.trial.books.as_ref().map(|books| books.unknown_messages).filter(|count| *count > 0)?;
@@ -125,7 +125,7 @@ pub(super) fn unread(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::GeneratorLimited, "deliveries.unread", reason))
 }
 
-/// Nothing was lost as far as anybody can tell, but the server had not come to the end of what it owed.
+/// Nothing was lost as far as can be determined, but the server had not finished what it owed.
 pub(super) fn backlog(case: &Case<'_>) -> Option<Ruling> {
     let judged = case.trial.books.as_ref().map(|books| &books.judged).filter(|sum| sum.not_caught_up > 0)?;
     let reason = format!(

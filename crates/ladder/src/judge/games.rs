@@ -101,7 +101,7 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
     Some("no game was played to its end, so nothing says that the server ends games".to_owned())
 }
 
-/// The length of a hold in which games were played, none of which ended, neither in it nor before.
+/// The length of a hold in which games were played but none ended, neither in it nor before.
 fn none_ended_in_s(trial: &Trial) -> Option<f64> {
     trial.games.filter(|games| games.played == 0 && trial.head.counts_games())?;
     trial.hold.as_ref().map(measure::Hold::seconds)

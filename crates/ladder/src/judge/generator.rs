@@ -64,7 +64,7 @@ pub(super) fn send_lag_ns(trial: &Trial, q: f64) -> Option<f64> {
     }
 }
 
-/// A quantile of the send lag where it is above the limit, whatever the reason.
+/// A quantile of the send lag if it is above the limit, whatever the reason.
 pub(super) fn late_ns(case: &Case<'_>, q: f64) -> Option<f64> {
     send_lag_ns(case.trial, q).filter(|lag_ns| *lag_ns > lag_limit(case).limit_ns)
 }
@@ -159,7 +159,7 @@ fn is_limited(signal: &str, reason: String) -> Option<Ruling> {
     Some(Ruling::new(Verdict::GeneratorLimited, signal, reason))
 }
 
-/// Another load than the one asked for was offered, and no disturbance is to blame.
+/// A load other than the requested one was offered, and no disturbance is to blame.
 fn offered(case: &Case<'_>) -> Option<Ruling> {
     let intended = intended(case)?;
     let offered = figures::paced(case.trial).offered as f64;
@@ -245,8 +245,8 @@ fn lagging(case: &Case<'_>) -> Option<Ruling> {
     is_limited(signal, format!("{shown}; {MACHINE_NOT_SERVER}; {remedy}"))
 }
 
-/// Bots that waited in vain (`what`) while a worker had no time left, be it late to hear answers that came: nothing tells
-/// whose doing that was.
+/// Bots that waited for `what` without success while a worker had no time left, perhaps too late to read answers that
+/// came: it cannot be decided whose fault that was.
 pub(super) fn buried(case: &Case<'_>, what: &str) -> Option<Ruling> {
     let trial = case.trial;
     let hold_ends_ns = trial.hold.as_ref().map_or(u64::MAX, |hold| hold.to_ns);
@@ -293,8 +293,8 @@ pub(super) fn late_beside_others(case: &Case<'_>, what: &str) -> Option<Ruling> 
     Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason))
 }
 
-/// A worker did not come to all of what was planned, however long after the hold: the server was not asked what it should have
-/// been asked.
+/// A worker did not get to everything that was planned, however long after the hold: the server did not get all its
+/// requests.
 pub(super) fn left_behind(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let behind = trial.events.iter().filter(|event| event.kind == kind::GENERATOR_BEHIND);
@@ -506,7 +506,7 @@ mod tests {
         assert!(reason.contains("no time for 1234 timers"), "{reason}");
     }
 
-    /// 100 connections are asked for; 60 stand, and the others have causes.
+    /// 100 connections are requested; 60 are open, and the others have causes.
     #[test]
     fn bots_that_wait_in_vain_blame_nobody_while_a_worker_has_no_time() {
         let judged = |busy_share: f64, causes: &[(&str, u64)]| {

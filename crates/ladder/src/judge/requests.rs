@@ -38,7 +38,7 @@ pub(super) fn floors(trial: &Trial, terms: &Criteria) -> Floors {
     }
 }
 
-/// Even arrivals that met the same few places of every tick: correctness stands, latencies do not.
+/// Even arrivals that hit the same few phases of every tick: correctness is still judged, latencies are not.
 pub(super) fn aliased(case: &Case<'_>) -> Option<Ruling> {
     let found = case.arrival_phases.filter(|found| found.is_locked())?;
     let objective =
@@ -58,8 +58,8 @@ pub(super) fn aliased(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Inconclusive, "aliased", reason))
 }
 
-/// A hold in which no request or line was offered shows nothing, however well everything else was kept. Bots that go on
-/// asking see to it that this does not happen; it is checked all the same, because such a hold would meet every objective.
+/// A hold in which no request or line was offered shows nothing, however well everything else was met. Bots that keep
+/// sending prevent this; it is checked anyway, because such a hold would meet every objective.
 pub(super) fn nothing_asked(case: &Case<'_>) -> Option<Ruling> {
     let head = &case.trial.head;
     let is_chat = case.trial.books.is_some();

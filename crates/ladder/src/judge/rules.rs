@@ -20,7 +20,7 @@ pub const OPEN_SHARE_LEAST: f64 = 0.95;
 /// Players leave between two games, and games that began together end together. So where games are played, a
 /// connection is missing only when it is missing in every second of this many.
 pub const COMES_BACK_WITHIN_S: usize = 10;
-/// Less than this of the intended messages is another load than the one asked for.
+/// Less than this share of the intended messages counts as a different load than requested.
 pub const OFFERED_SHARE_LEAST: f64 = 0.995;
 
 /// Figures whose value the first error explains best.
@@ -30,7 +30,7 @@ const ATTEMPTS_FAILED: &str = "attempts failed";
 const INTERRUPTED: &str = kind::INTERRUPTED;
 /// The signal of a rung during which the subject's process ended.
 pub(crate) const SERVER_EXITED: &str = "server exited";
-/// The signal of a rung before and during which no client was let in.
+/// The signal of a rung before and during which no client was accepted.
 pub(crate) const NOBODY_IN: &str = "nobody in";
 
 pub(super) fn books(case: &Case<'_>) -> Option<Ruling> {
@@ -146,7 +146,7 @@ fn came_in(trial: &Trial) -> bool {
     trial.flow().answered > 0 || stood && outside < connections.asked
 }
 
-/// Connections that are missing, whoever is to blame.
+/// Missing connections, whoever is to blame.
 pub(super) fn connections(case: &Case<'_>) -> Option<Ruling> {
     let ours = generator::no_room(case);
     if ours.is_some() {
@@ -215,8 +215,8 @@ fn told_causes(causes: &[(&str, u64, &str)]) -> String {
     told.collect::<Vec<_>>().join(", ")
 }
 
-/// Whether connections are missing because bots waited in vain for the server, as they do too where a worker comes to hear
-/// its answers too late. What a script makes of it is no cause of its own.
+/// Whether connections are missing because bots timed out waiting for the server, which also happens if a worker reads
+/// its answers too late. What a script makes of it is no separate cause.
 fn waited_in_vain(trial: &Trial, causes: &[(&str, u64, &str)]) -> bool {
     let (mut in_vain, mut by_server, mut unknown) = (0, 0, 0);
     for (cause, count, what) in causes {
@@ -232,8 +232,8 @@ fn waited_in_vain(trial: &Trial, causes: &[(&str, u64, &str)]) -> bool {
         && by_server as f64 <= (1.0 - OPEN_SHARE_LEAST) * trial.connections.asked as f64
 }
 
-/// Players whose games ended normally and whose next connections a late generator opened late: nothing speaks against the
-/// server. A few such seconds change little; many of them are another load than the one asked for.
+/// Players whose games ended normally and whose next connections a late generator opened late: this is no evidence
+/// against the server. A few such seconds change little; many of them are a different load than requested.
 fn opened_late(trial: &Trial, late_ns: f64) -> Option<Ruling> {
     let asked = trial.connections.asked;
     let open: Vec<u64> = trial.hold_seconds().map(|second| second.open_min).collect();
@@ -261,8 +261,8 @@ pub(super) fn first_words(trial: &Trial, cause: &str) -> String {
     words.map_or(String::new(), |(_, words)| format!("; the first: {words}"))
 }
 
-/// Connections that stood and that the server ended, reset or broke within the hold: bots that come back at once fill the gap,
-/// but users were thrown out.
+/// Open connections that the server closed, reset or broke within the hold: bots that reconnect at once fill the gap,
+/// but users would have been disconnected.
 pub(super) fn broken_connections(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     // Bots that misbehave on purpose are rightly disconnected.
@@ -281,8 +281,8 @@ pub(super) fn broken_connections(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, "connections.broken", reason))
 }
 
-/// Clients whose connections stand, and which the server had not let in when the hold began: those that are let in alone are
-/// another load than the one asked for, and the server is why.
+/// Clients with open connections that the server had not accepted when the hold began: those that were accepted are a
+/// different load than requested, and the server is the cause.
 pub(super) fn not_admitted(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let outside: u64 = trial.errors_of(ErrorKind::NotAdmitted).map(|(_, count)| count).sum();
@@ -425,8 +425,8 @@ pub(super) fn not_done(case: &Case<'_>) -> Option<Ruling> {
         .or_else(|| Some(Ruling::new(Verdict::Fail, signal, of)))
 }
 
-/// A server that answers fast but wrongly does not hold the load, whatever its user forgot to ask for. In the arena the winner
-/// of each game is known beforehand.
+/// A server that answers fast but wrongly does not hold the load, even if no objective asked for it. In the arena the
+/// winner of each game is known in advance.
 pub(super) fn wrong_answers(case: &Case<'_>) -> Option<Ruling> {
     let (name, count) = case.trial.errors_of(ErrorKind::WrongReply).next()?;
     let times = if count == 1 { "time" } else { "times" };
@@ -476,7 +476,7 @@ pub(super) fn drifting(case: &Case<'_>) -> Option<Ruling> {
     Some(Ruling::new(Verdict::Fail, "drifting", reason))
 }
 
-/// What could not be read back is not known: a server that loses an update may refuse to be asked for it.
+/// What could not be read back is unknown: a server that loses an update may refuse the request for it.
 pub(super) fn unread(case: &Case<'_>) -> Option<Ruling> {
     let audit = case.trial.audit.filter(|audit| audit.unread > 0)?;
     let asked = audit.checked.saturating_add(audit.unread);

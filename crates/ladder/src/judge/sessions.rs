@@ -17,7 +17,7 @@ fn why(case: &Case<'_>) -> String {
     most.map_or(String::new(), |(cause, _)| format!(" ({cause}){}", first_words(case.trial, cause)))
 }
 
-/// More than a few sessions failed: the others are another load than the one asked for.
+/// More than a few sessions failed: the rest is a different load than requested.
 pub(super) fn failed(case: &Case<'_>) -> Option<Ruling> {
     let trial = case.trial;
     let flow = trial.op(Role::Session)?;
@@ -55,8 +55,8 @@ fn unless_disturbed(case: &Case<'_>, signal: &str, reason: String, some_are_righ
     Ruling::new(Verdict::Fail, signal, reason)
 }
 
-/// As many sessions as there may be were under way, and further ones were not begun. What those that began missed, more of them
-/// would have missed too; otherwise nothing is known of the load that was asked for.
+/// The maximum number of sessions was in progress, and further ones were not started. Objectives missed by those that
+/// started would have been missed by more of them too; otherwise nothing is known about the requested load.
 pub(super) fn bounded(case: &Case<'_>) -> Option<Ruling> {
     let flow = case.trial.op(Role::Session)?;
     if flow.not_sent as f64 <= (1.0 - OFFERED_SHARE_LEAST) * flow.offered as f64 {

@@ -18,7 +18,7 @@ const SILENT_SECONDS_LEAST: usize = 2;
 /// … and neither does a silence shorter than this share of the hold, where answers are rare.
 const SILENT_SHARE_LEAST: f64 = 0.05;
 
-/// A worker that waited for a core for more of a second hardly read in it.
+/// A worker that waited for a core for more of a second hardly read during it.
 const STARVED_SHARE: f64 = 0.5;
 
 /// The server's loop, or its log, stopped before the hold ended.

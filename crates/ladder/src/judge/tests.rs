@@ -83,7 +83,7 @@ fn too_few_samples_are_inconclusive() {
     check(&builder, &terms(&["response.p99 > 1ms"]), Verdict::Inconclusive, "response.p99", &says);
 }
 
-/// 742 answers in 14 s, of which some came after 300 ms, evenly or all in the seconds from `late_from_s` on.
+/// 742 answers in 14 s, some of which came after 300 ms, evenly or all in the seconds from `late_from_s` on.
 fn with_late(late: u64, late_from_s: u32) -> TrialBuilder {
     let builder = TrialBuilder { hold_s: 14, ..TrialBuilder::asking(53.0) };
     builder.edit(move |at, interval| {

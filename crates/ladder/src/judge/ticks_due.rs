@@ -14,7 +14,7 @@ const SHARE_MOST: f64 = 2.5;
 /// A shorter part of a hold may lie between two games, which many players begin and end together.
 const LOGGED_S_LEAST: f64 = 3.0;
 
-/// Ticks due in whole entries of the log, and how many the games asked for owe meanwhile; `None` where that says nothing.
+/// Ticks due in whole entries of the log, and how many the requested games owe meanwhile; `None` if that says nothing.
 fn due_and_owed(trial: &Trial) -> Option<(u64, f64)> {
     let period_ns = trial.head.tick_period_ns;
     let logged = trial.logged.filter(|_| period_ns > 0 && trial.head.counts_games())?;
@@ -22,7 +22,7 @@ fn due_and_owed(trial: &Trial) -> Option<(u64, f64)> {
     (logged_ns >= LOGGED_S_LEAST * 1e9).then(|| (logged.due, trial.head.load * logged_ns / period_ns as f64))
 }
 
-/// A server that runs fewer games than were asked for keeps its ticks easily.
+/// A server that runs fewer games than requested keeps its ticks easily.
 pub(super) fn games_missing(case: &Case<'_>) -> Option<Ruling> {
     let (due, owed) = due_and_owed(case.trial)?;
     let share = due as f64 / owed;

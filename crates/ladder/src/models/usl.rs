@@ -8,7 +8,7 @@ use statrs::distribution::{ContinuousCDF as _, StudentsT};
 
 /// Fewer loads than this carry no fit.
 pub const LOADS_LEAST: usize = 8;
-/// Nothing is said about loads beyond this multiple of the largest one.
+/// Nothing is predicted for loads beyond this multiple of the largest one.
 pub const REACH: f64 = 1.5;
 /// A peak whose interval spans more than this factor is not known.
 const PEAK_SPAN_MOST: f64 = 2.0;

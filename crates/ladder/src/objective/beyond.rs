@@ -27,7 +27,7 @@ pub(super) fn samples_to_meet(q: f64) -> u64 {
     (ERROR_MOST.ln() / q.ln()).ceil() as u64
 }
 
-/// How much of a distribution lies beyond a bound.
+/// How much of a distribution is beyond a bound.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beyond {
     /// messages whose time is beyond it
@@ -69,12 +69,12 @@ impl Beyond {
         self.all >= samples_needed(self.q) || self.late() as f64 >= EXCEEDANCES
     }
 
-    /// Surely no more lies beyond than the percentile leaves.
+    /// Certainly no more is beyond the bound than the percentile allows.
     pub fn is_surely_kept(&self) -> bool {
         self.is_surely_less(self.late() as f64, self.all as f64)
     }
 
-    /// Samples in all that are likely to decide, if as large a share of them lies beyond as of those that were seen.
+    /// The total number of samples likely to decide, if the share beyond the bound stays as seen so far.
     pub fn samples_to_decide(&self) -> u64 {
         let stated = samples_needed(self.q);
         if !self.counts_singly {

@@ -65,7 +65,7 @@ struct Planted {
     /// planned after the overload, and open when the second ends
     open: u64,
     steal_share: f64,
-    /// how long its threads waited for a core was read: hardly at all
+    /// how long its threads waited for a core was measured: hardly at all
     knows_threads: bool,
 }
 
@@ -77,7 +77,7 @@ const SILENT: Planted = Planted { answered: 0, open: 100, ..FAST };
 /// The overload ends here, s.
 const FROM_S: u64 = 10;
 
-/// A trial with these seconds after its hold, during all of which late answers to the overload still come.
+/// A trial with these seconds after its hold, during all of which late answers to the overload still arrive.
 fn planted(course: &[Planted]) -> (Trial, AfterHold) {
     let names = MetricNames::new(&["get"], &[], &[], &[]);
     let head = TrialHead { load: 150.0, metric_names: names.clone(), ..TrialHead::default() };

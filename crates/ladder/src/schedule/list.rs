@@ -9,16 +9,16 @@ use super::{Judged, LONGER_MOST, Next, NextTrial, Stop};
 use crate::capacity::{Capacity, capacity};
 use crate::judge::Verdict;
 
-/// An open end goes on to this load at most: a server that refuses nobody until then will hardly begin to.
+/// An open end goes up to this load at most: a server that refuses nothing until then will hardly begin to.
 const OPEN_END_MOST: f64 = 1_000.0;
 /// 1.1 times 100 is 110, and not 111.
 const ROUNDING: f64 = 1e-6;
-/// After an overload this share of the largest load that held goes on. Under all of it a server has nothing left with which to
-/// work off a queue, and would never recover; under a small share it would recover whatever it kept.
+/// After an overload this share of the largest load that held continues. Under all of it a server has no capacity left
+/// to work off a queue, and would never recover; under a small share it would recover whatever it queued.
 const RECOVERY_SHARE: f64 = 0.8;
 /// `UntilSure` ends when the capacity is this certain.
 pub(crate) const SURE: f64 = 0.95;
-/// … or when a bounding load was held so often: what is not clear by then lies at the knee.
+/// … or when a bounding load was held this often: what is not clear by then is at the knee.
 const HOLDS_MOST: usize = 12;
 /// Where only one bound exists, no confidence can be stated; so many holds of it are enough.
 const HOLDS_OF_A_LONE_BOUND: usize = 5;
@@ -39,7 +39,7 @@ impl Default for Repeats {
     }
 }
 
-/// Cell by cell each rung once in ascending order, if asked for once more in descending order, then again in random order.
+/// In each cell every rung once in ascending order, optionally again in descending order, then again in random order.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ListSchedule {
     /// loads of the rungs, in any order, no two alike
@@ -209,8 +209,7 @@ impl ListSchedule {
         left.max_by(f64::total_cmp)
     }
 
-    /// Round by round all loads, each round in an order of its own: what the machine does in the meantime then falls on
-    /// all loads alike.
+    /// All loads round by round, each round in a different order: changes of the machine then affect all loads alike.
     fn repeated(&self, mut rungs: Vec<f64>, times: u32, cell: &OfCell<'_>) -> Option<f64> {
         let round = rungs.iter().map(|load| cell.held(*load)).min()?;
         if round >= times as usize {

@@ -68,7 +68,7 @@ pub struct Tally {
 /// What the trials of a load make of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LoadClass {
-    /// it holds, whatever the missing trials would say
+    /// it holds, whatever the missing trials would give
     Lower,
     /// it does not
     Upper,
@@ -375,7 +375,7 @@ impl SearchSchedule {
         (0..PHASES).rev().find(is_long).unwrap_or(0)
     }
 
-    /// Trials of earlier phases decide alone, the last phase by the sum that was asked for.
+    /// Trials of earlier phases decide alone, the last phase by the requested sum.
     fn target(&self, number: u32) -> Target {
         let goal = if number + 1 == PHASES {
             self.goal

@@ -58,7 +58,7 @@ impl Holes {
         }
     }
 
-    /// Takes `seq` out of its hole. Returns false when it lies in none.
+    /// Removes `seq` from its hole. Returns false if it is in none.
     fn fill(&mut self, index: usize, seq: u32) -> bool {
         let Some(ranges) = self.ranges.get_mut(&index) else { return false };
         let Some(at) = ranges.iter().position(|&(from, to)| (from..to).contains(&seq)) else { return false };

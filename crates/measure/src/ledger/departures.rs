@@ -35,7 +35,7 @@ pub(super) struct Departures {
     old: Vec<Piece>,
     /// numbers in `old`
     old_numbers: u32,
-    /// those behind `old`: when each left, ns, or `NOT_SENT`
+    /// those after `old`: when each was sent, ns, or `NOT_SENT`
     recent: Vec<u64>,
     /// of all numbers, those that were never used
     skipped: u32,
@@ -115,7 +115,7 @@ impl Departures {
         self.recent.drain(..end);
     }
 
-    /// What left, in that order; a message that stands alone is a run of one.
+    /// What was sent, in order; a single message is a run of one.
     pub(super) fn runs(&self) -> impl Iterator<Item = Run> + '_ {
         let old = self.old.iter().flat_map(|piece| match piece {
             Piece::OneByOne(departures) => one_by_one(departures, None),

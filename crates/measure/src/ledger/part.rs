@@ -161,8 +161,8 @@ impl LedgerPart {
         is_believed
     }
 
-    /// A bot reads at `at_ns`, so long after its worker learnt that there is something to read: what the server has just dropped
-    /// for it, it may have dropped because nobody read.
+    /// A bot reads at `at_ns`, this long after its worker learnt that there is something to read: anything that the
+    /// server has just dropped for it may have been dropped because nobody read.
     pub fn read_after(&mut self, local: u32, at_ns: u64, lag_ns: u64) {
         let row = &mut self.rows[local as usize];
         row.is_behind = lag_ns > READ_LATE_NS;
@@ -172,8 +172,8 @@ impl LedgerPart {
         row.was_behind = at_ns <= row.behind_until_ns;
     }
 
-    /// The worker stops reading, so long after it learnt what there is to read: where it is that late, it may not
-    /// have come to some of its bots, of which nothing is known.
+    /// The worker stops reading, this long after it learnt that there is something to read: if it is that late, it may
+    /// not have got to some of its bots, whose state is unknown.
     pub fn reads_no_more(&mut self, lag_ns: u64) {
         if lag_ns > READ_LATE_NS {
             self.rows.iter_mut().chain(self.rooms.rows()).for_each(|row| row.is_behind = true);

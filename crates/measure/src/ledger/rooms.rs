@@ -17,7 +17,7 @@ use super::row::Row;
 use super::settling::{Room, Sent, Settling, receiver_books};
 pub use state::{Heard, Reading};
 
-/// After this a member surely hears what is said.
+/// After this a member certainly receives what is sent.
 const JOINED_WITHIN_NS: u64 = 1_000_000_000;
 /// So many numbers may be passed over at once.
 const SKIPPED_MOST: u32 = 10_000;
@@ -34,7 +34,7 @@ pub enum NotSaid {
 }
 
 impl LedgerPart {
-    /// From now on a bot hears what is said in a room.
+    /// From now on a bot receives what is sent in a room.
     pub fn joins(&mut self, local: u32, room: &str, at_ns: u64) {
         let (_, room, own) = self.rooms.row(local, room, &self.shared);
         if std::mem::replace(&mut own.is_member, true) {
@@ -51,7 +51,7 @@ impl LedgerPart {
         }
     }
 
-    /// It hears no more of it.
+    /// It no longer receives it.
     pub fn leaves(&mut self, local: u32, room: &str, at_ns: u64) {
         let (_, room, own) = self.rooms.row(local, room, &self.shared);
         own.leave(&room, at_ns, &self.shared);

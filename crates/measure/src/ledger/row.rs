@@ -51,7 +51,7 @@ pub(super) struct Row {
     pub(super) missed_unread: u64,
     /// its last read was late
     pub(super) is_behind: bool,
-    /// until then a notice may speak of what was dropped while nobody read
+    /// until then a notice may refer to messages dropped while nobody read
     pub(super) behind_until_ns: u64,
     /// its last read was not later than that
     pub(super) was_behind: bool,
@@ -59,7 +59,7 @@ pub(super) struct Row {
     pub(super) missed_before: u64,
     /// the server's own books, where it tells them
     pub(super) told: Option<ServerReport>,
-    /// everything sent before has come: the server said so behind it
+    /// everything sent before has arrived: the server confirmed it afterwards
     pub(super) is_caught_up: bool,
     /// behaves badly, and is judged separately
     pub(super) is_excluded: bool,
@@ -80,7 +80,7 @@ impl Row {
         arrival == Arrival::Duplicate
     }
 
-    /// A request to be a member leaves; whatever membership there was has ended.
+    /// A join request is sent; any previous membership has ended.
     pub(super) fn asked(&mut self, at_ns: u64) {
         self.spans.push(Span { asked_ns: at_ns, joined_ns: NEVER, leaving_ns: NEVER, left_ns: NEVER });
     }

@@ -11,7 +11,7 @@ use super::cell::SEQ_END;
 
 /// Instants that are kept for each sender in each room: at 20 messages a second those of 12 s.
 const PLANNED: usize = 256;
-/// Instants are kept in µs behind the message's number.
+/// Instants are stored in µs below the message's number.
 const PLANNED_BITS: u32 = 40;
 const US: u64 = 1_000;
 

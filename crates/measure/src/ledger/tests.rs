@@ -10,7 +10,7 @@ fn latencies() -> (Distribution, Distribution) {
     (Distribution::new(), Distribution::new())
 }
 
-/// A room of `crowd`, each of which said `lines`; `drop` is dropped by the server.
+/// A room of `crowd` members, each of which sent `lines`; the server drops `drop`.
 fn room(crowd: u32, lines: u32, drop: (u32, u32, u32), told: Option<ServerReport>) -> Books {
     let shape = |first| LedgerShape {
         senders: crowd,

@@ -144,7 +144,7 @@ impl Batch {
         }
     }
 
-    /// `classes` tell its ticks apart where the log has no counters of its own.
+    /// `classes` classifies its ticks if the log has no counters.
     pub(super) fn into_second(
         self,
         previous_to_ms: Option<u64>,

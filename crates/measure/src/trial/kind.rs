@@ -12,7 +12,7 @@ pub const RECOVERY: &str = "recovery";
 pub const RECOVERY_ENDS: &str = "recovery ends";
 /// the trial is complete: every worker handed over everything
 pub const END: &str = "end";
-/// somebody ended the trial; also the text of a `drain` that was begun by that
+/// someone ended the trial; also the text of a `drain` started by that
 pub const INTERRUPTED: &str = "interrupted";
 /// the subject's process ended during the trial; the text says how
 pub const SUBJECT_EXITED: &str = "subject exited";

@@ -24,7 +24,7 @@ pub struct TrialHead {
     pub seq: u32,
     /// what it is for
     pub purpose: Purpose,
-    /// the load asked for, in `load_unit`
+    /// the requested load, in `load_unit`
     pub load: f64,
     /// what it counts
     pub load_unit: LoadUnit,
@@ -42,7 +42,7 @@ pub struct TrialHead {
 }
 
 impl TrialHead {
-    /// Whether the load is a number of games, each with a loop of its own and connections that come and go with it.
+    /// Whether the load is a number of games, each with its own loop and its own short-lived connections.
     pub fn counts_games(&self) -> bool {
         self.load_unit == LoadUnit::Games
     }
@@ -184,7 +184,7 @@ pub struct AtOnce {
     pub max: f64,
 }
 
-/// Requests around the moment at which the subject was told to end.
+/// Requests around the moment at which the subject was told to shut down.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shutdown {
     /// sent before and not answered yet
@@ -252,8 +252,8 @@ pub struct Silence {
     pub is_brief: bool,
 }
 
-/// The part of a hold that whole entries of the server's log should cover: without what belongs to an entry that began before
-/// the hold, and without what follows the last entry that ended in it (`Silence` speaks of that).
+/// The part of a hold that whole entries of the server's log should cover: without the part of an entry that began
+/// before the hold, and without what follows the last entry that ended in it (see `Silence`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Logged {
     /// ns since the start of the trial

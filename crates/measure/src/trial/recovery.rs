@@ -85,7 +85,7 @@ impl AfterHold {
         self.range.end.saturating_sub(self.range.start)
     }
 
-    /// Forgets a second that nobody asks about again.
+    /// Drops a second that is no longer needed.
     pub fn forget(&mut self, number: u32) {
         self.seconds.remove(&self.range.start.saturating_add(number));
     }

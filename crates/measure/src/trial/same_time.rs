@@ -16,7 +16,7 @@ use crate::ticklog::ServerCounter;
 /// Counters of both sides over the same time.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct SameTime {
-    /// begin of the first entry that lies in the hold
+    /// start of the first entry in the hold
     pub from_ns: u64,
     /// end of the last one
     pub to_ns: u64,
@@ -45,7 +45,7 @@ pub(super) struct Collecting {
 }
 
 impl Collecting {
-    /// Takes an entry of the server's that lies wholly in the hold.
+    /// Takes a server entry that is wholly in the hold.
     pub fn entry(&mut self, from_ns: u64, to_ns: u64, counters: &[(String, u64)]) {
         if to_ns <= from_ns {
             return;
@@ -62,7 +62,7 @@ impl Collecting {
         self.sent.insert(index, sent);
     }
 
-    /// Both sides; `None` where no entry of the server lies in the hold.
+    /// Both sides; `None` if no server entry is in the hold.
     pub fn finish(mut self, ops: &[String], left_out: &BTreeSet<u32>) -> Option<SameTime> {
         self.entries.sort_unstable();
         let mut spans: Vec<(u64, u64)> = Vec::new();
@@ -92,7 +92,7 @@ impl Collecting {
     }
 }
 
-/// True when a second that is left out lies between two entries, even in part.
+/// True when an excluded second is between two entries, even in part.
 fn is_left_out(left_out: &BTreeSet<u32>, from_ns: u64, to_ns: u64) -> bool {
     if from_ns >= to_ns {
         return false;

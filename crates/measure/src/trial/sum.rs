@@ -24,10 +24,10 @@ use crate::sample::{Reading, Sample};
 use crate::seconds::{SECOND_NS, second_at};
 use crate::ticks::TickCounts;
 
-/// A trial of which not all entries were taken yet.
+/// A trial whose entries were not all taken yet.
 #[derive(Clone, Debug)]
 pub struct Sum {
-    /// what adds up in any order stands here already. A hold that no mark ends is open until `finish`
+    /// what adds up in any order is already here. A hold without an end mark is open until `finish`
     trial: Trial,
     settled_ns: Option<u64>,
     /// the latest moment that an entry spoke of
@@ -55,7 +55,7 @@ pub struct Sum {
     shutdown: Option<[usize; 4]>,
     /// the same of cheats
     cheats: Option<[usize; 3]>,
-    /// when the subject was told to end, ns; `u64::MAX`: never
+    /// when the subject was told to shut down, ns; `u64::MAX`: never
     told_to_end_ns: u64,
     /// both sides' counters over the same time
     same_time: Collecting,
@@ -377,7 +377,7 @@ impl Sum {
         }
     }
 
-    /// Adds up what depends on the order of the seconds, and puts together what was told of each.
+    /// Sums what depends on the order of the seconds, and combines what was reported for each.
     fn finish_seconds(&mut self) {
         let trial = &mut self.trial;
         // In the whole view these are the operations; with seconds left out they give what stayed open at the end.
@@ -449,7 +449,7 @@ fn find_hold(events: &[Event], cut_s: u32) -> Option<Hold> {
     Some(Hold { from_ns, to_ns: to_ns.max(from_ns), ended_by })
 }
 
-/// True when an entry of the server's speaks of a second that is left out, even in part.
+/// True when a server entry covers an excluded second, even in part.
 fn touches(left_out: &BTreeSet<u32>, told: &TickSecond) -> bool {
     let (first, last) = (second_at(told.from_ns), second_at(told.to_ns.saturating_sub(1)));
     // An entry of zero length ends before the second in which it begins, if that has just begun.

@@ -73,7 +73,8 @@ fn a_stall_of_the_server_is_covered_by_the_entry_that_ends_it() {
     assert_eq!(trial(&entries).subject_told_ns, 2_900 * MS_NS);
 }
 
-/// What whole entries cover of a hold from 2 s to 8 s, in ms, and the ticks due in them; and whether any entry speaks of the hold.
+/// What whole entries cover of a hold from 2 s to 8 s, in ms, and the ticks due in them; and whether any entry covers
+/// the hold.
 fn logged(entries: &[Entry]) -> (Option<(u64, u64, u64)>, bool) {
     let marks = [event(2_000, kind::HOLD, ""), event(8_000, kind::DRAIN, "6s")];
     let trial = trial(&[&marks, entries].concat());

@@ -11,13 +11,13 @@ use super::parts::{Logged, Silence, TrialTicks};
 use crate::entry::TickSecond;
 use crate::ticks::TickCounts;
 
-/// An entry may be this much longer than usual before the time behind the last one counts as silence: logs are written
-/// once per second or oftener, and a busy machine writes late.
+/// An entry may be this much longer than usual before the time after the last one counts as silence: logs are written
+/// at least once per second, and a busy machine writes late.
 const LATER_THAN_USUAL: f64 = 1.25;
 /// … and this much later at least.
 const SLACK_NS: u64 = 250_000_000;
 
-/// A log that tells nothing for two of its entries and this is not late: its writer stands still.
+/// If a log reports nothing for two of its entries and this long, it is not late: its writer is stalled.
 const LISTENED_NS: u64 = 1_500_000_000;
 
 /// Which part of a hold a server's entries cover.
@@ -42,7 +42,7 @@ impl TickCover {
         }
     }
 
-    /// Which part of the hold whole entries should cover, and what they say; `None` where none lies in it.
+    /// Which part of the hold whole entries should cover, and what they report; `None` if none is in it.
     fn logged(&self, from_ns: u64, to_ns: u64) -> Option<Logged> {
         let inside =
             || self.told.iter().filter(|(from, to, _)| (from_ns..*to).contains(from) && *to <= to_ns);

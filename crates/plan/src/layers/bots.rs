@@ -13,7 +13,8 @@ use crate::workloads::{BotSettings, KINDS, NAMES, is_script_file};
 /// Bots that a script plays.
 const SCRIPT: &str = "script";
 
-/// A kind of bots: over what it speaks, and how its settings are read. Each stands with its workload; `workloads` lists them.
+/// A kind of bot: its protocols, and how its settings are read. Each is defined with its workload; `workloads` lists
+/// them.
 pub(crate) struct BotsKind {
     /// `arena`
     pub name: &'static str,
@@ -45,7 +46,7 @@ pub(crate) struct Server<'a> {
     pub is_seen_by_clients: bool,
     /// it sends each line back to its sender too
     pub echoes: bool,
-    /// where that is said, besides a built-in server's options
+    /// where that was set, besides a built-in server's options
     pub echoes_said: Option<Place>,
 }
 

@@ -73,7 +73,7 @@ pub(super) fn read(reader: &mut Reader, found: Option<&mut ResolvedTarget>, bots
     }
 }
 
-/// What was said, the setting that said so and its place; `None` after a mistake, too.
+/// The credentials given, their setting and its place; `None` after a mistake, too.
 fn said(reader: &mut Reader) -> Option<(Credentials, &'static Setting, Place)> {
     let named = |said: &dyn Fn(&Setting) -> Option<Vec<RawValue>>| {
         let of = |setting: &'static Setting| Some((setting, said(setting)?.into_iter().next()?));

@@ -26,7 +26,7 @@ settings! { pub(super) SETTINGS;
         .kind(Kind::Repeated);
 }
 
-/// The handshake of the plan. Other protocols have none, so what was said for one is refused.
+/// The handshake of the plan. Other protocols have none, so settings for one are refused.
 pub(super) fn read(reader: &mut Reader, server: &Server<'_>, bots: &BotSettings) -> Handshake {
     let is_websocket = is_websocket(server, bots);
     let in_file = reader.file.at(HEADERS.key).cloned();

@@ -69,8 +69,8 @@ pub(crate) fn refuse_bulks_above(reader: &mut Reader, most: u64) {
     }
 }
 
-/// Each combination of the axes that have several values; empty where none has. `has_others`: the subject has axes of its own,
-/// which are not combined with these.
+/// Each combination of the axes that have several values; empty if none has. `has_others`: the subject has its own
+/// axes, which are not combined with these.
 pub(crate) fn cells(reader: &mut Reader, has_others: bool) -> Vec<Cell> {
     let mut cells = vec![Cell::default()];
     for &axis in Axis::ALL {

@@ -82,7 +82,7 @@ impl Loads {
     }
 }
 
-/// The one kind of load that was said; the flags' goes before the file's. A second kind is refused.
+/// The single kind of load that was given; the flags' takes precedence over the file's. A second kind is refused.
 pub(super) fn loads(reader: &mut Reader) -> Option<Loads> {
     let kinds = [&RUNGS, &RATE, &UPDATES_RATE, &REQUESTERS];
     let of_flags = kinds.into_iter().filter_map(|setting| {
@@ -164,8 +164,8 @@ pub(super) fn read(
     }
 }
 
-/// Where nobody fixed the hold, the loads that it is too short for are held as long as their percentiles need, up to a few
-/// times the usual hold. A search has lengths of its own, and a subject that is told to end ends its hold.
+/// If the hold was not fixed, the loads for which it is too short are held as long as their percentiles need, up to a
+/// few times the default hold. A search has its own lengths, and a subject that is told to shut down ends its hold.
 pub(super) fn lengthen(reader: &Reader, ladder: &mut Ladder, bots: &BotSettings, objectives: &[Objective]) {
     let HoldLength::Time(hold_ns) = ladder.hold else { return };
     ladder.lengthens = !hold_is_said(reader) && ladder.search.is_none() && ladder.stop.is_none();
@@ -237,7 +237,7 @@ fn rates(reader: &mut Reader, loads: &Loads) -> Vec<f64> {
     rungs
 }
 
-/// Counts and ranges of counts, of which the last may be open.
+/// Counts and ranges of counts, the last of which may be open.
 fn requesters(reader: &mut Reader, loads: &Loads) -> (Vec<f64>, bool) {
     let (mut rungs, mut open) = (Vec::new(), None);
     for one in &loads.said {

@@ -76,7 +76,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A text as if it stood behind the setting's flag.
+    /// A text as if it followed the setting's flag.
     pub fn in_flag(&self, setting: &Setting, text: &str) -> RawValue {
         // A multi-word flag describes a place; its example is a whole command line.
         let example = if setting.flag.contains(' ') {
@@ -87,8 +87,7 @@ impl<'a> Reader<'a> {
         RawValue { text: text.into(), place: Place::Flag(setting.flag), example }
     }
 
-    /// The texts behind the setting's flag. Where the file has a list, a flag that is given once is split at
-    /// its commas.
+    /// The texts after the setting's flag. If the file has a list, a flag that is given once is split at its commas.
     pub fn in_flags(&self, setting: &Setting) -> Option<Vec<RawValue>> {
         let texts = self.flags.all(setting);
         let (_, takes_list, _) = setting.shape.takes();
@@ -102,7 +101,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A value of the file as if it stood behind the setting's key.
+    /// A value of the file as if it followed the setting's key.
     pub fn at(&self, setting: &Setting, node: &Node) -> RawValue {
         if !node.option.is_empty() {
             let (path, key) = (self.script_name.clone(), format!("options.{}", node.option));
@@ -119,17 +118,17 @@ impl<'a> Reader<'a> {
         self.at(setting, &Node::default())
     }
 
-    /// A setting that is not there: told of the scenario, where there is one, and else of the flag, which may be another's.
+    /// A missing setting: reported for the scenario, if there is one, and else for the flag, which may be another's.
     pub fn missing(&self, setting: &Setting, flag: &Setting) -> RawValue {
         if self.has_file() { self.in_whole_file(setting) } else { self.in_flag(flag, "") }
     }
 
-    /// The values behind the setting's key. Other shapes than the setting has were refused already.
+    /// The values of the setting's key. Other shapes than the setting's were refused already.
     pub fn in_file(&self, setting: &Setting) -> Option<Vec<RawValue>> {
         self.values_of(setting, self.file.at(setting.key)?)
     }
 
-    /// The values behind the last part of the setting's key in this mapping, one entry of a list.
+    /// The values of the last part of the setting's key in this mapping, one entry of a list.
     pub fn inside(&self, mapping: &Node, setting: &Setting) -> Option<Vec<RawValue>> {
         self.values_of(setting, mapping.get(setting.name())?)
     }
@@ -146,17 +145,17 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Everything that was said about a setting: the flags go before the file.
+    /// Everything given for a setting: the flags take precedence over the file.
     pub fn all(&self, setting: &Setting) -> Option<Vec<RawValue>> {
         self.in_flags(setting).or_else(|| self.in_file(setting))
     }
 
-    /// What was said about a setting with one value, or first about another.
+    /// The value given for a single-valued setting, or the first one of any other.
     pub fn said(&self, setting: &Setting) -> Option<RawValue> {
         self.all(setting)?.into_iter().next()
     }
 
-    /// Reads what was said; `None` when it was refused.
+    /// Parses the value given; `None` when it was refused.
     pub fn read<T, E: Into<ConfigError>>(
         &mut self,
         said: &RawValue,

@@ -15,7 +15,7 @@ use crate::workloads::{BotSettings, LoadKind};
 
 const HOW: Setting = Setting::of("How", &[]).of_climbs();
 
-/// What a word behind `--search` means.
+/// The meaning of a word after `--search`.
 struct Preset {
     name: &'static str,
     /// full-length trials that decide
@@ -76,7 +76,7 @@ settings! { pub(super) SETTINGS;
         .help("How long the search may take: the width is what that time buys, and is said before the first trial");
 }
 
-/// Without a word about the hold a trial is at least this long: a search is about the edge, where seconds differ.
+/// If the hold is not given, a trial is at least this long: a search is about the edge, where seconds differ.
 const HOLD_LEAST_NS: u64 = 30_000_000_000;
 /// Without a range a search starts at the smallest default load and doubles this often at most.
 const DOUBLINGS: f64 = 10.0;
@@ -84,15 +84,15 @@ const DOUBLINGS: f64 = 10.0;
 const TRIAL_MOST_S: f64 = 600.0;
 /// … nor where the clients take longer than this to arrive.
 const RAMP_MOST_NS: u64 = 300_000_000_000;
-/// A recovery is seen in five seconds in a row; nobody waits an hour for it, ns.
+/// A recovery takes five seconds in a row to be seen; waiting an hour for it makes no sense, ns.
 const RECOVERY_LEAST_NS: u64 = 5_000_000_000;
 const RECOVERY_MOST_NS: u64 = 3_600_000_000_000;
 /// Widths that a budget may buy, best first.
 const WIDTHS: [f64; 9] = [0.01, 0.02, 0.03, 0.05, 0.075, 0.1, 0.15, 0.2, 0.3];
-/// Whole seconds are held, the end of a trial is waited for, and the store is written, ns.
+/// Time for holding whole seconds, ending a trial and writing the store, ns.
 const AROUND_NS: u64 = 2_500_000_000;
 
-/// What was said about repeats and a search; it turns the ladder into one.
+/// Reads the settings for repeats and a search; turns the ladder into a search.
 pub(super) fn read(
     reader: &mut Reader,
     ladder: &mut Ladder,
@@ -279,7 +279,7 @@ fn bought(search: &SearchSchedule, budget_ns: u64, around_ns: impl Fn(f64) -> u6
     width.ok_or_else(|| needs(WIDTHS[WIDTHS.len() - 1]))
 }
 
-/// What a search will do and how long that takes, to be said before it; `None` where none was asked for.
+/// What a search will do and how long that takes, to be shown before it; `None` if none was requested.
 pub fn search_sentence(plan: &Plan) -> Option<String> {
     let search = plan.ladder.search.as_ref()?;
     let (least_ns, most_ns) = search.forecast(|load| around_ns(&plan.ladder, &plan.bots, load));

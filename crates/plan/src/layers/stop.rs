@@ -28,7 +28,8 @@ const GRACE_NS_MOST: u64 = 600 * SECOND_NS;
 const DATA_OPTION: &str = "--data";
 const GRACE_OPTION: &str = "--grace";
 
-/// Whether the subject is told to end and is known to forget all it held by that, so that nothing can be read back.
+/// Whether the subject is told to shut down and is known to lose all its data by that, so that nothing can be read
+/// back.
 pub(super) fn forgets(reader: &Reader, found: Option<&ResolvedTarget>) -> bool {
     let is_stopped = reader.said(&STOP_AT).is_some();
     is_stopped
@@ -38,7 +39,7 @@ pub(super) fn forgets(reader: &Reader, found: Option<&ResolvedTarget>) -> bool {
         })
 }
 
-/// What was said about the end of the subject. A built-in server hears its grace among its own options.
+/// The settings for the shutdown of the subject. A built-in server gets its grace period through its own options.
 pub(super) fn read(
     reader: &mut Reader,
     found: Option<&mut ResolvedTarget>,

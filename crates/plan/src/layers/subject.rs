@@ -296,13 +296,13 @@ fn how_it_runs(
     }
 }
 
-/// Where ticks are told, as a flag or the file says.
+/// Where ticks are reported, according to a flag or the file.
 pub(super) struct TicksSaid {
     said: RawValue,
     pub source: TickSource,
 }
 
-/// What was said about ticks; statsd and OpenMetrics are refused here.
+/// The settings for ticks; statsd and OpenMetrics are refused here.
 pub(super) fn ticks_said(reader: &mut Reader) -> Option<TicksSaid> {
     let below = |setting: &Setting| {
         let node = reader.file.at(setting.key)?;
@@ -323,7 +323,7 @@ pub(super) fn ticks_said(reader: &mut Reader) -> Option<TicksSaid> {
     first
 }
 
-/// Where ticks are told, and how many there are per second.
+/// Where ticks are reported, and how many there are per second.
 pub(super) fn ticks(
     reader: &mut Reader,
     found: Option<&mut ResolvedTarget>,
@@ -375,7 +375,7 @@ pub(super) fn ticks(
     (source, tick_rate_hz.unwrap_or(usual_hz))
 }
 
-/// A built-in server hears its tick rate among its own options, whichever way it was said.
+/// A built-in server gets its tick rate through its own options, whichever way it was set.
 fn tick_rate(reader: &mut Reader, found: &mut ResolvedTarget) -> Option<f64> {
     let parse = |text: &str| units::number_within(text, 1.0, TICK_RATE_HZ_MAX);
     let said = reader.said(&TICK_RATE);

@@ -8,10 +8,10 @@ use serde::de::{Deserializer, MapAccess, SeqAccess, Visitor};
 use serde_json::Value;
 use serde_saphyr::{Error, Options, Spanned};
 
-/// A value and where it stands.
+/// A value and its line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
-    /// from 1; 0 when it stands nowhere
+    /// from 1; 0 when it has none
     pub line: u64,
     pub content: Content,
     /// of a script's options: its name there; else empty
@@ -21,7 +21,7 @@ pub(crate) struct Node {
 /// What a value is.
 #[derive(Clone, Debug, Default)]
 pub(crate) enum Content {
-    /// `hold:` with nothing behind it is a setting not made
+    /// `hold:` without a value is an unset setting
     #[default]
     Nothing,
     /// a text as it was written (`1.0`, `1e3`), and what YAML takes it for
@@ -34,7 +34,7 @@ pub(crate) enum Content {
 #[derive(Clone, Debug)]
 pub(crate) struct Entry {
     pub name: String,
-    /// where the key stands
+    /// the line of the key
     pub line: u64,
     pub node: Node,
 }

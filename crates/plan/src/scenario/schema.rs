@@ -90,7 +90,7 @@ fn defined(
     json!({ "$ref": format!("#/$defs/{name}") })
 }
 
-/// `hold:` with nothing behind it is a setting not made.
+/// `hold:` without a value is an unset setting.
 fn or_null(schema: Value) -> Value {
     match schema {
         Value::Bool(_) => json!({}),

@@ -6,7 +6,7 @@ use crate::workloads::{GridKeys, GridOp};
 
 /// The longest value, bytes.
 pub const VALUE_BYTES_MAX: u64 = 16 << 20;
-/// Keys stand in memory, with their encoded form.
+/// Keys are kept in memory, with their encoded form.
 const KEYS_MAX: u64 = 1_000_000;
 const SHARE_MAX: u64 = 1_000_000;
 

@@ -42,7 +42,7 @@ pub fn method(text: &str) -> Result<String, RequestConfigError> {
     if is_method && method != "CONNECT" { Ok(method) } else { Err(RequestConfigError::Method(text.into())) }
 }
 
-/// Path and query, as their user writes them; what may not stand in a request line is encoded when it is sent.
+/// Path and query, as the user writes them; characters not allowed in a request line are encoded when it is sent.
 pub fn path(text: &str) -> Result<String, RequestConfigError> {
     let text = text.trim();
     if text.starts_with('/') && fits_in_path(text) {
@@ -52,12 +52,12 @@ pub fn path(text: &str) -> Result<String, RequestConfigError> {
     }
 }
 
-/// Whether a text may stand in a path and be sent whole.
+/// Whether a text is allowed in a path and sent whole.
 pub fn fits_in_path(text: &str) -> bool {
     !text.contains(|c: char| c.is_control() || c == '#')
 }
 
-/// `Name: value`, as it stands in a request.
+/// `Name: value`, as it appears in a request.
 pub fn header(text: &str) -> Result<(String, String), RequestConfigError> {
     let (name, value) = text.split_once(':').ok_or(RequestConfigError::NotAHeader)?;
     named_header(name, value)
@@ -94,7 +94,7 @@ pub fn named_header(name: &str, value: &str) -> Result<(String, String), Request
     Ok((name.to_owned(), value.to_owned()))
 }
 
-/// `Name: value`, as it stands in the handshake of a WebSocket.
+/// `Name: value`, as it appears in the handshake of a WebSocket.
 pub fn handshake_header(text: &str) -> Result<(String, String), RequestConfigError> {
     let (name, value) = text.split_once(':').ok_or(RequestConfigError::NotAHeader)?;
     named_handshake_header(name, value)
@@ -226,7 +226,7 @@ pub fn pointer(text: &str) -> Result<String, RequestConfigError> {
     }
 }
 
-/// The name of a variable, as it stands in braces.
+/// The name of a variable, as it appears in braces.
 pub fn variable_name(text: &str) -> Result<String, RequestConfigError> {
     if is_variable_name(text) {
         Ok(text.to_owned())
@@ -240,7 +240,7 @@ fn is_variable_name(text: &str) -> bool {
         && text.bytes().all(|b| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_'))
 }
 
-/// What stands in braces in a text: names that a variable could have, and whether a `$` stands before them.
+/// The texts in braces: possible names of variables, and whether a `$` precedes them.
 pub fn braced(text: &str) -> impl Iterator<Item = (&str, bool)> {
     text.match_indices('{').filter_map(|(at, _)| {
         let inside = &text[at + 1..];

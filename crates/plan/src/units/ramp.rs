@@ -7,7 +7,7 @@ use super::{Duration, UnitError, duration_ns, number_and_multiple, refuse_non_nu
 use crate::plan::{Ramp, RampRule};
 
 const UNITS: &str = "ns, us, ms, s, m, h, /s";
-/// What may stand behind the slash.
+/// What may follow the slash.
 const BEHIND_SLASH: &str = "/s after a number, /each or /all after a time";
 
 impl FromStr for RampRule {

@@ -21,7 +21,7 @@ pub struct HttpBots {
     pub model: HttpModel,
     /// 1.1 or 2
     pub version: HttpVersion,
-    /// connections stay for further requests; `false`: each request has one of its own
+    /// connections stay open for further requests; `false`: each request has its own
     pub keep_alive: bool,
     /// most requests at once on one connection of HTTP/2; 1 for HTTP/1.1
     pub streams: u32,
@@ -30,7 +30,7 @@ pub struct HttpBots {
     pub visit: Visit,
     /// what is asked; never empty
     pub requests: Vec<HttpRequest>,
-    /// what `{name}` in a path, header or body stands for
+    /// the meaning of `{name}` in a path, header or body
     pub variables: Vec<Variable>,
     /// a request that was not answered whole after this is given up, and its connection with it, ns
     pub timeout_ns: u64,
@@ -170,12 +170,12 @@ impl HttpCheck {
     }
 }
 
-/// A name that stands for changing text.
+/// A variable for changing text.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Variable {
     /// without its braces
     pub name: String,
-    /// what it stands for
+    /// how its values are made
     pub law: VariableLaw,
 }
 

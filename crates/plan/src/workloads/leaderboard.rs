@@ -25,7 +25,7 @@ pub struct LeaderboardBots {
     pub board: String,
     /// members that the bots update, over all workers
     pub members: u64,
-    /// updates in one request; 1: a request of its own for each update
+    /// updates in one request; 1: a separate request for each update
     pub bulk: u64,
     /// a load counts updates per second and not requests
     #[serde(default)]

@@ -17,7 +17,7 @@ use crate::worker_plan::DRAIN_NS;
 const REPLY_BYTES_MAX: usize = 4 << 20;
 /// What a life of a bot is measured as, where bots have several.
 pub const SESSION: &str = "session";
-/// Sessions that are under way when the hold ends may take so long to end, whatever the plan's patience, ns.
+/// Sessions in progress when the hold ends may take this long to end, whatever the plan's patience, ns.
 const SESSIONS_END_NS: u64 = 30_000_000_000;
 /// One bot after another.
 const RAMP_NS: u64 = 2_000_000;
@@ -34,10 +34,10 @@ pub struct ScriptBots {
     /// what they hold; filled in when a trial starts, and never stored
     #[serde(skip)]
     pub env_values: BTreeMap<String, String>,
-    /// what stands in the files of `bot.row`; read when a trial starts, and never stored
+    /// the contents of the files of `bot.row`; read when a trial starts, and never stored
     #[serde(skip)]
     pub row_values: BTreeMap<String, Arc<Rows>>,
-    /// of its requests; `None`: what the server chooses behind TLS, else 1.1
+    /// for its requests; `None`: what the server chooses over TLS, else 1.1
     #[serde(default)]
     pub http: Option<HttpVersion>,
     /// it tells the server's ticks

@@ -11,7 +11,7 @@ use super::ink::{Ink, fitted, percent};
 const LABEL_WIDTH: usize = 14;
 const NARROWEST_COLUMN: usize = 18;
 
-/// How many logs stand beside each other on a page.
+/// How many logs fit side by side on a page.
 pub(super) fn abreast(width: usize) -> usize {
     (width.saturating_sub(LABEL_WIDTH) / (NARROWEST_COLUMN + 2)).max(1)
 }

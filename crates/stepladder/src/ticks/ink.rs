@@ -8,7 +8,7 @@ pub(super) struct Ink {
     pub(super) colour: bool,
 }
 
-/// What a colour stands for.
+/// The meaning of a colour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Class {
     OnTime,

@@ -95,7 +95,7 @@ fn class_bar(counts: &TickCounts, width: usize, ink: Ink) -> String {
     bar
 }
 
-/// The distributions, as many beside each other as fit.
+/// The distributions, as many side by side as fit.
 pub(super) fn distributions(logs: &[&Log], out: &mut impl Write, width: usize, ink: Ink) -> io::Result<()> {
     let mut by_rate: Vec<(TickClasses, Vec<&Log>)> = Vec::new();
     for log in logs.iter().filter(|log| !log.summary.histogram.is_empty()) {

@@ -243,7 +243,7 @@ fn errs_after_overload(for_s: u64) -> u16 {
     port
 }
 
-/// Far above the 16 req/s with which it recovers: what piles up while the machine stands still is no overload.
+/// Far above the 16 req/s with which it recovers: what piles up while the machine is stalled is no overload.
 const OVERLOADED_PER_S: usize = 100;
 
 #[test]

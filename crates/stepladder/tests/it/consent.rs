@@ -6,7 +6,7 @@ use crate::main_job::with_its_store;
 use crate::place::{Place, free_port, parse};
 use crate::terminal;
 
-/// Leaves a file behind where it is carried out, and ends, so that nothing is loaded.
+/// Creates a file when executed, and exits, so that nothing is loaded.
 const COMMAND: &str = "touch started";
 
 fn scenario(place: &Place, subject: &str) {

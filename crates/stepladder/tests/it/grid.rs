@@ -49,7 +49,7 @@ fn answered(rung: &Value, op: &str) -> u64 {
     rung["flows"][op]["answered"].as_u64().unwrap_or(0)
 }
 
-/// How often Redis carried out a command, as it says itself.
+/// How often Redis executed a command, by its own count.
 fn calls(redis: &RedisServer, command: &str) -> u64 {
     let told = redis.ask("INFO commandstats");
     let of_it = told.split_once(&format!("cmdstat_{command}:calls=")).map_or("", |(_, rest)| rest);
@@ -80,7 +80,7 @@ fn a_real_redis_was_asked_what_the_rungs_say() {
     assert_eq!((redis.ask("DBSIZE"), redis.ask("STRLEN k49")), (":50\r\n".into(), ":1024\r\n".into()));
 }
 
-/// A climb of what is behind `url`, over TLS, with nothing lost and nothing wrong.
+/// A climb of the server at `url`, over TLS, with nothing lost and nothing wrong.
 #[track_caller]
 fn climbs_over_tls(url: &str, trust: &[&str]) {
     let place = Place::new();
@@ -110,7 +110,8 @@ fn a_hazelcast_member_behind_a_tls_proxy_is_climbed() {
     climbs_over_tls(&format!("hazelcasts://{}/tls", proxy.address), &["--insecure"]);
 }
 
-/// Two members of one cluster, each of which clients reach through a TLS proxy of its own, by whose address it calls itself.
+/// Two members of one cluster, each of which clients reach through its own TLS proxy, whose address it reports as its
+/// own.
 fn two_behind_proxies(jar: &Path, cluster: &str) -> [(Member, Proxy); 2] {
     let ports: [u16; 4] = member::free_ports();
     let starting = [0, 1].map(|at: usize| {

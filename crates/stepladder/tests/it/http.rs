@@ -7,7 +7,8 @@ use serde_json::Value;
 use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
 use crate::place::{Place, free_port};
 
-/// Every ill manner that `serve oracle` has a page for, and under what cause it must stand in the table of errors.
+/// Every protocol fault that `serve oracle` has a page for, and the cause under which it must appear in the table of
+/// errors.
 const ILL_MANNERS: [(&str, &str); 17] = [
     ("/garbage", "not http"),
     ("/status-line", "broken status line"),

@@ -121,7 +121,7 @@ fn short_climb<'a>(words: &[&'a str]) -> Vec<&'a str> {
 }
 
 impl Ran {
-    /// Asserts the exit code and what is said on standard error, whatever was printed before.
+    /// Asserts the exit code and the messages on standard error, whatever was printed before.
     #[track_caller]
     pub fn fails(&self, code: i32, fragments: &[&str]) {
         assert_eq!(self.code, code, "{self:#?}");
@@ -130,7 +130,7 @@ impl Ran {
         }
     }
 
-    /// Asserts the exit code and what is said on standard error.
+    /// Asserts the exit code and the messages on standard error.
     #[track_caller]
     pub fn refused(&self, code: i32, fragments: &[&str]) {
         assert_eq!(self.code, code, "{self:#?}");
@@ -151,13 +151,13 @@ impl Running {
         fs::read_to_string(&self.err).unwrap_or_default()
     }
 
-    /// Waits until a text stands on standard error.
+    /// Waits until a text appears on standard error.
     #[track_caller]
     pub fn wait_for(&mut self, text: &str) {
         self.wait_until(text, |running| running.err().contains(text));
     }
 
-    /// Waits until a text stands on standard output, and returns all of it.
+    /// Waits until a text appears on standard output, and returns all of it.
     #[track_caller]
     pub fn wait_for_out(&mut self, text: &str) -> String {
         self.wait_until(text, |running| running.out().contains(text));
@@ -245,7 +245,7 @@ pub fn send(pid: u32, signal: i32) {
     assert_eq!(status, 0, "process {pid} is there to be signalled");
 }
 
-/// True when the process has ended, whether or not somebody has taken note of it.
+/// True when the process has ended, whether or not it was reaped.
 pub fn is_gone(pid: u32) -> bool {
     status_of(pid).is_none_or(|(state, _)| state == 'Z' || state == 'X')
 }

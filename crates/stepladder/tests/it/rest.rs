@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use crate::main_job::{assert_balanced, assert_valid};
 use crate::place::Place;
 
-/// Things by their number, and what was asked of whom.
+/// Things by their number, and the requests received.
 #[derive(Default)]
 struct Things {
     by_id: BTreeMap<u64, Value>,

@@ -63,7 +63,7 @@ fn a_script_climbs_and_the_same_bot_is_played_again_without_its_file() {
     assert!(again.out.contains("How many?"), "{again:#?}");
 }
 
-/// A function in a file of its own takes most of the script's time.
+/// A function in a separate file takes most of the script's time.
 #[test]
 fn a_climb_of_a_script_tells_the_function_that_takes_its_time() {
     let place = Place::new();
@@ -383,7 +383,7 @@ fn the_gallery_is_played_over_its_protocols() {
     }
 }
 
-/// HTTP/2 or 1.1 and WebSocket behind TLS, as Node.js and its usual package have them.
+/// HTTP/2 or 1.1 and WebSocket over TLS, as Node.js and its usual package implement them.
 const NODE_SERVER: &str = r#"
 const fs = require("fs"), http2 = require("http2"), { WebSocketServer } = require("ws");
 const [certificate, key] = process.argv.slice(2);
@@ -398,7 +398,7 @@ server.on("upgrade", (request, socket, head) => sockets.handleUpgrade(request, s
 server.listen(0, "127.0.0.1", () => console.log("listening on " + server.address().port));
 "#;
 
-/// Names of its own, closes with a code of its own, and asks twenty times at once.
+/// Uses custom names and a custom close code, and sends twenty requests at once.
 const TLS_BOT: &str = r#"
 export default async function bot(bot: any) {
   const ws = await bot.websocket("/", { protocols: ["v1", "v2"] });

@@ -11,7 +11,7 @@ fn is_quick() -> bool {
     std::env::var_os("STEPLADDER_QUICK").is_some()
 }
 
-/// The quick cases of one subject. All of them together take minutes, so each subject has a test of its own.
+/// The quick cases of one subject. All of them together take minutes, so each subject has a separate test.
 fn no_verdict_is_wrong(subject: &str) {
     if is_quick() {
         return;

@@ -28,7 +28,7 @@ fn open() -> (File, File) {
     unsafe { (File::from_raw_fd(ours), File::from_raw_fd(theirs)) }
 }
 
-/// No program that ends by itself takes so long, however busy the machine.
+/// No program that exits by itself takes this long, however busy the machine.
 const LONGEST: Duration = Duration::from_secs(180);
 
 /// Runs the program with all three streams on a terminal, where `typed` has been typed already.

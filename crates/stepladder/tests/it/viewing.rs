@@ -39,7 +39,7 @@ fn get(url: &str, path: &str) -> String {
     answer
 }
 
-/// The printed address, without the room behind `#`, which is the browser's own.
+/// The printed address, without the fragment after `#`, which is the browser's own.
 pub fn printed(said: impl Fn() -> String) -> String {
     let began = Instant::now();
     loop {

@@ -28,7 +28,7 @@ pub(crate) fn visit(
 ) -> Result<(), ReadError> {
     let trial = params![run.as_str(), head.seq];
     let (mut found, mut last) = (0, None);
-    // Rows come in the order of their keys, so none is counted twice.
+    // Rows come in key order, so none is counted twice.
     let mut count = |position, entry| {
         found += 1;
         last = last.max(Some(position));
@@ -73,11 +73,11 @@ pub(crate) fn read_behind(
     most: u32,
 ) -> Result<Vec<Entry>, ReadError> {
     let (from, to) = (place.position, place.position.saturating_add(u64::from(most)));
-    // Positions come from a column that holds no more.
+    // Positions come from a 64-bit signed column.
     let (from_i64, to_i64) = (from as i64, to as i64);
     let mut entries = BTreeMap::new();
     let mut next_second = place.second;
-    // The key is the second's number, and seconds are handed over in its order.
+    // The key is the second's number, and seconds are handed over in order.
     visit_seconds(connection, run, head, Some((place.second, to_i64)), &mut |position, entry| {
         if let Entry::Interval(interval) = &entry {
             next_second = interval.index.saturating_add(1);
@@ -107,8 +107,9 @@ pub(crate) fn read_behind(
     Ok(entries.into_values().collect())
 }
 
-/// How many whole seconds of the bots were committed of each of these trials, without their contents, but sure that no entry is
-/// missing. `ends` says how many entries those have that ended. Each table is read once, however many trials there are.
+/// How many whole seconds of the bots were committed for each of these trials, without their contents, but certain that
+/// no entry is missing. `ends` gives the entry counts of those that ended. Each table is read once, however many trials
+/// there are.
 pub(crate) fn whole_seconds(
     connection: &Connection,
     run: &RunId,
@@ -122,7 +123,7 @@ pub(crate) fn whole_seconds(
         last: Option<u64>,
     }
     let mut of_trial: BTreeMap<i64, Counted> = BTreeMap::new();
-    // Nothing of a second is looked at but its numbers.
+    // Only the counts of a second are read.
     let mut parts = (0, 0, Box::new(Interval::new(&Arc::default())));
     INTERVAL.for_each(connection, "run = ?1", [run.as_str()], |row| {
         tables::interval::read_into(&row, &mut parts)?;

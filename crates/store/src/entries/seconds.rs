@@ -63,7 +63,7 @@ pub(super) fn visit_seconds(
         }
         each(position, Entry::Interval(interval));
     }
-    // Behind a part of the trial lie those of later seconds.
+    // After a part of the trial come the rows of later seconds.
     if behind.is_none() {
         [flows, distributions, tallies].iter().try_for_each(Parts::end)?;
     }

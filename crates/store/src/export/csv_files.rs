@@ -15,7 +15,7 @@ use crate::run::RunId;
 use crate::store::Store;
 use crate::tables::{self, ARTIFACT, TABLES};
 
-/// The figures that stand beside a histogram column.
+/// The figures in the columns next to a histogram column.
 const FIGURES: [&str; 7] = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "mean_ns", "stddev_ns"];
 
 /// Writes a run into the folder `dir`, which is made if need be; each file is whole or not
@@ -129,7 +129,7 @@ fn artifacts(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
         let (name, content) = tables::artifact::read(row).map_err(|error| store.read(error))?;
         let folder = dir.join("artifacts");
         std::fs::create_dir_all(&folder).map_err(|error| failed(&folder, error))?;
-        // A name is a name and not a path: whatever a store that was sent along says, nothing is written elsewhere.
+        // A name is not a path: whatever a foreign store contains, nothing is written elsewhere.
         let path = folder.join(name.replace(['/', '\\'], "_").trim_start_matches('.'));
         let mut file = create(&path)?;
         file.write_all(&content).map_err(|error| failed(&path, error))?;

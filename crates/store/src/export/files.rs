@@ -16,7 +16,7 @@ pub(super) struct NewFile {
 }
 
 pub(super) fn create(path: &Path) -> Result<NewFile, StoreError> {
-    // Also asked at the end; known now, nothing is written in vain.
+    // Also checked at the end; checking now avoids useless work.
     if path.symlink_metadata().is_ok() {
         return Err(failed(path, io::Error::from_raw_os_error(libc::EEXIST)));
     }

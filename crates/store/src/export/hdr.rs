@@ -16,7 +16,7 @@ use crate::error::StoreError;
 use crate::run::{RunId, TrialRecord};
 use crate::store::Store;
 
-/// The largest value of a line stands there in ms, as HdrHistogram's own writer has it; the histograms count ns.
+/// The largest value of a line is in ms, as HdrHistogram's own writer does it; the histograms count ns.
 const MAX_VALUE_DIVISOR: f64 = 1e6;
 
 /// Writes the distributions of a run into the folder `dir`, which is made if need be; each file is whole or not

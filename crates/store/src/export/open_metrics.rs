@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 
 use super::sums::{Family, Kind, Point, Value};
 
-/// The text, ended by `# EOF`. Label values stand in it escaped.
+/// The text, ended by `# EOF`. Label values are escaped.
 pub fn open_metrics(families: &[Family]) -> String {
     let mut text = String::new();
     for family in families {

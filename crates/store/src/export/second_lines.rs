@@ -92,8 +92,8 @@ impl SecondLines {
         self.stage == Stage::Ended
     }
 
-    /// Some of the lines behind those given out before, each a JSON object without a line's end; empty when nothing more was
-    /// committed. Errors: as `seconds`.
+    /// Some of the lines after those returned before, each a JSON object without a line ending; empty when nothing more
+    /// was committed. Errors: as `seconds`.
     pub fn step(&mut self, store: &Store) -> Result<Vec<String>, StoreError> {
         if self.has_ended() {
             return Ok(Vec::new());
@@ -196,7 +196,7 @@ impl SecondLines {
         }
     }
 
-    /// Where the trial stands among the marks, which come in the order of their numbers.
+    /// The trial's position among the marks, which come in the order of their numbers.
     fn mark_at(&self) -> Option<usize> {
         self.marks.binary_search_by_key(&self.seq, |mark| mark.head.seq).ok()
     }
@@ -314,7 +314,8 @@ impl Readings {
 type Counts<'a> = BTreeMap<&'a str, u64>;
 type Durations = BTreeMap<&'static str, Option<Summary>>;
 
-/// The lines, told apart by `type`. `docs/method/follow.md` says what each field means, `follow.schema.json` beside it its form.
+/// The lines, distinguished by `type`. `docs/method/follow.md` defines each field, `follow.schema.json` beside it the
+/// format.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Line<'a> {

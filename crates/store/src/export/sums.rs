@@ -22,12 +22,12 @@ use crate::follow::Place;
 use crate::run::RunId;
 use crate::store::Store;
 
-/// Names of one kind that are told apart; the others are counted together.
+/// Names of one kind that are distinguished; the others are counted together.
 const NAMES_MAX: usize = 200;
 const OTHER: &str = "other";
 /// Entries that are read at once.
 const PIECE: u32 = 128;
-/// Upper bounds of the buckets of durations, ns: what is above the last lies below infinity.
+/// Upper bounds of the buckets of durations, ns: anything above the last is below infinity.
 const BOUNDS_NS: [u64; 17] = [
     50_000,
     100_000,
@@ -90,7 +90,7 @@ struct Now {
     readings: BTreeMap<(&'static str, &'static str), f64>,
 }
 
-/// How many durations lie below each of `BOUNDS_NS`, behind each other.
+/// How many durations are below each of `BOUNDS_NS`, consecutively.
 #[derive(Debug, Default)]
 struct Buckets {
     below: [u64; BOUNDS_NS.len()],
@@ -218,7 +218,7 @@ impl RunSums {
                 return;
             }
             let (sum, last) = self.sums.totals.entry((who, what)).or_default();
-            // One that is smaller is of a process that was started anew.
+            // A smaller value is from a process that was restarted.
             *sum += if sample.value >= *last { sample.value - *last } else { sample.value };
             *last = sample.value;
         } else {
@@ -227,7 +227,7 @@ impl RunSums {
     }
 }
 
-/// Of the readings whose names are ours: programs and threads have names of their own, and change all the time.
+/// For readings with fixed names: programs and threads have arbitrary names that change all the time.
 fn known(what: &Reading) -> Option<(&'static str, &'static str, OverTime)> {
     let (who, _) = what.texts();
     let who = ["subject", "worker", "machine"].into_iter().find(|known| *known == who)?;
@@ -264,7 +264,7 @@ mod tests {
         let first = sums.clone();
         assert_eq!(sums.len(), NAMES_MAX + 1);
         assert_eq!((sums["cause 0"], sums[OTHER]), (1, 800));
-        // Those that came later stay together, so no counter ever goes back.
+        // Later ones stay grouped, so no counter ever decreases.
         add(&mut sums, &names[500..], &vec![1; 500]);
         assert_eq!((sums.len(), sums[OTHER]), (NAMES_MAX + 1, 1_300));
         assert!(first.iter().all(|(name, count)| sums[name] >= *count));

@@ -167,7 +167,7 @@ fn the_laws_of_the_books_are_checks_of_the_file() {
     check("10, 10, 8, 0, 2, 0, 0, 1, 0, 0, 0", "the_residual_is_what_nobody_accounts_for");
     check("10, 12, 8, 0, 2, 0, 0, 5, 0, 0, 0", "the_residual_is_what_nobody_accounts_for");
     check("10, 12, 8, 0, 2, 0, 0, 5, 0, -1, 0", "accepted");
-    // What was not read in time is neither lost nor beyond what the server says that it dropped.
+    // What was not read in time is neither lost nor more than what the server reports as dropped.
     check_unread(2, "10, 10, 7, 0, 2, 0, 0, 2, 0, 0, 0", "what_was_owed_came_or_was_lost");
     check_unread(2, "11, 11, 7, 0, 2, 0, 0, 2, 0, 1, 0", "the_residual_is_what_nobody_accounts_for");
 }

@@ -137,7 +137,7 @@ fn an_interval_log_read_by_another_implementation_holds_every_second() {
     }
     assert_eq!(found, stored);
     assert!(found.len() >= 30, "{}", found.len());
-    // The percentile table beside it is that of all lines with its tag.
+    // The percentile table beside it covers all lines with its tag.
     for (tag, sum) in &sums {
         let table = std::fs::read_to_string(dir.join(format!("trial-0-{tag}.hgrm"))).unwrap();
         assert!(table.contains(&format!("Total count    = {:>12}]", sum.len())), "{tag}: {table}");

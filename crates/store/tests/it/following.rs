@@ -6,7 +6,7 @@ use store::{Place, Store};
 
 use crate::given;
 
-/// Everything behind a place, in pieces of `most`.
+/// Everything after a place, in pieces of `most`.
 fn in_pieces(store: &Store, run: &store::RunId, place: &mut Place, most: u32) -> Vec<Entry> {
     let head = store.trial_marks(run).unwrap().remove(0).head;
     let mut all = Vec::new();

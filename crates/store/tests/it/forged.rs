@@ -30,7 +30,7 @@ fn beside(given: &Given, end: &str) -> std::path::PathBuf {
 #[test]
 fn an_id_that_is_a_path_removes_no_file() {
     let given = with_ids(&["x/../victim.txt", "x/../victim-1"]);
-    // With this folder the two lead out of the names that belong to the store.
+    // With this folder the two paths lead outside the store's own names.
     std::fs::create_dir(beside(&given, "-live-x")).unwrap();
     let victims = ["victim.txt", "victim-1"].map(|name| given.path.with_file_name(name));
     victims.iter().for_each(|path| std::fs::write(path, "dear").unwrap());
@@ -114,8 +114,8 @@ fn a_store_that_is_removed_or_replaced_under_a_run_is_said_and_not_taken_for_rec
     }
 }
 
-/// Where nothing may be written, as on a medium that is mounted to be read. Whoever may write everywhere cannot be kept from
-/// it by permissions: this process then becomes another user for the look.
+/// In a place without write access, as on read-only media. A process that may write everywhere is not stopped by
+/// permissions: this one then switches to another user for the check.
 #[test]
 fn a_store_in_a_folder_that_takes_no_files_is_read() {
     use std::os::unix::fs::PermissionsExt as _;

@@ -128,7 +128,7 @@ pub fn one_of_each() -> Vec<Entry> {
     ]
 }
 
-/// Three receivers, one of them apart; the second one lost two lines of which the server knows one.
+/// Three receivers, one of them excluded; the second one lost two lines, one of which the server knows about.
 pub fn books() -> Books {
     let receiver = |receiver: u32, delivered, lost, dropped| ReceiverBooks {
         receiver,
@@ -258,7 +258,7 @@ fn any_tick_second() -> impl Strategy<Value = TickSecond> {
             |(source, one_ns, other_ns, counts, interval, busy, lateness, isr_numerator_ns, counters)| {
                 TickSecond {
                     source,
-                    // The store refuses what ends before it begins.
+                    // The store refuses intervals that end before they begin.
                     from_ns: one_ns.min(other_ns),
                     to_ns: one_ns.max(other_ns),
                     counts,

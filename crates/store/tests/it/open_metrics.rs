@@ -174,7 +174,7 @@ fn secrets_are_taken_out_of_label_values_and_never_out_of_the_format() {
     writer.append(given::one_of_each()).unwrap();
     let mut metrics = RunSums::new(writer.id().clone());
     let whole = told_at_all(&mut metrics, &given.store);
-    // Everything that may be a secret is one, so all operations become the same.
+    // With every possible secret masked, all operations become the same.
     let masked = open_metrics(&metrics.families(&|_| "•".to_owned()));
     assert!(!masked.contains("\"shot\""), "{masked}");
     let sent = |text: &str| -> f64 {
@@ -241,7 +241,7 @@ proptest! {
         let (followed, at_once) = (read(&followed), read(&text(&at_once)));
         prop_assert!((of_sent(&followed) - sent).abs() <= 1e-9 * sent, "{sent}");
         for (key, value) in &followed {
-            // Sums of fractions depend on where they were broken off.
+            // Sums of fractions depend on where they were interrupted.
             let other = at_once[key];
             prop_assert!((value - other).abs() <= 1e-9 * value.abs().max(1.0) || value.is_nan(), "{key}: {value} {other}");
         }

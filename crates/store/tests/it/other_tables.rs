@@ -11,7 +11,7 @@ use tempfile::TempDir;
 
 use crate::given::{self, Given};
 
-/// Rows without end, none of which a condition lets through.
+/// Endless rows, none of which passes the condition.
 const ENDLESS: &str = "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM t)";
 
 /// Far longer than opening takes, far shorter than what the forged files ask for.
@@ -88,7 +88,7 @@ fn a_generated_column_or_a_further_constraint_is_refused() {
 
 #[test]
 fn a_change_that_only_looks_like_a_comment_or_a_space_is_refused() {
-    // SQLite takes a no-break space for a letter of a name.
+    // SQLite treats a no-break space as part of a name.
     let sql = "UPDATE sqlite_master SET sql = replace(sql, '-- when', char(160)) WHERE name = 'event';";
     refused(sql, "table \"event\" is another one");
     let sql = "UPDATE sqlite_master SET sql = replace(sql, '-- when', '-- when' || char(10) || 'more AS (1),') \

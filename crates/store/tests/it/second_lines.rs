@@ -79,7 +79,7 @@ fn readings_of_one_round_are_one_line_and_the_next_round_is_another() {
     let run = writer.id().clone();
     writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
     let of = |at_s, name, value| given::sample(at_s, name, value);
-    // A round may lie in two transactions.
+    // A round may span two transactions.
     writer.append(vec![of(1, ProcessMetric::CpuTime, 0.5)]).unwrap();
     writer.append(vec![of(1, ProcessMetric::Rss, 7.0), of(2, ProcessMetric::CpuTime, f64::NAN)]).unwrap();
     writer.end_trial(2).unwrap();

@@ -98,7 +98,7 @@ fn interval(about: About, index: u32, random: &mut fastrand::Rng) -> Interval {
 }
 
 fn ticks(about: About, half: u32, random: &mut fastrand::Rng) -> TickSecond {
-    // Neither begins nor ends with a second of ours; warm at first.
+    // Neither begins nor ends on a second of ours; with a warm-up at first.
     let from_ns = u64::from(half) * SECOND_NS / 2 + 123_456_789;
     let late = if half < 14 { 25 } else { random.u64(..3) };
     TickSecond {
@@ -156,7 +156,7 @@ fn head() -> TrialHead {
     TrialHead { metric_names: names(), ..given::trial_head(0, 500.0) }
 }
 
-/// Events are told as they came; of two orders of entries all else is the same.
+/// Events are reported as they came; for two orders of entries all else is the same.
 fn by_time(mut trial: Trial) -> Trial {
     trial.events.sort_by(|one, other| (one.at_ns, &one.kind).cmp(&(other.at_ns, &other.kind)));
     trial

@@ -162,7 +162,7 @@ fn a_comparison_that_goes_on_grows_second_by_second_and_process_by_process() {
         writer.line(StoredLine { process: 0, source, text: line.text }).unwrap();
         if is_second {
             told += 1;
-            // It is here before the next one is written, alone or with the whole.
+            // It arrives before the next one is written, alone or with the whole.
             events.until(|_, data| {
                 let process = data.get("bench").map_or(data, |bench| &bench["processes"][0]);
                 process["curve"]["t"].as_array().is_some_and(|t| t.len() == told)

@@ -36,7 +36,7 @@ fn a_run_is_deleted_when_its_id_is_said_twice() {
     for wrong in ["", "?confirm=", "?confirm=yes", "?confirm=master"] {
         assert_eq!(client.send("DELETE", &format!("/api/runs/{run}{wrong}"), b"").status, 409, "{wrong}");
     }
-    // Its name means it elsewhere, but not here.
+    // Its name identifies it elsewhere, but not here.
     assert_eq!(client.send("DELETE", "/api/runs/master?confirm=master", b"").status, 404);
     assert_eq!(given.store.runs().unwrap().runs.len(), 1);
     assert_eq!(client.send("DELETE", &format!("/api/runs/{run}?confirm={run}"), b"").status, 200);

@@ -143,7 +143,7 @@ fn only_the_whole_token_opens_and_only_as_the_first_segment_of_the_path() {
     {
         assert_eq!(rule("GET", elsewhere, &host), Ruling::AskForToken, "{elsewhere}");
     }
-    // What a browser would send along to every port of this host.
+    // What a browser would send to every port of this host.
     let cookie = [("host", "127.0.0.1:42068"), ("cookie", "stepladder-42068=secret; token=secret")];
     assert_eq!(rule("GET", "/api/runs", &cookie), Ruling::AskForToken);
     assert_eq!(rule("GET", "/secret", &host), Ruling::Enter);
@@ -190,7 +190,7 @@ fn no_answer_sets_a_cookie_or_lets_a_referrer_carry_the_address() {
         assert_eq!(answer.header("set-cookie"), None, "{path}");
         assert_eq!(answer.header("referrer-policy"), Some("no-referrer"), "{path}");
         assert_eq!(answer.header("cache-control"), Some("no-store"), "{path}");
-        // Where an answer would repeat the address, it would be kept by who saves the page.
+        // If an answer repeated the address, anyone who saves the page would keep it.
         assert!(path.is_empty() || !answer.text().contains(&client.root[1..]), "{path}");
     }
     assert_eq!(client.get("/").status, 200);
@@ -202,7 +202,7 @@ fn an_address_without_its_last_slash_leads_to_the_page() {
     let viewer = given::serve(&given, Vec::new());
     let client = Client::of(&viewer);
     let entered = client.get("");
-    // Its own path and not the whole address: it is reached by other names too.
+    // Its own path and not the whole address: it is reachable by other names too.
     assert_eq!(
         (entered.status, entered.header("location")),
         (303, Some(format!("{}/", client.root).as_str()))
@@ -220,7 +220,7 @@ fn the_address_for_the_desktop_is_good_once() {
         let path = &url[url.find("/?").unwrap()..];
         exchange(client.address, &format!("{method} {path} HTTP/1.1\r\nHost: {}\r\n", client.address), b"")
     };
-    // What is refused does not use it up.
+    // A refused request does not use it up.
     assert_eq!(ask("POST").status, 403);
     let entered = ask("GET");
     assert_eq!((entered.status, entered.header("set-cookie")), (303, None));
@@ -250,7 +250,7 @@ fn a_port_that_is_taken_is_passed_over() {
     let second = viewer::serve(&options, std::sync::Arc::new(given::ByRules)).unwrap();
     assert_ne!(first.address(), second.address());
     assert_eq!(Client::of(&second).get("/api/runs").status, 200);
-    // One's token is nothing to the other.
+    // The token of one is useless for the other.
     let swapped = Client { address: second.address(), root: Client::of(&first).root };
     assert_eq!(swapped.get("/api/runs").status, 401);
 }
@@ -275,7 +275,7 @@ fn files_that_nobody_named_cannot_be_read() {
         assert!(matches!(answer.status, 400 | 404), "{path}: {answer:?}");
         assert!(!answer.text().contains("root:"), "{path}");
     }
-    // A name is what the answer calls the file, never what is opened.
+    // The name is only used in the answer and never opened.
     let named = client.send("POST", "/api/ticks?name=/etc/passwd", b"{}\n");
     assert_eq!(named.status, 422, "{named:?}");
 }

@@ -23,7 +23,7 @@ use crate::committed;
 use crate::duels;
 use crate::given::{self, HOLD_FROM_S, SECOND_NS, mark};
 
-/// Buckets of the distributions: wide, since nobody reads a figure off them.
+/// Buckets of the distributions: wide, since no figures are read off them.
 const WIDTH: f64 = 1.25;
 /// Text that tries to become markup, wherever text comes from.
 const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
@@ -220,7 +220,7 @@ impl Plant {
         } else {
             Phase::Drain
         };
-        // What polls a loop asks exactly so often.
+        // A client that polls a loop sends exactly this many requests.
         let more = if self.subject == POLL_LOOP { 0 } else { u64::from(index % 3) };
         let sent = if index < end_s { self.per_s + more } else { 0 };
         let owes_reply = self.subject != CHAT;
@@ -252,7 +252,7 @@ impl Plant {
         Entry::Interval(Box::new(interval))
     }
 
-    /// What is told of a second besides the bots' word: ticks and readings.
+    /// What is reported for a second besides the bots' data: ticks and readings.
     fn beside(&self, index: u32) -> Vec<Entry> {
         let (from_ns, to_ns) = (u64::from(index) * SECOND_NS, u64::from(index + 1) * SECOND_NS);
         let reading = |what, value| Entry::Sample(Sample { at_ns: to_ns, what, value });
@@ -396,7 +396,7 @@ fn page_of(store: &Store, run: &RunId) -> Value {
         trial["rung"] = Value::Null;
     }
     for rung in page.pointer_mut("/climb/rungs").and_then(Value::as_array_mut).into_iter().flatten() {
-        // The page has no name for it, and half of the file would be its.
+        // The page does not use it, and it would be half of the file.
         rung.as_object_mut().unwrap().remove("extra");
     }
     page

@@ -13,7 +13,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Connects and sends so much, and waits for nothing.
 fn begun(address: SocketAddr, words: &str) -> TcpStream {
     let mut stream = TcpStream::connect(address).unwrap();
-    // Whoever had to go meanwhile cannot be written to.
+    // A connection that was closed meanwhile cannot be written to.
     let _ = stream.write_all(words.as_bytes());
     stream.set_nonblocking(true).unwrap();
     stream
@@ -77,15 +77,15 @@ fn half_sent_heads_by_the_thousand_keep_neither_the_owner_out_nor_descriptors() 
         takes.push(asked(&client));
     }
     takes.sort();
-    // The middle one, since the machine may be busy; without a seat for the owner there would be no answer at all.
+    // The median, since the machine may be busy; without room for the owner there would be no answer at all.
     assert!(takes[takes.len() / 2] < Duration::from_secs(1), "{takes:?}");
     shrink(&mut strangers, STRANGERS);
-    // The page that follows was there before them, and stays.
+    // The page's connection was there before them, and stays.
     writer.begin_trial(&given::trial_head(0, 500.0), 0).unwrap();
     events.until(|kind, _| kind == "trial");
     writer.append(vec![given::second(0, 500.0, 0).0]).unwrap();
     events.until(|kind, data| kind == "second" && data["t"] == 0);
-    // The last ones go too, although nobody comes any more.
+    // The last ones are closed too, although no new ones come.
     shrink(&mut strangers, 0);
     asked(&client);
     drop((given, writer));
@@ -105,7 +105,7 @@ fn whoever_says_nothing_or_drips_or_reads_nothing_is_closed_too() {
             address,
             &format!("POST / HTTP/1.1\r\nHost: {address}\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n"),
         ),
-        // One answer is all a stranger gets of a connection.
+        // An anonymous client gets a single answer per connection.
         begun(address, &whole.repeat(1_000)),
     ];
     let mut dripping = begun(address, &whole[..whole.len() - 2]);
@@ -132,7 +132,7 @@ fn a_head_that_is_too_large_is_refused_and_one_with_many_cookies_is_not() {
         let mut stream = TcpStream::connect(client.address).unwrap();
         let _ = stream.write_all(format!("{head}Connection: close\r\n\r\n").as_bytes());
         let mut answer = Vec::new();
-        // Whoever is refused while sending may see nothing but a reset.
+        // A client that is refused while sending may see only a reset.
         let _ = stream.read_to_end(&mut answer);
         String::from_utf8_lossy(&answer).lines().next().unwrap_or_default().to_owned()
     };
@@ -143,7 +143,7 @@ fn a_head_that_is_too_large_is_refused_and_one_with_many_cookies_is_not() {
 
 #[test]
 fn strangers_do_not_hold_up_the_end() {
-    // Waited for, they would hold it up for 2 s each time.
+    // Waiting for them would delay it by 2 s each time.
     let takes = (0..3).map(|_| {
         let given = given::store();
         let viewer = given::serve(&given, Vec::new());

@@ -116,7 +116,7 @@ pub fn mark(at_s: u32, kind: &str, text: &str) -> Entry {
 fn spread(seed: u64, middle_ns: f64, count: u64) -> Distribution {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut values = Distribution::new();
-    // Each draw stands for some messages, so that planting an hour takes seconds.
+    // Each draw represents several messages, so that planting an hour takes seconds.
     let draws = count.min(1_500);
     for at in 0..draws {
         let normal = (0..4).map(|_| random.f64()).sum::<f64>() - 2.0;
@@ -127,7 +127,7 @@ fn spread(seed: u64, middle_ns: f64, count: u64) -> Distribution {
     values
 }
 
-/// Second `index` of so many answered shots, and what is told of it later: ticks and the processes.
+/// Second `index` with this many answered shots, and what is reported for it later: ticks and the processes.
 pub fn second(index: u32, load: f64, late: u64) -> (Entry, Vec<Entry>) {
     let sent = (load * 14.0) as u64;
     let seed = u64::from(index) * 1_000 + load as u64;
@@ -219,7 +219,7 @@ pub fn record_in(writer: &RunWriter, head: &TrialHead, hold_s: u32, late_share: 
     writer.end_trial(1_795_261_685_012).unwrap();
 }
 
-/// What a climb leaves of a rung behind its entries.
+/// What a climb stores for a rung after its entries.
 pub fn store_verdict(given: &Given, writer: &RunWriter, seq: u32) {
     let climb = ByRules.climb(&given.store, writer.id()).unwrap().unwrap();
     let rung = climb.rungs.last().unwrap();
@@ -378,7 +378,7 @@ impl Events {
         }
     }
 
-    /// Events until one of which this is true, that one included.
+    /// Events up to and including one for which this is true.
     #[track_caller]
     pub fn until(&mut self, is_last: impl Fn(&str, &Value) -> bool) -> Vec<(String, String, Value)> {
         let (mut seen, began) = (Vec::new(), Instant::now());
@@ -394,7 +394,7 @@ impl Events {
     }
 }
 
-/// One request over a connection of its own. `head` ends with the last header's line.
+/// One request over a separate connection. `head` ends with the last header's line.
 pub fn exchange(address: SocketAddr, head: &str, body: &[u8]) -> Answer {
     let mut stream = TcpStream::connect(address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();

@@ -50,7 +50,7 @@ fn seconds_arrive_as_they_are_committed_then_the_rung_then_the_end() {
         }
         let (interval, later) = given::second(index, 1_000.0, 600);
         writer.append(vec![interval]).unwrap();
-        // It is here before the next one is written: nobody waits for the end of a trial.
+        // It arrives before the next one is written, not only at the end of the trial.
         all.extend(events.until(|kind, data| kind == "second" && data["t"] == index));
         writer.append(later).unwrap();
         all.extend(events.until(|kind, data| {
@@ -103,7 +103,7 @@ fn a_page_that_lost_the_connection_goes_on_where_it_was() {
     let missed = back.until(|kind, data| kind == "second" && data["t"] == 19);
     assert!(missed.iter().all(|(_, kind, data)| kind != "trial" || data["series"].get("t").is_none()));
     let times: Vec<u64> = seconds(&missed).keys().map(|(_, t)| *t).collect();
-    // The last ones again, since their later values may have been missed; nothing twice beyond that, nothing left out.
+    // The last ones again, since their later values may have been missed; otherwise no duplicates and no gaps.
     assert_eq!(times, (4..20).collect::<Vec<_>>());
     drop(writer);
 }
@@ -152,7 +152,7 @@ fn a_browser_that_heard_the_end_does_not_come_back() {
 #[test]
 fn the_end_of_a_run_is_told_before_its_viewer_goes() {
     let given = given::store();
-    // At any moment between two looks.
+    // At any moment between two steps.
     for round in 0..5 {
         let writer = given.store.begin_run(&given::run_head("live"), None).unwrap();
         let run = writer.id().clone();

@@ -67,7 +67,7 @@ fn what_judging_takes() {
         let given = given::store();
         let writer = plant_hour(&given, warm_up_s);
         let before_mb = rss_mb("VmRSS");
-        // The high-water mark begins again at what is held now.
+        // Resets the high-water mark to the current usage.
         std::fs::write("/proc/self/clear_refs", "5").unwrap();
         let (began, cpu_before_s) = (Instant::now(), cpu_s());
         let whole = given.store.trial(writer.id(), 0, 0).unwrap();
@@ -92,7 +92,7 @@ fn what_pages_take() {
     let given = given::store();
     let loads: Vec<f64> = (1..=10).map(|step| f64::from(step) * 200.0).collect();
     let ladder = given::record_run(&given, "ladder", &loads, 60);
-    // An hour of 30,000 games, two bots each. It is judged already, as at its end; judging it takes more than showing it.
+    // An hour of 30,000 games, two bots each. It is judged already, as at its end; judging takes longer than showing.
     let minute = given::store();
     let judged = given::record_run(&minute, "hour", &[30_000.0], 10);
     let climb = ByRules.climb(&minute.store, &judged).unwrap().unwrap();

@@ -179,7 +179,7 @@ fn where_not_all_can_be_seen_the_difference_of_the_totals_is_taken_and_is_never_
 
 #[test]
 fn a_busy_program_beside_us_is_seen_and_named() {
-    // Started by a shell that ends, it is no child here, as another user's program is not.
+    // Started by a shell that exits, it is not our child, just like another user's program.
     let line = "sh -c 'while :; do :; done' >/dev/null 2>&1 & echo $!";
     let pid = Command::new("sh").args(["-c", line]).output().unwrap().stdout;
     let pid: i32 = String::from_utf8(pid).unwrap().trim().parse().unwrap();
@@ -187,7 +187,7 @@ fn a_busy_program_beside_us_is_seen_and_named() {
     let begin = Instant::now();
     let mut seen = Vec::new();
     let mut found = None;
-    // A crowded machine may give it little of a core in one second.
+    // On a crowded machine it may get little CPU in one second.
     while found.is_none() && begin.elapsed() < Duration::from_secs(20) {
         let reading = others.read(&none(), None, begin.elapsed().as_nanos() as u64);
         found = reading.and_then(|reading| {

@@ -19,14 +19,14 @@ const AHEAD_NS: u64 = 2 * SECOND_NS;
 const READ_NS: u64 = SECOND_NS / 10;
 /// Stamps before and after a smaller step are less than a second apart, so both are read by the new clock.
 const STEP_NS_MIN: u64 = SECOND_NS;
-/// How many jumps of a log's times are told; all are heeded.
+/// How many jumps of a log's times are reported; all are respected.
 const TOLD_JUMPS: u32 = 5;
 /// How long after a step lines may still come that were stamped before it.
 const OLD_STAMPS_NS: u64 = 5 * SECOND_NS;
 
 #[derive(Debug)]
 pub(super) struct Placement {
-    /// realtime at the trial's 0 by the clock as it stands
+    /// realtime at the trial's 0 by the current clock
     zero_ns: i64,
     /// the same before the last step, and until when lines may be stamped by it
     before_step: Option<(i64, u64)>,
@@ -42,7 +42,7 @@ pub(super) struct Placement {
 /// A second on the trial's clock, and what is to be said of its times.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Placed {
-    /// `None` when it is left out: before the trial, counted already, or behind the present
+    /// `None` when it is left out: before the trial, already counted, or in the future
     pub second: Option<TickSecond>,
     pub notice: Option<String>,
 }
@@ -74,8 +74,8 @@ impl Placement {
         let old_zero_ns =
             self.before_step.filter(|&(_, until_ns)| now_ns <= until_ns).map(|(zero_ns, _)| zero_ns);
         let zeros_ns = || std::iter::once(self.zero_ns).chain(old_zero_ns);
-        // Its end lies shortly before the present, its begin where the second before ended; of two clocks it was
-        // stamped by the one that says so.
+        // Its end lies shortly before the present, its begin at the end of the second before; the better match decides
+        // which of the two clocks stamped it.
         let nearest = |ms: u64, expected_ns: u64, latest_ns: u64| {
             let places = zeros_ns().map(|zero_ns| on(zero_ns, ms));
             let apart =
@@ -116,7 +116,7 @@ impl Placement {
                 back_ns as f64 / 1e9
             ));
         }
-        // By its middle: what tells of a whole second may overlap a little with the one before the jump.
+        // By its middle: a whole second's entry may overlap a little with the one before the jump.
         if from_ns.midpoint(to_ns) < self.skip_to_ns {
             return Placed { second: None, notice };
         }
@@ -153,7 +153,7 @@ mod tests {
         Placement::new(ZERO_MS * 1_000_000)
     }
 
-    /// (from, to) in ms, and whether something was said.
+    /// (from, to) in ms, and whether something was reported.
     fn place(placement: &mut Placement, from_ms: i64, to_ms: i64, now_ms: u64) -> (Option<(u64, u64)>, bool) {
         let placed = placement.place(second(from_ms, to_ms), now_ms * 1_000_000);
         let at = placed.second.map(|second| (second.from_ns / 1_000_000, second.to_ns / 1_000_000));
@@ -173,7 +173,7 @@ mod tests {
         let check = |step_ms: i64| {
             let mut placement = placement();
             assert_eq!(place(&mut placement, 0, 1_000, 1_200), (Some((0, 1_000)), false));
-            // Stamped before the step and read after it; then one that the step lies in; then one after it.
+            // Stamped before the step and read after it; then one that contains the step; then one after it.
             placement.step(step_ms * 1_000_000, 2_100_000_000);
             assert_eq!(
                 place(&mut placement, 1_000, 2_000, 2_200),
@@ -204,7 +204,7 @@ mod tests {
             let to_ms = second as i64 * 1_000;
             place(&mut placement, to_ms - 1_000, to_ms, second * 1_000 + 200);
         }
-        // The log was replaced by a copy that is written on.
+        // The log was replaced by a copy, and writing continued there.
         assert_eq!(place(&mut placement, 1_000, 2_000, 6_200), (None, true));
         assert_eq!(place(&mut placement, 2_000, 3_000, 6_200), (None, false));
         assert_eq!(place(&mut placement, 4_000, 5_000, 6_200), (None, false));

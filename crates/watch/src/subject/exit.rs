@@ -21,9 +21,9 @@ pub struct ExitWatch(Whose);
 
 #[derive(Clone, Copy, Debug)]
 enum Whose {
-    /// our child: we are told how it ended
+    /// our child: we learn how it ended
     Child(Pid),
-    /// not ours: it is only seen to be gone
+    /// not ours: we only see that it has ended
     Other { pid: u32, started_ticks: u64 },
 }
 
@@ -60,7 +60,7 @@ impl ExitWatch {
 }
 
 impl Exit {
-    /// It is gone, and we were not told how.
+    /// It has ended, and we do not know how.
     pub const UNKNOWN: Exit = Exit { code: None, signal: None };
 }
 
@@ -72,7 +72,7 @@ impl fmt::Display for Exit {
                 match code {
                     126 => write!(f, " (found but not executable)"),
                     127 => write!(f, " (command not found)"),
-                    // A shell tells so that its own child was ended by a signal.
+                    // A shell reports this way that its own child was ended by a signal.
                     129..=159 => write!(f, " (its shell reports {})", signal(code - 128)),
                     _ => Ok(()),
                 }

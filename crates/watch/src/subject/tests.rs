@@ -169,7 +169,7 @@ fn a_halted_server_that_ignores_its_end_is_killed_and_nothing_is_left() {
 
 #[test]
 fn its_last_output_is_a_few_plain_lines() {
-    // The two streams are read side by side, so their lines may come in any order.
+    // The two streams are read concurrently, so their lines may come in any order.
     let script = "for i in 1 2 3 4; do echo line $i; done; printf '\\033[31mfatal: %0300d\\n' 7 >&2; exit 3";
     let started = start(script);
     exit_of(&started);
@@ -258,7 +258,7 @@ fn printed_pid(started: &Started) -> i32 {
 
 #[test]
 fn what_left_the_group_is_ended_too_and_said() {
-    // A session of its own, whose parent has ended: nothing but its environment tells whose it is.
+    // Its own session, and its parent has ended: only the environment shows whose it is.
     let started = start("setsid sh -c 'echo $$; exec sleep 300' & exec sleep 300");
     let pid = printed_pid(&started);
     assert!(is_alive(pid));

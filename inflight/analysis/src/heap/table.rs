@@ -33,7 +33,7 @@ impl Heap {
             let name = plain(name.ok_or_else(|| wrong(number, "it names nothing"))?);
             let sums = bytes.checked_add(held).zip(objects.checked_add(alive));
             (bytes, objects) = sums.ok_or_else(|| wrong(number, "the sums do not fit 64 bits"))?;
-            // No sum of a part is larger than that of the whole.
+            // No partial sum is larger than the total.
             let of_name = by_name.entry(name).or_default();
             *of_name = (of_name.0 + held, of_name.1 + alive);
             if by_name.len() > TYPES_MAX {
@@ -48,14 +48,14 @@ impl Heap {
     }
 }
 
-/// The next line without its end; `None` behind the last.
+/// The next line without its ending; `None` after the last.
 fn line(table: &mut impl BufRead, number: u64) -> Result<Option<String>, HeapError> {
     let mut bytes = Vec::new();
     table.by_ref().take(LINE_BYTES_MAX).read_until(b'\n', &mut bytes)?;
     if bytes.is_empty() {
         return Ok(None);
     }
-    // A table that was cut off must not pass for a small one.
+    // A truncated table must not pass for a small one.
     if bytes.pop() != Some(b'\n') {
         return Err(wrong(number, "it was cut off, or is too long"));
     }

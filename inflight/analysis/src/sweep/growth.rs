@@ -157,7 +157,7 @@ impl Fit {
             let sums = Sums::of(points, exponent, weight);
             let slope = (sums.weight * sums.xy - sums.x * sums.y) / sums.determinant();
             let fixed = (sums.y - slope * sums.x) / sums.weight;
-            // Where one part would be below 0 the other one alone fits best.
+            // If one part would be below 0, the other one alone fits best.
             (fit.fixed, fit.slope) = match (fixed, slope) {
                 (_, slope) if slope < 0.0 || !slope.is_finite() => (sums.y / sums.weight, 0.0),
                 (fixed, _) if fixed < 0.0 => (0.0, sums.xy / sums.xx),

@@ -33,7 +33,7 @@ pub enum Outcome {
         /// what exactly
         text: String,
     },
-    /// it may have been carried out or not. Never counts as success
+    /// it may have been executed or not. Never counts as success
     Unknown {
         /// one of a few words
         cause: &'static str,
@@ -136,7 +136,7 @@ impl Slots {
         self.tally.record(outcome, now_ns.saturating_sub(began_ns));
     }
 
-    /// Ends as unknown whatever has been in flight for so long.
+    /// Ends as unknown whatever has been in flight for that long.
     fn give_up(&mut self, after_ns: u64, now_ns: u64, cause: &'static str, text: &str) {
         for slot in 0..self.all.len() {
             let Slot { generation, began_ns: Some(began_ns), .. } = self.all[slot] else { continue };

@@ -6,11 +6,11 @@ use rustix::time::{ClockId, clock_gettime};
 
 /// User and system time so far, in ns.
 pub(crate) fn cpu_ns() -> (u64, u64) {
-    // Clock ticks of /proc are 10 ms; the sum is exact, so only the shares of user and system are as coarse.
+    // Clock ticks of /proc are 10 ms; the sum is exact, so only the split into user and system is that coarse.
     let total = clock_gettime(ClockId::ProcessCPUTime);
     let total_ns = total.tv_sec as u64 * 1_000_000_000 + total.tv_nsec as u64;
     let stat = fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // The name may hold blanks and ends with the last parenthesis; utime and stime are fields 14 and 15.
+    // The name may contain blanks and ends with the last parenthesis; utime and stime are fields 14 and 15.
     let fields: Vec<u64> = stat
         .rsplit_once(')')
         .map_or("", |(_, rest)| rest)

@@ -22,7 +22,7 @@ pub struct Counts {
     pub ok: u64,
     /// did not succeed; wrong values too
     pub failed: u64,
-    /// may have been carried out or not
+    /// may have been executed or not
     pub unknown: u64,
     /// gets that found the right value
     pub hits: u64,

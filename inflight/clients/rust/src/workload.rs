@@ -146,7 +146,7 @@ impl Workload {
         }
     }
 
-    /// A key that is practically never there: what the benchmark without back-pressure asked for.
+    /// A key that practically never exists: what the benchmark without back-pressure requested.
     pub fn unrounded_key(&self, i: u64) -> String {
         (f64::from(draw(self.seed, 2 * i + 1)) / 4_294_967_296.0).to_string()
     }

@@ -25,7 +25,7 @@ fn options(total: u64, warmup: u64, in_flight: usize) -> Options {
 fn run(operations: &mut impl Operations, options: &Options) -> (End, Vec<Value>) {
     let mut lines = Vec::new();
     let mut on_line = |line: &str| lines.push(serde_json::from_str(line).unwrap());
-    // The harness's own cost is of no interest here.
+    // The harness's own cost does not matter here.
     let mut no_overhead = |_: &Options| Overhead { wall_ns: 0, cpu_ns: 0 };
     let end = benchmark(operations, options, Some(&mut no_overhead), &mut on_line).unwrap();
     (end, lines)

@@ -25,7 +25,7 @@ pub struct LibraryDuel {
     pub what: String,
 }
 
-/// What a stored duel comes to.
+/// The result of a stored duel.
 pub struct Found {
     plan: LibraryDuel,
     standing: Standing,
@@ -77,7 +77,7 @@ impl Found {
         let standing = duel.standing(&held, &rules);
         let stop = match processes::next(duel, &held, &rules, failure.as_ref().map(|(side, _)| *side)) {
             DuelNext::Done(stop) => Some(stop),
-            // The schedule would go on: the budget was spent, or the user ended it.
+            // The schedule would continue: the budget was spent, or the user ended it.
             _ => match &record.state {
                 RunState::Ended(RunEnd { outcome: store::Outcome::Finished, .. }) => Some(DuelStop::Budget),
                 RunState::Ended(RunEnd { outcome: store::Outcome::Interrupted, .. }) => {

@@ -37,7 +37,7 @@ impl Perf {
         }
     }
 
-    /// What stands before the client's own command.
+    /// What precedes the client's own command.
     pub fn words(&self) -> Vec<OsString> {
         let period = PERIOD_NS.to_string();
         let words = [
@@ -97,7 +97,7 @@ impl Perf {
 
 impl Drop for Perf {
     fn drop(&mut self) {
-        // It is in a folder of its own that goes too.
+        // It is in its own folder, which is removed too.
         let _ = std::fs::remove_file(&self.file);
     }
 }

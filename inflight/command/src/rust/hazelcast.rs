@@ -31,7 +31,7 @@ impl Hazelcast {
             cluster_name: plan.cluster.clone(),
             invocation_timeout: Duration::from_millis(plan.timeout_ms),
             client_name: "stepladder".to_owned(),
-            // As the target itself, whatever addresses its members call themselves by.
+            // Like the target itself, whatever addresses its members report.
             may_connect: |ip| ip.is_loopback(),
             tls,
             ..Config::default()

@@ -205,7 +205,7 @@ fn lossy(text: &[u8]) -> String {
     String::from_utf8_lossy(text).into_owned()
 }
 
-/// One reply, waited for.
+/// Waits for one reply.
 fn take_reply(
     stream: &mut Stream<TcpStream>,
     input: &mut Vec<u8>,
@@ -278,7 +278,7 @@ mod tests {
     /// How long the two commands are that open a connection.
     const OPENING_BYTES: usize = 49;
 
-    /// A server that lets in each connection with `FIRST`, or what stands for it, answers what comes next with the second
+    /// A server that accepts each connection with `FIRST`, or its substitute, answers what comes next with the second
     /// text, and closes.
     fn server(connections: Vec<(&'static [u8], &'static [u8])>) -> u16 {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();

@@ -73,7 +73,7 @@ impl<R: Collect> Join<R> {
                     shared.result.add(answer);
                 }
                 Outcome::Unknown(failure) => shared.error = Some(Error::Unknown(failure)),
-                // What is unknown about one part stays unknown about the whole.
+                // If one part's outcome is unknown, so is that of the whole.
                 Outcome::Failed(failure) => {
                     shared.error.get_or_insert(Error::Failed(failure));
                 }
@@ -91,7 +91,7 @@ impl<R: Collect> Shared<R> {
         let Some(finish) = self.finish.take() else { return };
         finish(match self.error.take() {
             None => Ok(std::mem::take(&mut self.result)),
-            // Some of it has been carried out.
+            // Part of it has been executed.
             Some(Error::Failed(failure)) if R::CHANGES && self.parts_ok > 0 => Err(Error::Unknown(failure)),
             Some(error) => Err(error),
         });

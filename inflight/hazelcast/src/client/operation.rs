@@ -10,16 +10,16 @@ use crate::reactor::Failure;
 /// How an operation ended that did not succeed.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Error {
-    /// It was not carried out, changes nothing, or the member says that it failed.
+    /// It was not executed, changes nothing, or the member reports that it failed.
     #[error("{0}")]
     Failed(Failure),
-    /// It was sent and its answer never came: it may have been carried out or not, in whole or in part.
+    /// It was sent and its answer never came: it may have been executed or not, in whole or in part.
     #[error("it is unknown whether it was carried out: {0}")]
     Unknown(Failure),
 }
 
 impl Error {
-    /// Whether it may have been carried out.
+    /// Whether it may have been executed.
     pub fn is_unknown(&self) -> bool {
         matches!(self, Error::Unknown(_))
     }
@@ -60,7 +60,7 @@ impl<T> Operation<T> {
     }
 }
 
-/// The reactor's thread is gone and cannot say any more how far the operation came.
+/// The reactor's thread has ended and can no longer say how far the operation got.
 fn closed<T>() -> Result<T, Error> {
     Err(Error::Unknown(Failure::Closed))
 }

@@ -31,7 +31,7 @@ impl Backoff {
 struct Target {
     address: SocketAddr,
     is_seed: bool,
-    /// who is there, as far as known
+    /// the member there, as far as known
     member: Option<Uuid>,
     connection: Option<usize>,
     /// whether the member has let us in
@@ -86,7 +86,7 @@ impl Cluster {
         let mut admitted = self.targets.iter().filter(|other| other.is_admitted);
         match target.member {
             Some(member) => !admitted.any(|other| other.member == Some(member)),
-            // An address of which nothing is known helps only while no member can tell of the others.
+            // An address without a known member helps only while no member can list the others.
             None => admitted.next().is_none(),
         }
     }
@@ -115,12 +115,12 @@ impl Cluster {
         }
     }
 
-    /// A member wants to let us in. Refused when it is of another cluster than members that are connected; when all of
-    /// those are gone it is a restarted cluster. Returns whether it is the cluster as before.
+    /// A member accepts us. Refused if it belongs to another cluster than connected members; if all of those are gone
+    /// it is a restarted cluster. Returns whether it is the cluster as before.
     pub fn admit(&mut self, address: SocketAddr, who: &Authentication) -> Result<bool, DownCause> {
         let admitted = |target: &&Target| target.is_admitted;
         if self.targets.iter().filter(admitted).any(|target| target.member == Some(who.member)) {
-            // So that this address is not tried again while the other one holds.
+            // So that this address is not tried again while the other one is valid.
             if let Some(target) = self.target(address) {
                 target.member = Some(who.member);
             }
@@ -179,7 +179,7 @@ impl Cluster {
             if let Some(target) =
                 self.targets.iter().find(|target| target.is_admitted && target.member == Some(member.uuid))
             {
-                // Connected, maybe by another address than the one it calls its own.
+                // Connected, maybe through another address than the one it reports.
                 listed.push(target.address);
                 continue;
             }
@@ -286,7 +286,7 @@ mod tests {
         });
     }
 
-    /// Connects to whatever is due, in order; returns the ports.
+    /// Connects to everything due, in order; returns the ports.
     fn open_all(cluster: &mut Cluster, now_ns: u64) -> Vec<u16> {
         let mut ports = Vec::new();
         while let Some(address) = cluster.due(now_ns) {
@@ -313,7 +313,7 @@ mod tests {
         assert_eq!(open_all(&mut cluster, 0), [1, 9]);
         assert!(cluster.admit(address(1), &who(1, 7)).is_ok_and(|is_same| !is_same));
         lose(&mut cluster, 9, io_error().into(), 0);
-        // The member calls its own address 127.0.0.1:11; it is connected by another one already.
+        // The member reports its own address as 127.0.0.1:11; it is already connected through another one.
         take(&mut cluster, &[(1, 11), (2, 2), (3, 3)], 5);
         assert_eq!(open_all(&mut cluster, 5), [2, 3]);
         assert!(cluster.admit(address(2), &who(2, 7)).is_ok_and(|is_same| is_same));
@@ -341,7 +341,7 @@ mod tests {
         assert_eq!(cluster.wake_ns(), 1300);
         take(&mut cluster, &[(1, 1)], 1200);
         assert_eq!(cluster.wake_ns(), u64::MAX);
-        // Back under the same address, as another member.
+        // Back at the same address, as another member.
         take(&mut cluster, &[(1, 1), (5, 2)], 1250);
         assert_eq!(open_all(&mut cluster, 1250), [2]);
     }

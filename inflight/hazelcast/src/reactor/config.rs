@@ -37,7 +37,7 @@ pub struct Config {
     pub invocation_timeout: Duration,
     /// A connection that was silent for so long is sent a ping. Default: 5 s.
     pub heartbeat_interval: Duration,
-    /// A member from which nothing came for so long counts as gone. Default: 60 s.
+    /// A member that has been silent for this long counts as gone. Default: 60 s.
     pub heartbeat_timeout: Duration,
     /// The pause before a member is connected to again: doubled with each failure, from the first to the second, less up
     /// to half of it at random. Default: 100 ms to 5 s.
@@ -50,8 +50,8 @@ pub struct Config {
     pub limits: Limits,
 }
 
-/// How connections are encrypted. The certificate of each member must carry the host by which it is connected to: as it
-/// stands in `Config::addresses`, or as the member calls itself.
+/// How connections are encrypted. Each member's certificate must name the host by which it is connected to: as given in
+/// `Config::addresses`, or as the member reports it.
 #[derive(Clone, Debug)]
 pub struct Tls {
     /// trust, versions, ciphers
@@ -137,12 +137,12 @@ impl Config {
 fn host_and_port(address: &str) -> Result<(&str, u16), &'static str> {
     let (host, port) = match address.strip_prefix('[').map(|rest| rest.split_once(']')) {
         Some(Some((host, ""))) => (host, None),
-        // What is not set off by a colon is no port.
+        // Without a separating colon it is not a port.
         Some(Some((host, rest))) => (host, Some(rest.strip_prefix(':').unwrap_or_default())),
         Some(None) => return Err("its bracket is not closed"),
         None => match address.rsplit_once(':') {
             Some((host, port)) if !host.contains(':') => (host, Some(port)),
-            // More than one colon: an address of IPv6 without a port.
+            // More than one colon: an IPv6 address without a port.
             _ => (address, None),
         },
     };

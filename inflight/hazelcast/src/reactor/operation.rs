@@ -93,7 +93,7 @@ impl<T> Operation<T> {
         (self.token, End::Unknown(Failure::Timeout(timeout)))
     }
 
-    /// Its deadline passed while it waited for a connection or for another attempt: nothing of it is under way.
+    /// Its deadline passed while it waited for a connection or for another attempt: nothing of it is in flight.
     pub fn after_waiting(self, down: Option<&Arc<Down>>) -> (T, End) {
         let failure = self.last.map_or_else(|| Failure::NotConnected(down.cloned()), |last| *last);
         (self.token, End::Failed(failure))

@@ -13,9 +13,9 @@ use crate::wire::{Answer, Refused, ServerError, SessionError};
 pub enum Outcome<'a> {
     /// the member answered
     Ok(Answer<'a>),
-    /// it was not carried out, or changes nothing, or the member says that it failed
+    /// it was not executed, or changes nothing, or the member reports that it failed
     Failed(Failure),
-    /// it was sent and its answer never came: it may have been carried out or not. Never counts as success
+    /// it was sent and its answer never came: it may have been executed or not. Never counts as success
     Unknown(Failure),
 }
 
@@ -45,7 +45,7 @@ pub enum Failure {
     /// Nothing was sent, because a limit is reached.
     #[error("{0}")]
     Refused(Refused),
-    /// The answer came, and its value is of another type than was asked for.
+    /// The answer came, and its value is of another type than requested.
     #[error("{0}")]
     Data(#[from] crate::wire::data::DataError),
     /// The answer is not one to its operation; an error in this client or in the member.

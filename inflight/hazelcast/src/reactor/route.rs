@@ -37,12 +37,12 @@ impl Routes {
         }
     }
 
-    /// The connections that can be used have changed, or the table has. `by` is gone if it is not among them.
+    /// The usable connections have changed, or the table has. `by` is gone if it is not among them.
     pub fn rebuild(&mut self, ready: impl Iterator<Item = (usize, Uuid)> + Clone) {
         self.ready.clear();
         self.ready.extend(ready.clone().map(|(at, _)| at));
         if self.source.is_some_and(|source| !self.ready.contains(&source)) {
-            // Its number may be another connection's soon; the table itself stays until a new view comes.
+            // Its number may soon be another connection's; the table itself stays until a new view arrives.
             self.source = None;
         }
         self.by_partition.clear();

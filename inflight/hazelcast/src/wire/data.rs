@@ -43,7 +43,7 @@ pub mod type_id {
 
 /// A type with a serialised form.
 pub trait Serialize {
-    /// Which type id stands in front.
+    /// The type id in front.
     fn type_id(&self) -> i32;
 
     /// Appends the content, big-endian.
@@ -61,7 +61,7 @@ pub trait Deserialize: Sized {
     fn read(type_id: i32, content: &[u8]) -> Result<Self, DataError>;
 }
 
-/// Why serialised bytes are not what was asked for.
+/// Why serialised bytes are not of the requested type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DataError {
     /// The member keeps something of another type under this key.
@@ -71,10 +71,10 @@ pub enum DataError {
     Type {
         /// its type id
         found: i32,
-        /// what was asked for
+        /// the requested type
         wanted: &'static str,
     },
-    /// There is no value where one was asked for.
+    /// There is no value where one was requested.
     #[error("null, where {0} was expected; read it as Option")]
     Null(&'static str),
     /// The content is shorter than it says, or longer.

@@ -52,7 +52,7 @@ impl<'a> Fixed<'a> {
     }
 }
 
-/// The frames behind a message's first one.
+/// The frames after a message's first one.
 #[derive(Clone)]
 pub(super) struct Fields<'a> {
     frames: Frames<'a>,
@@ -116,12 +116,12 @@ impl<'a> Fields<'a> {
         Ok(frame.is(END))
     }
 
-    /// Skips to behind the end of the custom type or list that was opened last.
+    /// Skips past the end of the custom type or list that was opened last.
     pub fn close(&mut self) -> Result<(), Broken> {
         let mut depth = 1u32;
         while depth > 0 {
             let frame = self.next()?;
-            // More levels than frames cannot be, and frames are fewer than 2³².
+            // There cannot be more levels than frames, and frames are fewer than 2³².
             if frame.is(BEGIN) {
                 depth += 1;
             } else if frame.is(END) {

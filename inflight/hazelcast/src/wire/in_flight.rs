@@ -11,7 +11,7 @@ use slab::Slab;
 pub(super) struct Entry<T> {
     pub token: T,
     correlation: i64,
-    /// position in the send buffer behind its last byte
+    /// position in the send buffer after its last byte
     pub queued_until: u64,
     pub deadline_ns: u64,
 }
@@ -48,7 +48,7 @@ impl<T> InFlight<T> {
         self.entries.insert(Entry { token, correlation, queued_until, deadline_ns });
     }
 
-    /// The operation with this correlation, if it is still waited for.
+    /// The operation with this correlation, if it is still pending.
     pub fn remove(&mut self, correlation: i64) -> Option<Entry<T>> {
         let at = place(correlation);
         match self.entries.get(at) {

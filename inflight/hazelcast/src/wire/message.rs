@@ -194,7 +194,7 @@ impl<'o> Writer<'o> {
         frame::put(self.out, flags, content);
     }
 
-    /// A frame whose content goes out by another way, right behind what is written here.
+    /// A frame whose content is sent separately, right after what is written here.
     pub fn header(&mut self, flags: u16, content_bytes: usize) {
         self.last = self.out.len();
         frame::put_header(self.out, flags, content_bytes);

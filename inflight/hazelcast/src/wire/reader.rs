@@ -35,7 +35,7 @@ pub enum Received {
     },
 }
 
-/// Where the message lies that came last.
+/// The position of the message that came last.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place {
     begin: usize,
@@ -109,7 +109,7 @@ impl Reader {
             self.shift_to_front();
         }
         if self.wanted > self.bytes.len() || self.to == self.bytes.len() {
-            // A little more than is wanted, so that the next messages come with it.
+            // A little more than needed, so that the next messages come with it.
             let exact = self.wanted.max(self.to + 1) + READ_BYTES_MIN;
             self.bytes.resize(exact.max((2 * self.bytes.len()).min(self.limit_bytes)), 0);
         }

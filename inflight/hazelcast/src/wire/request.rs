@@ -257,7 +257,7 @@ pub struct Entries<'a> {
 }
 
 impl<'a> Entries<'a> {
-    /// Behind the begin of the list. The whole list is checked once, so that going through it cannot fail.
+    /// After the start of the list. The whole list is checked once, so that iterating it cannot fail.
     fn new(mut fields: Fields<'a>) -> Result<Self, Broken> {
         fields.open()?;
         let mut checked = fields.clone();

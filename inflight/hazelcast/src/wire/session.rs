@@ -78,7 +78,7 @@ pub enum Event<'a, T> {
 pub struct Ended<T> {
     /// whose it is
     pub token: T,
-    /// whether the kernel took all of it, so that it may have been carried out
+    /// whether the kernel took all of it, so that it may have been executed
     pub is_sent: bool,
 }
 
@@ -292,7 +292,7 @@ impl<T> Session<T> {
 
     /// The next thing that came; `None` when more has to be read. After an error the connection is to be closed.
     pub fn next_event(&mut self) -> Result<Option<Event<'_, T>>, SessionError> {
-        // Each turn takes one message off the buffer that is none of the caller's business.
+        // Each iteration takes one internal message off the buffer.
         while let Some(received) = self.reader.advance()? {
             let place = match received {
                 Received::Message(place) => place,
@@ -321,7 +321,7 @@ impl<T> Session<T> {
                         views::PARTITIONS_VIEW => {
                             return Ok(Some(Event::Partitions(views::read_partitions_view(&message)?)));
                         }
-                        // Newer members tell more.
+                        // Newer members send more.
                         _ => {}
                     }
                 }
@@ -333,7 +333,7 @@ impl<T> Session<T> {
             };
             match entry.token {
                 Owner::Caller { token, kind } => {
-                    // Borrowed anew, or the borrow would have to last over the turns that return nothing.
+                    // Borrowed again, or the borrow would have to last over the iterations that return nothing.
                     let message = self.reader.message(place)?;
                     let answer = if message.is_error() {
                         message.server_error().map(Err)
@@ -346,7 +346,7 @@ impl<T> Session<T> {
                             Ok(Some(Event::Answered { token, answer }))
                         }
                         Err(broken) => {
-                            // Sent and not answered: it leaves with the connection.
+                            // Sent and not answered: it ends with the connection.
                             let token = Owner::Caller { token, kind };
                             self.in_flight.insert(token, entry.queued_until, entry.deadline_ns);
                             Err(broken.into())
@@ -419,7 +419,7 @@ impl<T> Session<T> {
         if silent_ns >= self.settings.heartbeat_timeout_ns {
             return Err(SessionError::Silent(silent_ns / 1_000_000));
         }
-        // Also when only we are silent: a member drops clients that it has not heard for long.
+        // Also when only we are silent: a member drops clients that it has not heard from for long.
         if now_ns.saturating_sub(self.last_queued_ns) >= self.settings.heartbeat_interval_ns {
             self.put_own(Owner::Ping, now_ns, |out, correlation| {
                 views::put_bare(out, views::PING, correlation)

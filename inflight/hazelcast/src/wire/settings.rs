@@ -50,7 +50,7 @@ pub struct Settings {
     pub authentication_timeout_ns: u64,
     /// A member that was sent nothing for so long is sent a ping; members drop clients that stay silent.
     pub heartbeat_interval_ns: u64,
-    /// A member from which nothing came for so long, though it was asked, counts as gone.
+    /// A member that has been silent for this long, though it was asked, counts as gone.
     pub heartbeat_timeout_ns: u64,
     /// Whether answers that no operation waits for are skipped: those that come after its deadline. Where operations have no
     /// deadline there can be none but second answers and inventions; false ends the connection over them.

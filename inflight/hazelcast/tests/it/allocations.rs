@@ -60,7 +60,7 @@ fn after_warm_up_operations_of_any_size_allocate_nothing() {
         round(2000);
         let before = ALLOCATIONS.get();
         round(2000);
-        // A buffer may still grow where more comes at once than ever before; an operation costs none.
+        // A buffer may still grow if more arrives at once than ever before; an operation allocates nothing.
         let allocations = ALLOCATIONS.get() - before;
         assert!(
             allocations <= 10,

@@ -32,7 +32,7 @@ fn operations_on_a_killed_member_are_unknown_and_go_on_when_it_is_back() {
         reactor.poll(None, |_, outcome| assert!(matches!(outcome, Outcome::Ok(_)), "{outcome:?}")).unwrap();
     }
 
-    // Suspended first, so that what is sent now is surely not answered.
+    // Suspended first, so that what is sent now is certainly not answered.
     member.suspend();
     for n in 0..50 {
         reactor.submit(set(&map, &key, n), n);
@@ -103,7 +103,7 @@ fn a_member_that_hangs_makes_operations_time_out_as_unknown_and_is_given_up() {
     let error = map.set("k", &2).wait().expect_err("no answer");
     assert!(error.is_unknown() && matches!(error.failure(), Failure::Timeout(_)), "{error}");
     eventually("it is given up", &|| client.status().wait().unwrap().connected == 0);
-    // Nothing can be sent any more, so that this one has certainly not been carried out.
+    // Nothing can be sent any more, so this one has certainly not been executed.
     let error = map.set("k", &3).wait().expect_err("no member");
     assert!(!error.is_unknown() && matches!(error.failure(), Failure::NotConnected(_)), "{error}");
     member.resume();

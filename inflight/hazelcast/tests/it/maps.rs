@@ -201,7 +201,7 @@ fn handles_work_from_many_threads_and_in_a_future() {
     assert_eq!(map.size().wait().unwrap(), 800);
     let late = map.size();
     drop((map, client));
-    // Its connections are closed with the last handle; what is under way ends one way or the other.
+    // Its connections are closed with the last handle; operations in flight end one way or the other.
     match late.wait() {
         Ok(size) => assert_eq!(size, 800),
         Err(error) => assert!(matches!(error.failure(), Failure::Closed), "{error}"),

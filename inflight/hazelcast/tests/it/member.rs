@@ -69,7 +69,7 @@ impl Member {
         Member::launch_with(jar, cluster, port, &network)
     }
 
-    /// Starts a member that tells clients `public` as its own address, as one behind a proxy does, without waiting. Clients
+    /// Starts a member that reports `public` as its own address, like one behind a proxy, without waiting. Clients
     /// reach it at `client_port`, other members at the first of `ports`.
     #[allow(dead_code, reason = "only the tests of stepladder have proxies")]
     pub fn launch_behind(
@@ -136,8 +136,8 @@ impl Member {
         let _ = self.child.wait();
     }
 
-    /// Stops it in the middle of whatever it does; its connections stay open. `resume` lets it go on. Returns when each of
-    /// its threads has stopped.
+    /// Stops it at any point; its connections stay open. `resume` lets it continue. Returns when each of its threads
+    /// has stopped.
     pub fn suspend(&self) {
         self.signal(libc::SIGSTOP);
         let tasks = format!("/proc/{}/task", self.child.id());

@@ -109,7 +109,7 @@ fn a_value_that_is_still_being_sent_is_not_free_for_the_one_that_replaces_it() {
     }
     assert_eq!(keys.set(b"k", &new, Expiry::Never), Err(Full));
     assert_eq!(value(&mut keys, "k", 0), Some(old));
-    // The last one is nowhere but at its key any more.
+    // The last reference is now the key's own.
     sent.pop();
     keys.set(b"k", &new, Expiry::Never).unwrap();
     assert_eq!(value(&mut keys, "k", 0), Some(new));

@@ -27,7 +27,7 @@ impl Asker {
 
     /// Sends this and has it read; returns what is answered.
     fn ask(&mut self, thread: &mut Thread<'_>, bytes: &[u8]) -> String {
-        // As much as one read takes, nearly.
+        // Almost as much as one read takes.
         for piece in bytes.chunks(62_000) {
             self.stream.write_all(piece).unwrap();
             thread.converse(self.key, false);
@@ -37,7 +37,7 @@ impl Asker {
 
     fn hear(&mut self) -> String {
         let mut heard = Vec::new();
-        // It ends where nothing more has come.
+        // It ends when nothing more has arrived.
         let _ = self.stream.read_to_end(&mut heard);
         String::from_utf8(heard).unwrap()
     }
@@ -61,7 +61,7 @@ fn a_time_to_live_beyond_64_bits_of_nanoseconds_does_not_keep_the_thread_awake()
         thread.keys.clear();
         thread.turn();
     }
-    // It would have wrapped to an instant that is over.
+    // It would have wrapped to an instant in the past.
     thread.keys.set(b"k", b"v", Expiry::AtMs(u64::MAX / MS + 1)).unwrap();
     assert_eq!(thread.rest(), IDLE_REST_NS);
     let refused = "-ERR invalid expire time in 'set' command\r\n";
@@ -172,7 +172,7 @@ fn a_flush_is_answered_when_all_is_freed_and_others_are_served_meanwhile() {
     let (mut asker, mut other) = (Asker::connect(&mut thread), Asker::connect(&mut thread));
     for flush in ["FLUSHALL", "flushdb sync"] {
         fill(&mut thread);
-        // What was asked before it is answered at once, and what was asked behind it when it is done.
+        // Commands before it are answered at once, and commands after it when it is done.
         let asked = format!("PING\r\n{flush}\r\nDBSIZE\r\n");
         assert_eq!(asker.ask(&mut thread, asked.as_bytes()), "+PONG\r\n");
         assert_eq!(asker.ask(&mut thread, b"PING\r\n"), "");

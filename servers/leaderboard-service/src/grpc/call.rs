@@ -80,7 +80,7 @@ impl From<&Problem> for Refusal {
     }
 }
 
-/// A text as it stands in `grpc-message`: percent-encoded where it is not printable ASCII.
+/// A text in the form of `grpc-message`: percent-encoded where it is not printable ASCII.
 fn escaped(text: &str) -> String {
     use std::fmt::Write as _;
     let mut out = String::with_capacity(text.len());
@@ -104,7 +104,7 @@ pub(super) struct Call {
     answers: Option<SendStream<Bytes>>,
     /// What has come of the next message.
     store: BytesMut,
-    /// Messages that were carried out.
+    /// Messages that were executed.
     count: usize,
     /// Answers that the client has left no room for yet.
     outbox: Bytes,
@@ -133,7 +133,7 @@ struct Metadata {
 
 impl Metadata {
     fn of(fields: &mut HeaderMap) -> Metadata {
-        // Copied: what is read lies in a buffer that all fields of the head share.
+        // Copied: the data is in a buffer that all fields of the head share.
         let mut take =
             |name| fields.remove(name).and_then(|value| HeaderValue::from_bytes(value.as_bytes()).ok());
         Metadata {
@@ -159,7 +159,7 @@ impl Call {
         if head.method != Method::POST || !content_type.starts_with(GRPC.as_bytes()) {
             let mut response = Response::new(());
             *response.status_mut() = StatusCode::UNSUPPORTED_MEDIA_TYPE;
-            // Where it fails the stream is gone, and no one waits for the answer.
+            // If it fails the stream is gone, and nobody waits for the answer.
             let _ = respond.send_response(response, true);
             return None;
         }
@@ -196,7 +196,7 @@ impl Call {
         }
     }
 
-    /// Ready when the call is over: well, or refused, or (None) its stream is gone.
+    /// Ready when the call is over: successful, or refused, or (None) its stream is gone.
     fn advance(
         &mut self,
         cx: &mut Context<'_>,
@@ -219,7 +219,7 @@ impl Call {
             }
             if self.operation == BULK || self.has_ended {
                 if !portion.has_room() && self.has_message() {
-                    // It is not the client that has to do something.
+                    // The client is not the one that has to act.
                     self.since_ns = portion.now_ns();
                     portion.keeps_waiting = true;
                     return Poll::Pending;
@@ -248,14 +248,14 @@ impl Call {
                 Poll::Ready(None) => self.has_ended = true,
                 Poll::Ready(Some(Err(_))) => return Poll::Ready(Err(None)),
                 Poll::Ready(Some(Ok(data))) => {
-                    // Where it fails the stream has ended, which the next poll says.
+                    // If it fails the stream has ended, which the next poll reports.
                     let _ = self.body.flow_control().release_capacity(data.len());
                     if self.store.len() > PREFIX_BYTES + caller.message_bytes_max() {
                         return Poll::Ready(Err(Some(too_long(caller.message_bytes_max()))));
                     }
                     let others_bytes = portion.unfinished_bytes;
                     let bytes_max = caller.unfinished_bytes_max();
-                    // A single message may be as long as any.
+                    // A single message may have any length.
                     if others_bytes > 0 && others_bytes + self.store.len() + data.len() > bytes_max {
                         return Poll::Ready(Err(Some(too_many_unfinished(bytes_max))));
                     }
@@ -268,7 +268,7 @@ impl Call {
         }
     }
 
-    /// The next message is whole, whatever is wrong with it.
+    /// The next message is complete, whatever is wrong with it.
     fn has_message(&self) -> bool {
         let length = |[_, a, b, c, d]: [u8; PREFIX_BYTES]| u32::from_be_bytes([a, b, c, d]) as usize;
         let prefix = self.store.first_chunk::<PREFIX_BYTES>();
@@ -293,7 +293,7 @@ impl Call {
         }
         self.store.advance(PREFIX_BYTES);
         let message = self.store.split_to(length).freeze();
-        // What is left would keep the memory of a long message for as long as the stream rests.
+        // The remainder would keep a long message's memory for as long as the stream is idle.
         if length > KEPT_BYTES {
             self.store = BytesMut::from(&self.store[..]);
         }
@@ -316,13 +316,13 @@ impl Call {
         let done = self.call(message, caller, faults, &mut answer);
         match done {
             Ok(()) => {}
-            // The stream goes on: its other bulks have answers of their own.
+            // The stream continues: its other bulks have their own answers.
             Err(problem) if self.operation == BULK && !matches!(problem.status, 401 | 501) => {
                 put_message(&mut answer, ERROR_FIELD, |out| problem.put_message(out));
             }
             Err(problem) => return Err(Refusal::from(&problem)),
         }
-        // An answer is far from 4 GiB.
+        // An answer is far smaller than 4 GiB.
         let length = (answer.len() - PREFIX_BYTES) as u32;
         answer[1..PREFIX_BYTES].copy_from_slice(&length.to_be_bytes());
         self.outbox = Bytes::from(answer);
@@ -407,12 +407,12 @@ impl Call {
         fields.insert(STATUS, HeaderValue::from(0));
         match &mut self.answers {
             Some(answers) => drop(answers.send_trailers(fields)),
-            // A stream of no bulks.
+            // A stream without bulks.
             None => {
                 let mut response = Response::new(());
                 *response.headers_mut() = fields;
                 response.headers_mut().insert(CONTENT_TYPE, GRPC);
-                // Where it fails the stream is gone.
+                // If it fails the stream is gone.
                 let _ = self.respond.send_response(response, true);
             }
         }
@@ -425,11 +425,11 @@ impl Call {
             Some(answers) => {
                 let mut fields = HeaderMap::new();
                 refusal.put(&mut fields);
-                // Where it fails the stream is gone.
+                // If it fails the stream is gone.
                 let _ = answers.send_trailers(fields);
             }
         }
-        // Who still sends is told that it is not wanted, when the stream is let go.
+        // A client that is still sending is told to stop when the stream is dropped.
     }
 
     /// What its client has to do, and since when. None while nothing is missing, and between the bulks of a stream.
@@ -457,7 +457,7 @@ fn refuse(respond: &mut SendResponse<Bytes>, refusal: &Refusal) {
     let mut response = Response::new(());
     response.headers_mut().insert(CONTENT_TYPE, GRPC);
     refusal.put(response.headers_mut());
-    // Where it fails the stream is gone.
+    // If it fails the stream is gone.
     let _ = respond.send_response(response, true);
 }
 

@@ -40,7 +40,7 @@ impl AsyncRead for PipeEnd {
         let mut pipe = self.0.borrow_mut();
         let waiting = &pipe.incoming[pipe.taken..];
         if waiting.is_empty() {
-            // No one is woken: who adds bytes polls again.
+            // Nobody is woken: whoever adds bytes polls again.
             return Poll::Pending;
         }
         let count = waiting.len().min(room.remaining());

@@ -161,7 +161,7 @@ fn while_answers_wait_for_room_no_further_call_is_carried_out() {
     assert!((HELD_BYTES_MAX..HELD_BYTES_MAX + page).contains(&rig.grpc.held_bytes()), "{answered}");
     assert!(rig.grpc.untaken_since_ns().is_some() && rig.grpc.incomplete_since_ns().is_none());
 
-    // A window that opens for the first of them lets one more be carried out, and so on.
+    // A window that opens for the first of them lets one more be executed, and so on.
     let mut more = 0;
     for stream in streams().take(answered) {
         more += rig.run_to_the_end(&frame(8, 0, stream, &WIDE.to_be_bytes())).1;
@@ -201,7 +201,7 @@ fn messages_that_are_not_whole_take_bounded_memory_together_and_the_call_beyond_
     let begun = CALLS_MAX as usize - rig.ended().len();
     assert!((15..=20).contains(&begun), "{begun} calls go on");
     assert_eq!(rig.ended(), streams().skip(begun).collect::<Vec<_>>(), "those that came later are refused");
-    // The others are not hindered, and make room for more.
+    // The others are not blocked, and make room for more.
     rig.run_to_the_end(&frame(3, 0, 1, &[0, 0, 0, 8]));
     rig.turn(&half(2 * CALLS_MAX + 1, 50_000));
     assert_eq!(rig.ended().len(), CALLS_MAX as usize - begun);

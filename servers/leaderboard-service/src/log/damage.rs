@@ -50,7 +50,7 @@ enum Damage {
         file: usize,
         at: u16,
     },
-    /// Bytes of one file stand in another, instead of its own or before them.
+    /// Bytes of one file are in another, instead of its own or before them.
     Splice {
         from: usize,
         at: u16,
@@ -126,8 +126,8 @@ proptest! {
         let kept = nothing();
         match Log::recover(Arc::new(disk), &kept, 0, 1 << 20) {
             Ok(_) => {
-                // A file that was cut may end before the changes that a snapshot has of one board and not of others,
-                // so each part by itself must have been so.
+                // A truncated file may end before changes that a snapshot has for one board but not for others, so each
+                // part is checked by itself.
                 let found = state(&kept);
                 let has_been = |part: &dyn Fn(&State) -> bool| image.states.iter().any(part);
                 for board in &found.boards {
@@ -229,10 +229,10 @@ fn a_record_with_a_name_that_the_service_does_not_take_is_refused_with_its_place
         ("n".repeat(70_000), "a member's name has at most 256 bytes, not 70000"),
         (String::new(), "a member's name has at least one byte"),
     ] {
-        // A whole log ends with the good record, and one with the wrong record is not taken without it.
+        // A complete log ends with the good record, and the log with the bad record is not accepted without it.
         let (log, refused) = refused(&[&good, &put(&member, 2), &put("bob", 3)]);
         let Some(ServeError::DataInvalid { path, offset, what }) = refused else { panic!("{refused:?}") };
-        // Behind the file's head, the frame's and the first record.
+        // After the file's header, the frame's and the first record.
         assert_eq!((path, offset), (log, 28 + 12 + good.len() as u64));
         assert!(what.contains(reason), "{what}");
     }

@@ -54,7 +54,7 @@ pub(crate) trait DiskFile: Send {
     /// Cuts the file to this length.
     fn truncate(&mut self, bytes: u64) -> io::Result<()>;
 
-    /// Puts its bytes on disk. After an error nobody knows which of them are, so no second try can be believed.
+    /// Syncs its bytes to disk. After an error it is unknown which of them are there, so a retry cannot be trusted.
     fn sync(&mut self) -> io::Result<()>;
 }
 
@@ -86,7 +86,7 @@ impl Disk for Directory {
     fn names(&self) -> io::Result<Vec<String>> {
         let mut names = Vec::new();
         for entry in std::fs::read_dir(&self.0)? {
-            // Names that are no text are none of ours.
+            // Names that are not UTF-8 are not ours.
             names.extend(entry?.file_name().into_string());
         }
         Ok(names)
@@ -124,7 +124,7 @@ impl DiskFile for File {
     }
 
     fn extend(&mut self, offset: u64, end: u64) -> io::Result<()> {
-        // Written and not only allocated: blocks that were never written have to be marked as written later.
+        // Written and not only allocated: unwritten blocks would have to be marked as written later.
         let zeros = vec![0; 1024 * 1024];
         let mut at = offset;
         while at < end {

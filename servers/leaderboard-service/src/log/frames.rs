@@ -76,12 +76,12 @@ impl FrameWriter {
         Ok(())
     }
 
-    /// Makes room for a frame up to `end`, and for those behind it.
+    /// Makes room for a frame up to `end`, and for later ones.
     fn make_room(&mut self, end: u64) -> io::Result<()> {
         let from = self.room.max(self.offset);
         self.room = end + self.offset.clamp(*self.extension.start(), *self.extension.end());
         match self.file.extend(from, self.room) {
-            // Frames may still fit; each of them would else fill the disk with zeros first.
+            // Frames may still fit; otherwise each of them would first fill the disk with zeros.
             Err(error) if disk::is_full(&error) => {
                 self.extension = 0..=0;
                 self.take_back()
@@ -109,13 +109,13 @@ impl FrameWriter {
 /// How a file ends.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum End {
-    /// With a frame, behind which there may be room.
+    /// With a frame, possibly followed by preallocated room.
     Whole,
     /// From here on there is the beginning of a frame that was never completed.
     Torn { at: usize },
 }
 
-/// Bytes that are no frame, with frames behind them.
+/// Bytes that are no frame, followed by frames.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Corrupt {
     pub(super) at: usize,
@@ -201,7 +201,7 @@ pub(super) fn file_of(kind: FileKind, number: u64, payloads: &[&[u8]]) -> Vec<u8
     bytes
 }
 
-/// Makes all checksums right, whatever the payloads are: what a log without them would be.
+/// Makes all checksums valid, whatever the payloads are: what a log without them would be.
 #[cfg(test)]
 pub(super) fn repair_checksums(bytes: &mut [u8]) {
     let salt = u64::from_le_bytes(std::array::from_fn(|at| bytes[16 + at]));
@@ -284,7 +284,7 @@ mod tests {
             let mut bytes = whole.clone();
             bytes[at] ^= 0x10;
             check(&bytes, 2, Ok(End::Torn { at: 58 }));
-            // Of the last frame nothing is on disk before this byte.
+            // Nothing of the last frame is on disk before this byte.
             bytes[58..=at].fill(0);
             check(&bytes, 2, Ok(if at >= 71 { End::Whole } else { End::Torn { at: 58 } }));
         }

@@ -103,7 +103,7 @@ pub fn log_records(snapshot: &[u8], log: &[u8], boards: u64) -> Option<u64> {
     let (recovered, _) = recovered.ok()?;
     let listed: u64 = kept.boards.list(None, usize::MAX).iter().map(|board| board.leaderboard.count()).sum();
     assert_eq!(recovered.members, listed, "members that were counted and those that are there");
-    // What was recovered is gone on with.
+    // Work continues on what was recovered.
     let created = kept.boards.create(Some("another"), Options::default());
     let _ = created.map(|board| board.leaderboard.count());
     Some(recovered.members)

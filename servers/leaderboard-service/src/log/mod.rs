@@ -56,8 +56,8 @@ const FULL_REST: Duration = Duration::from_millis(100);
 pub(super) struct Log {
     disk: Arc<dyn Disk>,
     pending: Mutex<Pending>,
-    /// Held by who makes several changes that have to come to disk in one frame; the writer takes none of them before.
-    /// Locked before `pending`.
+    /// Held by a thread that makes several changes that must reach the disk in one frame; the writer takes none of them
+    /// before. Locked before `pending`.
     together: RwLock<()>,
     filled: Condvar,
     /// Changes that were begun. Written under the lock, before the change is made.
@@ -71,7 +71,7 @@ pub(super) struct Log {
     is_ending: AtomicBool,
 }
 
-/// Plants a loss: what was acknowledged last is gone, and recovery finds a torn tail.
+/// Injects a loss: what was acknowledged last is gone, and recovery finds a torn tail.
 pub(super) fn lose_last_quarter(directory: &Path) -> io::Result<()> {
     let files = Files::of(&Directory::create(directory)?)?;
     let Some(newest) = files.logs.iter().max() else { return Ok(()) };
@@ -87,7 +87,7 @@ struct Pending {
     last: Option<(u64, u64)>,
 }
 
-/// The threads behind the log, and the directory's lock.
+/// The log's threads, and the directory's lock.
 pub(super) struct Writing {
     log: Arc<Log>,
     writer: Option<JoinHandle<io::Result<()>>>,
@@ -111,8 +111,7 @@ impl Log {
         let failed = ServeError::data(directory);
         let disk = Directory::create(directory).map_err(&failed)?;
         let lock = File::create(directory.join("lock")).map_err(&failed)?;
-        // Another program's child that was just forked holds the lock of a service that has ended, until it becomes its
-        // own program.
+        // A just forked child of another program holds the lock of a service that has ended, until it calls exec.
         let mut waited = Duration::ZERO;
         while lock.try_lock().is_err() {
             if waited >= LOCK_WAIT {
@@ -126,7 +125,7 @@ impl Log {
         Ok((log, writing, recovered))
     }
 
-    /// As `open`, on a disk that nobody else uses.
+    /// As `open`, on a disk that nothing else uses.
     pub(super) fn open_on(
         disk: Arc<dyn Disk>,
         kept: &Kept,
@@ -154,7 +153,8 @@ impl Log {
         Ok((log, writing, recovered))
     }
 
-    /// All of `open` but its threads: the log, what its writer needs, and where the snapshots' thread hears of new segments.
+    /// All of `open` but its threads: the log, what its writer needs, and where the snapshot thread is notified of new
+    /// segments.
     fn recover(
         disk: Arc<dyn Disk>,
         kept: &Kept,
@@ -165,7 +165,7 @@ impl Log {
         let failed = ServeError::data(&directory);
         let files = Files::of(&*disk).map_err(&failed)?;
         let (recovered, torn) = recovery::recover(&*disk, &files, kept)?;
-        // A new log begins behind what was read: no log is ever appended to after a crash.
+        // A new log begins after what was read: no log is ever appended to after a crash.
         let number = files.next();
         let goes_on = files.logs.last() == Some(&(number - 1))
             && repair(&*disk, torn.as_ref(), number - 1).map_err(&failed)?;
@@ -311,7 +311,7 @@ impl Log {
         match new_segment(&*self.disk, number) {
             Ok(writer) => {
                 (segment.writer, segment.number) = (writer, number);
-                // A thread that makes no more snapshots leaves the log long, which is all.
+                // If the thread makes no more snapshots the log stays long, nothing worse.
                 let _ = segment.begun.send(number);
                 Ok(())
             }
@@ -361,7 +361,7 @@ fn repair(disk: &dyn Disk, torn: Option<&Torn>, last: u64) -> io::Result<bool> {
     if let Some(torn) = torn {
         file.truncate(torn.at)?;
     }
-    // A process that was killed may have left a write that was read now and is not on disk yet.
+    // A killed process may have left a write that was read now and is not on disk yet.
     file.sync()?;
     Ok(true)
 }
@@ -445,7 +445,7 @@ impl Writing {
         }
         self.log.filled.notify_all();
         let written = self.writer.take().map(JoinHandle::join);
-        // It ends when the writer has, which held the other end of its channel.
+        // It ends when the writer, which held the other end of its channel, has.
         let _ = self.snapshots.take().map(JoinHandle::join);
         match written {
             Some(Ok(written)) => written,
@@ -457,7 +457,7 @@ impl Writing {
 
 impl Drop for Writing {
     fn drop(&mut self) {
-        // Where it matters, `end` was called and has told.
+        // Where it matters, `end` was called and has reported.
         let _ = self.stop();
     }
 }

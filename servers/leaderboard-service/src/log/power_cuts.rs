@@ -163,7 +163,7 @@ impl Life {
         };
         self.kept.once.restore(&answer);
         self.log().change(|records| records.answered(&answer));
-        // What a crash leaves is never a state in between: that of the beginning stands for them.
+        // A crash never leaves an intermediate state: the initial one stands for them.
         let mut history = self.history.lock();
         let state_before = history[before as usize].clone();
         while history.len() < self.log().position() as usize {
@@ -278,7 +278,7 @@ fn a_thousand_power_cuts_lose_nothing_that_was_acknowledged_and_split_no_change(
         let mut random = fastrand::Rng::with_seed(seed);
         let mut disk = SimulatedDisk::default();
         disk.give_log_room([0, 100, 2_000][random.usize(..3)]);
-        // Acknowledged and all changes of the life before, whose state must be found.
+        // The acknowledged changes and all changes of the previous run, whose state must be found.
         let mut before: (usize, Vec<State>) = (0, vec![state(&nothing())]);
         for _ in 0..random.usize(1..8) {
             let most = [20, 60, 300][random.usize(..3)];
@@ -310,7 +310,7 @@ fn a_thousand_power_cuts_lose_nothing_that_was_acknowledged_and_split_no_change(
             }
         }
     }
-    // Otherwise the test would not have tested what it says.
+    // Otherwise the test would not have tested what it claims.
     assert!(in_recovery > 50 && lost_unacknowledged > 200, "{in_recovery}, {lost_unacknowledged}");
 }
 

@@ -235,7 +235,7 @@ pub(super) fn put_delete_season(out: &mut Vec<u8>, board: u64, sequence: u64) {
 
 pub(super) fn put_schedule(out: &mut Vec<u8>, board: u64, schedule: Option<Schedule>) {
     begin(out, 12, board);
-    // No schedule has ends 0 s apart.
+    // No schedule has an interval of 0 s.
     let Schedule { next_end_s, every_s } = schedule.unwrap_or(Schedule { next_end_s: 0, every_s: 0 });
     out.extend_from_slice(&next_end_s.to_le_bytes());
     out.extend_from_slice(&every_s.to_le_bytes());
@@ -329,7 +329,7 @@ impl<'a> Changes<'a> {
     }
 
     fn read(&mut self, tag: u8) -> Option<Change<'a>> {
-        // The two records that belong to no board have a time in its place, in seconds, to which others are added.
+        // The two records without a board have a time in its place, in seconds, to which others are added.
         let board = self.counted()?;
         Some(match tag {
             1 => {
@@ -504,7 +504,7 @@ mod tests {
             put_answer(&mut kept, &answer);
             assert_eq!(Changes::of(&kept).next().is_ok(), expected, "answer at {sequence} s");
         }
-        // A score that is longer than sums can be: one more digit, and the length before them.
+        // A score longer than sums can be: one more digit, and the length before them.
         let mut wide = Vec::new();
         put_member(&mut wide, (1, 2), "ann", &large, 9, None);
         assert!(Changes::of(&wide).next().is_ok());

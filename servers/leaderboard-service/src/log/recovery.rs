@@ -116,7 +116,7 @@ pub(super) fn recover(
     }
     let mut torn: Option<(Torn, u64)> = None;
     let logs = files.logs.iter().copied().filter(|number| *number >= newest.unwrap_or(0));
-    // A service begins with a snapshot and the log of the same number; further ones are numbered on.
+    // A service begins with a snapshot and the log of the same number; later ones are numbered consecutively.
     for (number, expected) in logs.zip(newest.unwrap_or(1)..) {
         if newest.is_none() || number != expected {
             let missing = if newest.is_none() { snapshot_name(number) } else { log_name(expected) };
@@ -124,7 +124,7 @@ pub(super) fn recover(
         }
         let (name, had) = (log_name(number), replay.changes);
         let (end, bytes) = replay.file(&name, FileKind::Log, number)?;
-        // Whatever follows a frame was written after that frame had come to disk whole.
+        // Whatever follows a frame was written after that frame was completely on disk.
         if let (Some((torn, _)), true) = (&torn, replay.changes > had) {
             return Err(ServeError::DataCorrupt { path: disk.path(&log_name(torn.log)), offset: torn.at });
         }

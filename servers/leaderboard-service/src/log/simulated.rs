@@ -101,7 +101,7 @@ impl SimulatedDisk {
         })))
     }
 
-    /// Changes a file behind everyone's back.
+    /// Changes a file out of band.
     pub(super) fn put(&self, name: &str, bytes: Vec<u8>) {
         let mut state = self.0.lock();
         state.inodes.push(Inode { durable: bytes.clone(), bytes });
@@ -141,7 +141,7 @@ impl Inode {
         let (short, long) = (self.durable.len(), self.bytes.len());
         let length = random.usize(short.min(long)..=short.max(long));
         let mut found = self.durable.clone();
-        // What is beyond the old length was zeroed, or has been another file's.
+        // What is beyond the old length was zeroed, or belonged to another file.
         let stale: &[u8] = if random.bool() { &[] } else { &all[random.usize(..all.len())].bytes };
         let stale_bytes = stale.iter().copied().chain(std::iter::repeat(0));
         found.extend(stale_bytes.skip(short).take(length.saturating_sub(short)));

@@ -22,11 +22,11 @@ const FRAME_BYTES: usize = 1024 * 1024;
 pub(super) fn run(log: &Log, kept: &Kept, begins: &mpsc::Receiver<u64>) {
     while let Ok(first) = begins.recv() {
         let number = begins.try_iter().last().unwrap_or(first);
-        // A snapshot that cannot be written leaves the older files, from which all can be recovered.
+        // If a snapshot cannot be written the older files remain, from which everything can be recovered.
         match write(&*log.disk, number, kept, &mut || is_on_disk(log)) {
             Ok(true) => remove_older(&*log.disk, number),
             Ok(false) => {}
-            // Its room may be just what the log needs.
+            // Its space may be just what the log needs.
             Err(_) => drop(log.disk.remove(UNFINISHED)),
         }
     }
@@ -128,7 +128,7 @@ impl Frames<'_> {
 /// Removes the files that a snapshot has made superfluous.
 pub(super) fn remove_older(disk: &dyn Disk, number: u64) {
     let Ok(files) = Files::of(disk) else { return };
-    // What cannot be removed is not read any more, either.
+    // What cannot be removed is no longer read, either.
     for log in files.logs.iter().filter(|each| **each < number) {
         let _ = disk.remove(&log_name(*log));
     }

@@ -10,7 +10,7 @@ use servers_shared::fault::ThreadFaults;
 
 /// What is made of the reply.
 pub(super) enum Awaited {
-    /// It is no reply that is waited for, but an earlier answer.
+    /// Not a reply is waited for, but an earlier answer.
     Nothing,
     Update {
         board: String,

@@ -71,7 +71,7 @@ impl Guard {
 fn put_pair(command: &mut Command<'_>, begin: &[u8], pair: Option<&OfSigner>) {
     match pair {
         None => command.word(b""),
-        // The length keeps pairs apart that are the same text when they are put together.
+        // The length distinguishes pairs whose concatenations are the same.
         Some((signer, own)) => {
             command.word_of(&[begin, signer.len().to_string().as_bytes(), b":", signer, b":", own])
         }

@@ -40,7 +40,7 @@ const BACK_OFF_NS_MAX: u64 = 2_000_000_000;
 #[derive(Clone, Debug)]
 pub(super) struct Target {
     pub(super) address: StoreAddress,
-    /// What its host stands for; not empty.
+    /// The addresses of its host; not empty.
     pub(super) sockets: Vec<SocketAddr>,
     /// How long a reply, and a connection, may take.
     pub(super) timeout: Duration,
@@ -65,9 +65,9 @@ pub(super) enum Lost {
 /// What became of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// Its last byte was not sent: it cannot have been carried out.
+    /// Its last byte was not sent: it cannot have been executed.
     NotSent,
-    /// Sent and not answered: it was carried out, or will be, or not.
+    /// Sent and not answered: it may or may not be executed.
     Unknown,
 }
 
@@ -331,7 +331,7 @@ impl Link {
         while let Some(bytes) = self.scan.whole(&self.input[self.taken..])? {
             let reply = resp::read(&self.input[self.taken..self.taken + bytes]);
             self.taken += bytes;
-            // A reply to nothing that was asked.
+            // A reply to no request.
             let first = self.under_way.pop_front().ok_or(Broken)?;
             if first.to > self.sent {
                 return Err(Broken.into());
@@ -419,14 +419,14 @@ impl Link {
 
     /// Waits until something has come or can be sent, or is due. For callers without an epoll.
     pub(super) fn wait(&self) {
-        // `u64::MAX` is no time that the system knows.
+        // `u64::MAX` is out of range for the system call.
         let timeout_ns = self.due_ns().saturating_sub(clock::now_ns()).min(1_000_000_000);
         let timeout = clock::timespec(timeout_ns);
         let Some(socket) = self.socket() else { return std::thread::sleep(Duration::from_millis(1)) };
         let is_connecting = matches!(self.state, State::Opening { is_connected: false, .. });
         let has_unsent = self.sent < self.out_from + self.out.len() as u64;
         let room = if has_unsent || is_connecting { PollFlags::OUT } else { PollFlags::empty() };
-        // Interrupted or not, the caller looks again.
+        // Interrupted or not, the caller checks again.
         let _ = poll(&mut [PollFd::new(&socket, PollFlags::IN | room)], Some(&timeout));
     }
 }
@@ -434,7 +434,7 @@ impl Link {
 fn is_connected_now(socket: &OwnedFd) -> Result<bool, Lost> {
     let refused = |error: rustix::io::Errno| Lost::Refused(io::Error::from(error).to_string());
     rustix::net::sockopt::socket_error(socket).map_err(refused)?.map_err(refused)?;
-    // Without an error it is either connected or under way; only the first has a peer.
+    // Without an error it is either connected or in progress; only the first has a peer.
     Ok(rustix::net::getpeername(socket).is_ok())
 }
 

@@ -82,7 +82,7 @@ impl Store {
         Ok(Store { target, threads })
     }
 
-    /// Appends what the connections to the store have come to.
+    /// Appends the metrics of the connections to the store.
     pub(super) fn write_metrics(&self, out: &mut String) -> std::fmt::Result {
         let sum = |counter: fn(&Counters) -> &AtomicU64| -> u64 {
             self.threads.iter().map(|thread| counter(thread).load(Ordering::Relaxed)).sum()
@@ -133,7 +133,7 @@ struct Failed {
 }
 
 impl Failed {
-    /// 503. `changes`: what was asked for was a change.
+    /// 503. `changes`: the request was a change.
     fn problem(self, changes: bool) -> Problem {
         let Failed { detail, is_certain } = self;
         Problem::new(

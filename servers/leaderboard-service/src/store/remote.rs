@@ -60,7 +60,7 @@ impl Remote {
     /// Connects, and waits for it as long as it may take; if it fails, `turn` tries again.
     pub(in super::super) fn new(store: &Store) -> Remote {
         let mut link = Link::new(store.target.clone());
-        // The requests that come are told why.
+        // The requests that arrive are told why.
         let _ = link.wait_until_up();
         Remote { link, queue: Queue::default(), random: fastrand::Rng::new() }
     }

@@ -4,7 +4,7 @@ use super::resp::{Items, Scalar};
 use crate::bodies;
 use leaderboard::{Direction, Options, Page, Row, Score, Standing};
 
-/// Why a script has not done what it was asked for. Nothing was changed, except that a nonce is used up.
+/// Why a script has refused its request. Nothing was changed, except that a nonce is used up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Refused {
     /// Which part of a bulk.

@@ -18,7 +18,7 @@ const LINE_BYTES_MAX: usize = 4 * 1024;
 /// The fewest bytes of an item of a list (`:1\r\n`).
 const ITEM_BYTES_MIN: usize = 4;
 
-/// The bytes are no reply that this service can have asked for.
+/// The bytes are no reply to anything this service requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("it sent what is not a reply to these commands")]
 pub(super) struct Broken;
@@ -109,7 +109,7 @@ impl Scan {
     pub(super) fn whole(&mut self, input: &[u8]) -> Result<Option<usize>, Broken> {
         if self.at == 0 && input.first() == Some(&b'*') {
             let Some((line, bytes)) = line_of(input)? else { return Ok(None) };
-            // A list that is nothing (-1) is a scalar of its own kind, which no command here has as its reply.
+            // A null list (-1) is a separate scalar, which no command here has as its reply.
             self.left = length_of(line, REPLY_BYTES_MAX / ITEM_BYTES_MIN)?.ok_or(Broken)?;
             self.is_list = true;
             self.at = bytes;
@@ -119,7 +119,7 @@ impl Scan {
         }
         while self.left > 0 {
             let Some(bytes) = scalar_bytes(&input[self.at..])? else {
-                // What is missing is not waited for if it is too much already.
+                // Do not wait for the rest if there is too much already.
                 return if input.len() > REPLY_BYTES_MAX { Err(Broken) } else { Ok(None) };
             };
             self.at += bytes;
@@ -166,7 +166,7 @@ fn length_of(line: &[u8], most: usize) -> Result<Option<usize>, Broken> {
 }
 
 fn number_of(line: &[u8]) -> Result<i64, Broken> {
-    // A plus sign is not the protocol's.
+    // The protocol has no plus sign.
     let text = std::str::from_utf8(line).ok().filter(|text| !text.starts_with('+'));
     text.and_then(|text| text.parse().ok()).ok_or(Broken)
 }

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use super::resp::Command;
 
-/// What scripts there are; the text of each stands in `scripts/`.
+/// The scripts; the text of each is in `scripts/`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Script {
     Update,

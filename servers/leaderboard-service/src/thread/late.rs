@@ -74,14 +74,14 @@ impl Thread<'_> {
             let waiting = self.core.clients.iter().filter(|(_, client)| client.untaken_bytes > 0);
             match waiting.min_by_key(|(_, client)| client.taking.by_ns) {
                 Some((longest, client)) if client.untaken_bytes < self.untaken.bytes => self.part(longest),
-                // A single answer may be more than all may have together.
+                // A single answer may exceed what all together may have.
                 _ => return,
             }
         }
     }
 
-    /// Notes what has come of requests that are not whole. While there is too much of it, those are parted from whose
-    /// requests began first: one that is sent at once is whole soon, however many others drag on.
+    /// Records the memory of incomplete requests. If there is too much of it, the clients whose requests began first
+    /// are disconnected: a request that is sent at once is soon complete, however slow others are.
     pub(super) fn count_unfinished(&mut self, key: Key) {
         let Some(client) = self.core.clients.get_mut(key) else { return };
         let session = client.session.as_ref().map_or(0, |session| session.unfinished_bytes());
@@ -90,13 +90,13 @@ impl Thread<'_> {
         self.unfinished.change(std::mem::replace(&mut client.unfinished_bytes, bytes), bytes);
         while self.unfinished.bytes > self.unfinished.max {
             let holding = self.core.clients.iter().filter(|(_, client)| client.unfinished_bytes > 0);
-            // What is whole waits for its client to take answers.
+            // Complete requests wait for their client to read answers.
             let due_ns = |client: &Client| client.asking.by_ns.into_iter().chain(client.taking.by_ns).min();
             match holding.min_by_key(|(_, client)| due_ns(client).unwrap_or(u64::MAX)) {
                 Some((longest, client)) if client.unfinished_bytes < self.unfinished.bytes => {
                     self.part(longest)
                 }
-                // A single request may be more than all may have together.
+                // A single request may exceed what all together may have.
                 _ => return,
             }
         }
@@ -113,7 +113,7 @@ impl Thread<'_> {
 
 /// Gives back memory of a buffer that was needed for one long request or answer. What little most need is kept.
 pub(in super::super) fn give_back(buffer: &mut Vec<u8>) {
-    // Only far below its capacity, so that a buffer that empties bit by bit is copied few times.
+    // Only far below its capacity, so that a buffer that empties gradually is copied only a few times.
     if buffer.capacity() > KEPT_BYTES && buffer.len() <= buffer.capacity() / 4 {
         buffer.shrink_to_fit();
     }

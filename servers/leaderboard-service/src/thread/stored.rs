@@ -31,7 +31,7 @@ impl Thread<'_> {
         self.with_store(|remote, responder, faults, deliver| remote.receive(responder, faults, deliver));
     }
 
-    /// Sends what was asked in this turn, and sees to the connection.
+    /// Sends this turn's requests, and maintains the connection.
     pub(super) fn turn_store(&mut self) {
         let mut is_new = false;
         self.with_store(|remote, responder, faults, deliver| {
@@ -74,7 +74,7 @@ impl Thread<'_> {
         for key in answered {
             if let Some(client) = self.core.clients.get_mut(key) {
                 client.is_held = false;
-                // Planted lateness comes on top; with a store there is no disk to wait for.
+                // Injected delay comes on top; with a store there is no disk to wait for.
                 self.hold(key, 1, false);
                 self.converse(key, true);
             }

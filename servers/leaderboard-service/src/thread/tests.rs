@@ -21,7 +21,7 @@ fn of_requests_that_come_with_one_read_a_portion_is_answered_at_a_time() {
     let mut thread = Thread::new(&shared, Core::new(&flood::common(), BUFFER_BYTES).unwrap(), 0);
     let mut client = Client::connect(&mut thread, Thread::greet);
     client.ask(&mut thread, &GET.repeat(1000));
-    // The turn begins with its socket and goes on with those that have more.
+    // The turn begins with its socket and continues with those that have more.
     assert_eq!(answers(&client.heard), 128);
     client.ask(&mut thread, b"");
     assert_eq!(answers(&client.heard), 192);
@@ -53,11 +53,11 @@ fn a_flood_of_calls_keeps_nobody_waiting() {
     check(&opening, &call, |heard| ended(heard).len());
 }
 
-/// The beginning of a request with so many bytes of its body, by a connection of its own.
+/// The beginning of a request with this many bytes of its body, on a separate connection.
 fn half_a_request(thread: &mut Thread<'_>, opening: &[u8], bytes: usize) -> Client {
     let mut client = Client::connect(thread, Thread::greet);
     client.ask(thread, opening);
-    // The session has begun before its bytes come.
+    // The session has begun before its bytes arrive.
     client.ask(thread, b"");
     (0..bytes / 10_000).for_each(|_| client.ask(thread, &[0; 10_000]));
     client
@@ -79,7 +79,7 @@ fn of_clients_whose_requests_are_not_whole_those_who_began_first_are_parted_from
         let held: usize = thread.core.clients.iter().map(|(_, client)| client.unfinished_bytes).sum();
         assert!(held <= MB, "{held} bytes");
     }
-    // An honest one is answered all the same.
+    // An honest one is answered anyway.
     let mut honest = Client::connect(&mut thread, Thread::greet);
     let first = thread.core.clients.keys().into_iter().min_by_key(|key| key.generation).unwrap();
     honest.ask(&mut thread, &http[..]);

@@ -215,7 +215,7 @@ pub fn run(settings: &Settings) -> Report {
 fn compare(subjects: &mut [Subject], operation: Operation, threads: usize, settings: &Settings) -> Vec<Cell> {
     let mut slices: Vec<Vec<Slice>> = subjects.iter().map(|_| Vec::new()).collect();
     for round in 0..settings.rounds {
-        // Each round begins with another board, so that none always follows the same one.
+        // Each round starts with a different board, so that none always follows the same one.
         for turn in 0..subjects.len() {
             let at = (round + turn) % subjects.len();
             let slice = subjects[at].slice(operation, threads, round as u64, settings);
@@ -256,7 +256,7 @@ mod tests {
             operations: vec![Operation::Update, Operation::RankBulk(4)],
             members: 200,
             rounds: 2,
-            // Long enough that each thread has a core meanwhile, also beside other tests.
+            // Long enough that each thread gets a core meanwhile, even next to other tests.
             slice: Duration::from_millis(20),
             ..Settings::default()
         };

@@ -46,7 +46,7 @@ impl<B: Exclusive> Actor<B> {
     fn call<R: Send + 'static>(&self, work: impl FnOnce(&mut B) -> R + Send + 'static) -> R {
         let (answer, answered) = sync_channel(1);
         let call: Call<B> = Box::new(move |board| {
-            // Fails only if the thread of the caller panicked meanwhile.
+            // Fails only if the caller's thread panicked meanwhile.
             let _ = answer.send(work(board));
         });
         let sent = self.calls.as_ref().is_some_and(|calls| calls.send(call).is_ok());
@@ -138,7 +138,7 @@ impl<B: Exclusive> Leaderboard for Actor<B> {
     }
 
     fn reset(&self) -> Snapshot {
-        // The owner goes on with other calls while this thread makes the snapshot.
+        // The owner continues with other calls while this thread makes the snapshot.
         self.call(|board| board.take()).snapshot()
     }
 

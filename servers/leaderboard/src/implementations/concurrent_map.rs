@@ -45,7 +45,7 @@ impl ConcurrentMap {
         if let Some(mut entry) = self.entries.get_mut(member) {
             return Ok(self.waits.write_lock(&self.order).change(&mut entry, mode, score));
         }
-        // Another thread may add the member in between: `entry` looks again, and holds the place.
+        // Another thread may add the member in between: `entry` checks again, and holds the slot.
         match self.entries.entry(member.into()) {
             MapEntry::Occupied(mut entry) => {
                 Ok(self.waits.write_lock(&self.order).change(entry.get_mut(), mode, score))
@@ -100,7 +100,7 @@ impl Leaderboard for ConcurrentMap {
     fn delete(&self, member: &str) -> Option<Deleted> {
         let _gate = self.waits.read_lock(&self.gate);
         let mut deleted = None;
-        // The entry stays locked until it is out of the order as well.
+        // The entry stays locked until it is removed from the order as well.
         self.entries.remove_if(member, |_, entry| {
             deleted = Some(self.waits.write_lock(&self.order).remove(*entry));
             true
@@ -114,13 +114,13 @@ impl Leaderboard for ConcurrentMap {
     }
 
     fn range(&self, first: u64, limit: usize) -> Page {
-        // A bulk that is under way holds the gate and not the order.
+        // A bulk in progress holds the gate and not the order.
         let _gate = self.waits.read_lock(&self.gate);
         self.waits.read_lock(&self.order).range(first, limit)
     }
 
     fn range_back(&self, first: u64, limit: usize) -> Page {
-        // A bulk that is under way holds the gate and not the order.
+        // A bulk in progress holds the gate and not the order.
         let _gate = self.waits.read_lock(&self.gate);
         self.waits.read_lock(&self.order).range_back(first, limit)
     }

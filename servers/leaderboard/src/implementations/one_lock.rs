@@ -77,7 +77,7 @@ impl<B: Exclusive> Leaderboard for OneLock<B> {
     }
 
     fn reset(&self) -> Snapshot {
-        // A statement of its own, so that the lock is free while the snapshot is made.
+        // A separate statement, so that the lock is released before the snapshot is made.
         let season = self.waits.write_lock(&self.board).take();
         season.snapshot()
     }

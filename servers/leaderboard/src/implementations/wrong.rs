@@ -49,7 +49,7 @@ impl Pause {
     }
 }
 
-/// Scores and order, each behind a lock of its own: two updates may reach the order in the wrong turn.
+/// Scores and order, each behind its own lock: two updates may reach the order in the wrong sequence.
 pub(in super::super) struct UnsynchronisedPair {
     scores: Mutex<HashMap<Box<str>, Score>>,
     order: Box<dyn Leaderboard>,

@@ -174,7 +174,7 @@ impl<S: SortKey> Keys<S> {
         shift(&mut self.ties, from, to, tie);
     }
 
-    /// Appends the keys `from..len` of `other`, of which nothing but fillers remain there. Returns how many.
+    /// Appends the keys `from..len` of `other`, where only fillers remain. Returns how many.
     pub(super) fn append(&mut self, own: usize, other: &mut Self, from: usize, len: usize) -> usize {
         for at in from..len {
             self.scores[own + at - from] = std::mem::replace(&mut other.scores[at], S::filler());
@@ -200,7 +200,7 @@ mod tests {
             keys.open(at, sorted.len(), S::from(score), stored_tie(tie));
             sorted.insert(at, (score, tie));
         }
-        // Each key in turn becomes the probe, and then what it was.
+        // Each key in turn becomes the probe, and is then restored.
         for from in 0..sorted.len() {
             let was = sorted[from];
             for key in [probe, was] {

@@ -121,7 +121,7 @@ impl<S: SortKey> RankTree<S> {
     /// Keys in the leaves before that of a path.
     #[inline(always)]
     fn before(&self, path: &Path) -> u64 {
-        // A loop and not `sum`: the closure would be compiled apart, without AVX2.
+        // A loop and not `sum`: the closure would be compiled separately, without AVX2.
         let mut before = 0;
         for &(node, slot) in &path.steps[..self.height] {
             before += self.nodes[node].before(slot as usize);
@@ -220,7 +220,7 @@ impl<S: SortKey> RankTree<S> {
         Prepared { from, to, shape: self.shape }
     }
 
-    /// Whether a key lies in the leaf of a path, as far as the lowest node knows: not of its first and last child.
+    /// Whether a key is in the leaf of a path, as far as the lowest node knows: not for its first and last child.
     #[inline(always)]
     fn leads_to(&self, path: &Path, score: &S, tie: i64) -> bool {
         let (node, slot) = path.steps[self.height - 1];
@@ -354,7 +354,7 @@ impl<S: SortKey> RankTree<S> {
     pub(crate) fn visit(&self, first: u64, each: &mut dyn FnMut(&S, u64, u32) -> bool) {
         let mut rank = first;
         while rank < self.len {
-            // Leaves have no links to each other: one descent per leaf costs less than keeping links true.
+            // Leaves have no links to each other: one descent per leaf costs less than maintaining links.
             let (mut node, mut left, mut len) = (self.root, rank, 0);
             for _ in 0..self.height {
                 let inner = &self.nodes[node];

@@ -3,7 +3,7 @@
 use super::columns::{Keys, SortKey, WIDTH, shift};
 use crate::memory::prefetch;
 
-/// Up to `WIDTH` members in order. How many it holds stands in its parent's `counts`.
+/// Up to `WIDTH` members in order. How many it holds is in its parent's `counts`.
 #[repr(C, align(64))]
 pub(super) struct Leaf<S> {
     pub(super) keys: Keys<S>,
@@ -86,7 +86,7 @@ impl<S: SortKey> Node<S> {
         node
     }
 
-    /// The child below which a key lies.
+    /// The child below which a key is.
     #[inline(always)]
     pub(super) fn slot(&self, score: &S, tie: i64) -> usize {
         self.fences.below(self.len - 1, score, tie, true)
@@ -112,7 +112,7 @@ impl<S: SortKey> Node<S> {
         self.counts[..self.len].iter().sum()
     }
 
-    /// Puts a child behind `slot`, separated by `fence`. The node has room.
+    /// Inserts a child after `slot`, separated by `fence`. The node has room.
     pub(super) fn add_child(&mut self, slot: usize, fence: (S, i64), child: u32, count: u32) {
         self.fences.open(slot, self.len - 1, fence.0, fence.1);
         self.counts.copy_within(slot + 1..self.len, slot + 2);
@@ -122,7 +122,7 @@ impl<S: SortKey> Node<S> {
         self.len += 1;
     }
 
-    /// Takes out the child behind `slot` and the fence between them. Returns the fence.
+    /// Removes the child after `slot` and the fence between them. Returns the fence.
     pub(super) fn remove_child_after(&mut self, slot: usize) -> (S, i64) {
         let fence = (self.fences.scores[slot].clone(), self.fences.ties[slot]);
         self.fences.close(slot, self.len - 1);

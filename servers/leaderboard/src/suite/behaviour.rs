@@ -135,7 +135,7 @@ fn scores_of_any_size_are_ranked_exactly(make: Make<'_>) -> Verdict {
             huge[..999].to_owned() + "1",
         ];
         let score = |text: &String| text.parse::<Score>().map_err(|error| error.to_string());
-        // Updated out of order, and each by way of another zone.
+        // Updated out of order, and each through another zone.
         for at in [3, 9, 0, 10, 5, 1, 7, 2, 8, 4, 6] {
             let member = at.to_string();
             for first in [&texts[(at + 4) % 11], &texts[(at + 8) % 11], &texts[at]] {

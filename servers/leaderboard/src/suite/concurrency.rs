@@ -181,7 +181,7 @@ fn equal_scores_are_first_a_fair_share(make: Make<'_>) -> Verdict {
     let board = make(Options { seed: Some(11), ..Options::default() });
     let mut first = [0_u32; 3];
     for round in 0..ROUNDS {
-        // By turns, so that neither the name nor the order of updates may decide.
+        // Alternating, so that neither the name nor the order of updates may decide.
         for turn in 0..3 {
             set(&*board, MEMBERS[(round as usize + turn) % 3], 7)?;
         }

@@ -41,7 +41,7 @@ struct Event {
     answer: Answer,
 }
 
-/// A board for one thread: members in the order of their ranks. Equal scores stand in the order they were reached.
+/// A board for one thread: members in the order of their ranks. Equal scores are in the order they were reached.
 type State = Vec<(Member, i64)>;
 
 fn standing(state: &State, member: Member) -> Option<(i64, u64)> {
@@ -89,7 +89,7 @@ fn is_linearizable(events: &[Event]) -> bool {
 /// Tries each event that may come next after those in `done`, a bit per event.
 fn search(events: &[Event], done: u64, state: &State, seen: &mut HashSet<(u64, State)>) -> bool {
     let open = || (0..events.len()).filter(|at| done >> at & 1 == 0);
-    // What began after another had returned cannot come before it.
+    // A call that began after another had returned cannot come before it.
     let Some(first_return) = open().map(|at| events[at].returned).min() else { return true };
     if !seen.insert((done, state.clone())) {
         return false;
@@ -176,7 +176,7 @@ fn histories_are_linearizable(make: Make<'_>) -> Verdict {
         let mut scripts: Vec<Vec<Call>> =
             (0..THREADS).map(|_| (0..CALLS).map(|_| random_call(&mut random)).collect()).collect();
         if round == 0 {
-            // The meeting that boards which pause in the middle of their first update cannot survive.
+            // The interleaving that boards which pause in the middle of their first update cannot survive.
             scripts = vec![vec![Call::Increment(0, 1)]; 2];
         }
         let board = make(options);

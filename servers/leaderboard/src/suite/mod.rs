@@ -85,7 +85,7 @@ fn the_suite_finds_a_check_that_is_separate_from_its_act() {
 fn wrong_boards_are_wrong_only_when_threads_meet() {
     for (name, check) in behaviour::CHECKS {
         for create in [UnsynchronisedPair::create, CheckThenAct::create] {
-            // A pause that is not armed holds nothing.
+            // A pause that is not armed blocks nothing.
             if let Err(wrong) = check(&|options| create(options, std::sync::Arc::default())) {
                 panic!("{name}: {wrong}");
             }

@@ -72,7 +72,7 @@ impl Kind {
     pub fn name(self) -> &'static str {
         let like = std::mem::discriminant(&self);
         let entry = ENTRIES.iter().find(|entry| std::mem::discriminant(&entry.amount.sample()) == like);
-        // Every kind has an entry; a test sees to it.
+        // Every kind has an entry; a test ensures it.
         entry.map_or("?", Entry::name)
     }
 }
@@ -121,7 +121,7 @@ impl fmt::Display for Server {
     }
 }
 
-/// What stands behind the colon, and the kind that it makes.
+/// What follows the colon, and the kind that it makes.
 #[derive(Clone, Copy)]
 pub(super) enum Amount {
     None(Kind),

@@ -143,10 +143,10 @@ impl Leak {
     fn go_on(&mut self, now_ns: u64) {
         let bytes = self.due(now_ns);
         let mut memory = Vec::new();
-        // Where there is no more memory, the leak has done what it can.
+        // If there is no more memory, the leak has done what it can.
         if memory.try_reserve_exact(bytes as usize).is_ok() {
             memory.resize(bytes as usize, 1u8);
-            // Otherwise the compiler may leave out memory that nothing reads.
+            // Otherwise the compiler may elide memory that nothing reads.
             std::mem::forget(std::hint::black_box(memory));
         }
         self.leaked += bytes;

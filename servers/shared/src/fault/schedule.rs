@@ -71,7 +71,7 @@ impl Faults {
 
     /// A connection was accepted; true when it must be reset.
     pub fn refuse_connection(&self, now_ns: u64) -> bool {
-        // Which of several threads is first does not matter.
+        // It does not matter which thread is first.
         let _ = self.began_ns.compare_exchange(0, now_ns, Ordering::Relaxed, Ordering::Relaxed);
         self.effects(now_ns).refuses
     }
@@ -84,7 +84,7 @@ impl Faults {
             match fault.kind {
                 Kind::Hang | Kind::Freeze(_) | Kind::Exit | Kind::Leak(_) => {}
                 Kind::AcceptForged(share) => effects.forged = Some(share),
-                // The controlling thread sees to those.
+                // The controlling thread handles those.
                 Kind::DropAtStop | Kind::StayAtStop | Kind::LoseAtStop => {}
                 Kind::DropAll => effects.drops += 1,
                 Kind::Refuse => effects.refuses = true,
@@ -113,7 +113,7 @@ impl Faults {
     }
 }
 
-/// One thread's view of the faults: as of its last look, with counters of its own for the shares.
+/// One thread's view of the faults: as of its last check, with its own counters for the shares.
 #[derive(Debug, Default)]
 pub struct ThreadFaults {
     shared: Option<Arc<Faults>>,
@@ -125,7 +125,7 @@ pub struct ThreadFaults {
     pub lost: Selector,
     /// Messages that are sent twice.
     pub twice: Selector,
-    /// Messages that nobody asked for.
+    /// Unsolicited messages.
     pub forged: Selector,
     /// Changes that are acknowledged and not made.
     pub unapplied: Selector,
@@ -139,7 +139,7 @@ pub struct ThreadFaults {
     pub swapped: Selector,
     /// Requests that are refused.
     pub refused: Selector,
-    /// How many of `now.drops` were carried out.
+    /// How many of `now.drops` were executed.
     dropped: usize,
 }
 

@@ -85,7 +85,7 @@ impl Selector {
         self.share.is_none_or(|share| self.level_after(share, events) < u128::from(share.denominator))
     }
 
-    /// Counts `events` of which none is chosen.
+    /// Counts `events`, none of which is chosen.
     pub(super) fn pass(&mut self, events: u64) {
         if let Some(share) = self.share {
             debug_assert!(self.spares(events));

@@ -23,7 +23,7 @@ pub struct Request {
 
 const SIGNS: &str = "!#$%&'*+-.^_`|~";
 
-/// None: more bytes are needed. Assumes that faults are told when their line is complete, in the order of lines.
+/// None: more bytes are needed. Assumes that faults are reported when their line is complete, in the order of lines.
 pub fn read(bytes: &[u8], limits: &Limits) -> Result<Option<Request>, Fault> {
     // One character per byte, so that positions agree and nothing is invalid.
     let text: String = bytes.iter().map(|byte| char::from(*byte)).collect();

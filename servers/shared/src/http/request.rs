@@ -9,7 +9,7 @@
 //! `Expect: 100-continue` is not answered; a client that sends it will send its body after a while anyway (RFC 9110
 //! section 10.1.1).
 
-/// Lengths beyond which a request is refused rather than waited for.
+/// Lengths beyond which a request is refused rather than awaited.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
     /// From the first byte to the end of the empty line, in bytes.
@@ -25,7 +25,7 @@ impl Default for Limits {
     }
 }
 
-/// What stands at the front.
+/// What is at the front.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Front<'a> {
     /// A request. What follows is the next one.
@@ -46,7 +46,7 @@ pub enum Front<'a> {
 pub struct Request<'a> {
     /// as sent
     pub method: &'a str,
-    /// Path and query, as they were sent but for a scheme and host; `*` only with OPTIONS.
+    /// Path and query, as they were sent except for a scheme and host; `*` only with OPTIONS.
     pub target: &'a str,
     /// HTTP/1.0; any later 1.x counts as 1.1.
     pub http_1_0: bool,
@@ -115,7 +115,7 @@ impl<'a> Request<'a> {
     }
 }
 
-/// Reads what stands at the front of `bytes`.
+/// Parses what is at the front of `bytes`.
 #[inline]
 pub fn front<'a>(bytes: &'a [u8], limits: &Limits) -> Front<'a> {
     match read(bytes, limits) {
@@ -138,12 +138,12 @@ struct Fields {
 fn read<'a>(bytes: &'a [u8], limits: &Limits) -> Result<Option<(Request<'a>, usize)>, Fault> {
     let mut lines = Lines { bytes, at: 0, head_bytes: limits.head_bytes };
     let first = match lines.next()? {
-        // One empty line in front is forgiven: old clients put one behind a body (RFC 9112 section 2.2).
+        // One leading empty line is tolerated: old clients send one after a body (RFC 9112 section 2.2).
         Some([]) => lines.next()?,
         first => first,
     };
     let Some(first) = first else {
-        // Who does not speak HTTP at all may never end its line.
+        // A client that does not speak HTTP at all may never end its line.
         if lines.at > 0 || lines.rest() != b"\r" {
             method_of(lines.rest())?;
         }

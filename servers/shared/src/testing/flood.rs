@@ -42,14 +42,14 @@ pub struct Flood<'a, S> {
     pub opening: &'a [u8],
     /// The n-th request of a connection, from 0.
     pub request: &'a dyn Fn(usize) -> Vec<u8>,
-    /// How many answers there are in what a client has heard.
+    /// The number of answers in what a client has received.
     pub answers: fn(&[u8]) -> usize,
 }
 
 /// A client of a thread that is run turn by turn.
 pub struct Client {
     stream: UnixStream,
-    /// The server's socket as well, of which is seen here what was not read.
+    /// The server's socket as well, to see what was not read.
     theirs: UnixStream,
     /// What it was answered.
     pub heard: Vec<u8>,
@@ -90,7 +90,7 @@ impl Client {
 /// Asserts that a turn takes a bounded part of what each client asks without end, and answers each of the others; and that the
 /// turns after it answer the rest.
 pub fn check<S: Serve>(server: &mut S, flood: &Flood<'_, S>) {
-    // The sockets of those that were connected first are read first.
+    // Sockets that were connected first are read first.
     let mut clients: Vec<Client> =
         (0..FLOODS + HONEST).map(|_| Client::connect(server, flood.admit)).collect();
     clients.iter_mut().for_each(|client| client.say(flood.opening));
@@ -102,7 +102,7 @@ pub fn check<S: Serve>(server: &mut S, flood: &Flood<'_, S>) {
         client.heard.clear();
     }
     let (floods, honest) = clients.split_at_mut(FLOODS);
-    // In one turn a socket may be announced, and then read on: two times the limit.
+    // In one turn a socket may be announced, and then read on: twice the limit.
     let most_bytes = 2 * READS_MAX * READ_BYTES;
     let (mut requests, mut count) = (Vec::new(), 0);
     while requests.len() < 8 * most_bytes {
@@ -124,7 +124,7 @@ pub fn check<S: Serve>(server: &mut S, flood: &Flood<'_, S>) {
         client.hear();
         assert_eq!((flood.answers)(&client.heard), 1, "{:?}", client.heard.escape_ascii().to_string());
     }
-    // At least one of them gets further in each turn.
+    // At least one of them makes progress in each turn.
     for _ in 0..FLOODS * requests.len().div_ceil(READ_BYTES) {
         turn(server, 0).unwrap();
         floods.iter_mut().for_each(Client::hear);
@@ -134,7 +134,7 @@ pub fn check<S: Serve>(server: &mut S, flood: &Flood<'_, S>) {
     }
 }
 
-/// How often `part` stands in `bytes`.
+/// How often `part` occurs in `bytes`.
 pub fn count(bytes: &[u8], part: &[u8]) -> usize {
     bytes.windows(part.len()).filter(|window| *window == part).count()
 }

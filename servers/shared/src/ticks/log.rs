@@ -57,12 +57,12 @@ impl TickLog {
         }
     }
 
-    /// Opens the log that was asked for, if one was.
+    /// Opens the requested log, if any.
     pub fn open_if(path: Option<&Path>, append: bool) -> Result<Option<TickLog>, ServeError> {
         path.map(|path| TickLog::open(path, append)).transpose()
     }
 
-    /// Writes one second, whole lines in one write. `figures` is all that the server counts beside its ticks.
+    /// Writes one second, whole lines in one write. `figures` is everything that the server counts besides its ticks.
     pub fn write(
         &mut self,
         second: Second,
@@ -135,7 +135,7 @@ impl TickLog {
 
 fn encoded(histogram: &Histogram<u64>) -> String {
     let mut bytes = Vec::new();
-    // Writing to memory cannot fail, and the bounds are ones that the format can carry.
+    // Writing to memory cannot fail, and the format can represent the bounds.
     match V2Serializer::new().serialize(histogram, &mut bytes) {
         Ok(_) => STANDARD.encode(bytes),
         Err(_) => String::new(),

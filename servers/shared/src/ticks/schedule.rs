@@ -145,14 +145,14 @@ impl GameTicks {
         let mut scheduled_ns = self.next_ns;
         self.next_ns = self.scheduled_ns(grid, n + 1);
         if grid.ticker == Ticker::Steady && self.next_ns <= now_ns {
-            // Whole periods came and went: the last tick that is due is run, those before it are not.
+            // Whole periods have passed: the last due tick is run, those before it are not.
             let last_due_turn = grid.last_due(now_ns).unwrap_or(0);
             n = n.max(last_due_turn.saturating_sub(self.first_turn) / grid.slots);
             scheduled_ns = self.scheduled_ns(grid, n);
             self.next_ns = self.scheduled_ns(grid, n + 1);
         }
         let started_ns = now_ns.max(self.previous_ns);
-        // The first tick has none before it to differ from.
+        // The first tick has no predecessor to differ from.
         let clipped_ns = (started_ns - self.previous_ns).max(grid.period_ns);
         let before_ns = if self.due == 0 { clipped_ns } else { self.clipped_ns };
         self.clipped_ns = clipped_ns;
@@ -252,7 +252,7 @@ mod tests {
         let grid = grid(Ticker::Steady);
         let mut ticks = GameTicks::new(&grid, 0);
         ticks.take(&grid, grid.turn_ns(16)).unwrap();
-        // Five periods later: ticks 2 to 5 came and went, the sixth is the one to run.
+        // Five periods later: ticks 2 to 5 have passed, the sixth is the one to run.
         let tick = ticks.take(&grid, grid.turn_ns(6 * 16) + MS).unwrap();
         assert_eq!((tick.n, tick.missed), (6, 4));
         assert_eq!(ticks.take(&grid, grid.turn_ns(6 * 16) + 2 * MS), None, "not twice");

@@ -31,7 +31,7 @@ impl TickCounts {
     }
 }
 
-/// What a second's ticks come to.
+/// The sums of a second's ticks.
 #[derive(Clone, Debug)]
 pub struct TickTally {
     /// How many, by class.

@@ -87,7 +87,7 @@ pub struct BadHeader;
 #[inline]
 pub fn header(bytes: &[u8]) -> Result<Option<Header>, BadHeader> {
     let [first, second, rest @ ..] = bytes else { return Ok(None) };
-    // No extension was agreed on, so the reserved bits must be zero; and a client must mask.
+    // No extension was negotiated, so the reserved bits must be zero; and a client must mask.
     if first & 0x70 != 0 || second & 0x80 == 0 {
         return Err(BadHeader);
     }

@@ -66,7 +66,7 @@ pub fn read(bytes: &[u8]) -> Result<Option<Upgrade>, Refused> {
         } else if field.name.eq_ignore_ascii_case("transfer-encoding")
             || field.name.eq_ignore_ascii_case("content-length") && field.value.trim_ascii() != b"0"
         {
-            // The bytes of its body would be taken for frames.
+            // The bytes of its body would be parsed as frames.
             return Err(BAD_REQUEST);
         }
     }

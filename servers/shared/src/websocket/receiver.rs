@@ -6,7 +6,7 @@
 
 use super::frame::{self, Header, Opcode};
 
-/// One thing heard from a client. Payloads are unmasked, and texts are valid UTF-8.
+/// One event from a client. Payloads are unmasked, and texts are valid UTF-8.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Heard<'a> {
     /// UTF-8
@@ -71,7 +71,7 @@ impl Unfinished {
         match std::str::from_utf8(&self.message[self.checked..]) {
             Ok(_) => self.checked = self.message.len(),
             Err(error) if error.error_len().is_some() => return Err(Violation::Utf8),
-            // A character that is cut by the fragment's end.
+            // A character that is split by the fragment's end.
             Err(error) => self.checked += error.valid_up_to(),
         }
         Ok(())
@@ -163,7 +163,7 @@ impl Receiver {
         let Some(unfinished) = &mut self.unfinished else { return Ok((0, None)) };
         let mut bytes = std::mem::take(&mut unfinished.frame);
         let before = bytes.len();
-        // Up to the header's end first: only it tells how long the frame is.
+        // Up to the header's end first: only it gives the frame's length.
         let mut header = frame::header(&bytes).map_err(|_| Violation::Protocol)?;
         let mut taken = 0;
         while header.is_none() && taken < input.len() && bytes.len() < frame::HEADER_MAX {
@@ -210,7 +210,7 @@ impl Receiver {
         Ok(header.header_bytes + header.payload_bytes as usize)
     }
 
-    /// Hands on one whole frame, or adds it to its message. False when the listener has heard enough.
+    /// Passes on one whole frame, or adds it to its message. False when the receiver wants no more.
     fn deliver(
         &mut self,
         header: Header,

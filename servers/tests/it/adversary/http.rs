@@ -93,7 +93,7 @@ pub fn cases() -> Vec<Case> {
             let heard = String::from_utf8_lossy(&heard);
             let answers: Vec<&str> =
                 heard.match_indices("HTTP/1.1 ").map(|(at, _)| &heard[at + 9..at + 12]).collect();
-            // A reset may overtake the answer where the server has not read everything.
+            // A reset may overtake the answer if the server has not read everything.
             assert!(answers.len() <= 1, "{answers:?}: a hidden request was answered");
             if let [status] = answers[..] {
                 assert!(statuses.contains(&status.parse().unwrap()), "{status} instead of {statuses:?}");

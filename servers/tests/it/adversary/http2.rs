@@ -77,7 +77,7 @@ pub fn cases() -> Vec<Case> {
             let mut evil = Evil::connect(address);
             evil.send(&[PREFACE, &settings(), &bytes].concat());
             let code = goaway(&evil.read_out());
-            // Some wrong sizes and heads are a protocol error to the library that speaks HTTP/2 (h2); they end the connection.
+            // The h2 library reports some wrong sizes and heads as a protocol error; they end the connection.
             let right = |code: u32| code == PROTOCOL || codes.contains(&code);
             assert!(code.is_some_and(right), "{code:?} instead of {codes:?}");
         })

@@ -288,7 +288,7 @@ fn attack<H>(
         std::thread::sleep(Duration::from_millis(20));
     }
     let took = began.elapsed();
-    // What clients held goes back when the server has found twice, a second apart, that they are gone.
+    // Clients' memory is returned when the server has found twice, a second apart, that they are gone.
     while server.resident_bytes() >= resident + KEPT_BYTES_MAX && Instant::now() < until {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -371,7 +371,7 @@ fn player_is_ponged(address: SocketAddr) {
         };
         match heard {
             Frame::Pong(payload) => return assert_eq!(payload, b"there?"),
-            // Its opponent was an evil one.
+            // Its opponent was a malicious one.
             _ => assert!(Instant::now() < until, "only closes"),
         }
     }
@@ -398,7 +398,7 @@ fn the_poll_loop_withstands_evil_clients() {
 
 #[test]
 fn the_leaderboard_withstands_evil_clients_of_all_its_protocols() {
-    // What is cut after ten seconds begins first.
+    // Those disconnected after ten seconds begin first.
     let slow = [http::slow(), websocket::slow("/ws")];
     let rest = [http::cases(), websocket::cases("/ws"), http2::cases(), connections::cases(GET, GET)];
     let cases = slow.into_iter().chain(rest).flatten().collect();

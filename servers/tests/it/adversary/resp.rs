@@ -90,7 +90,7 @@ pub fn cases() -> Vec<Case> {
             let gets = b"*2\r\n$3\r\nGET\r\n$5\r\nlarge\r\n".repeat(1_000);
             let mut held: Vec<Evil> = (0..50).map(|_| Evil::with_little_room(address)).collect();
             held.iter_mut().for_each(|evil| evil.send(&gets));
-            // Each has asked for a gigabyte.
+            // Each has requested a gigabyte.
             std::thread::sleep(CUT_AFTER);
             held.iter_mut().for_each(Evil::reset);
         }),

@@ -66,7 +66,7 @@ fn closed_with(client: &mut Client) -> Option<u16> {
 pub fn cases(path: &'static str) -> Vec<Case> {
     let violation = |(name, bytes, code): (&'static str, Vec<u8>, u16)| {
         Case::new(name, move |address| {
-            // At once, and cut after each byte.
+            // At once, and split after each byte.
             for pieces in [bytes.len(), 1] {
                 let mut client = Client::open(address, path);
                 for piece in bytes.chunks(pieces) {
@@ -83,7 +83,7 @@ pub fn cases(path: &'static str) -> Vec<Case> {
         let fragment = frame(0x00, &[0; 10_000]).repeat(20);
         for _ in 0..400 {
             if client.stream.write_all(&fragment).is_err() {
-                // The close may be lost in the reset of what was not read.
+                // The close may be lost in the reset caused by unread data.
                 return;
             }
         }

@@ -226,13 +226,13 @@ fn a_forgetful_arena_pairs_the_next_player_with_a_dead_one_and_the_living_one_wi
     assert_eq!((dead.hear(), dead.hear()), (Frame::Close(Some(1000)), Frame::End));
     let mut two = Client::open(server.address, "/");
     assert_eq!(two.hear_text(), START);
-    // A dead opponent does not end the game.
+    // A disconnected opponent does not end the game.
     check_silent(&mut two.stream);
     two.say(FIRE);
     let stop: Value = serde_json::from_str(&two.hear_text()).unwrap();
     assert_eq!((&stop["won"], &stop["x"]), (&Value::Bool(true), &Value::from(1000)));
     assert_eq!(stop.get("errorMsg"), None);
-    // The dead one has had its game; the next two play each other.
+    // The disconnected one has had its game; the next two play each other.
     let (mut one, mut two) = pair(&server);
     assert_eq!(played(&mut one, &mut two), [true, false]);
     server.end().unwrap();

@@ -60,7 +60,7 @@ fn late_answers_delay_lines_and_books_and_keep_their_order() {
     one.say("again");
     one.books();
     assert_eq!(two.books().0, ["again"]);
-    // What was sent before the end is heard although it is late.
+    // What was sent before the end is received although it is late.
     one.say("last");
     one.finish_sending();
     assert_eq!(two.hear(), "last");
@@ -71,7 +71,7 @@ fn late_answers_delay_lines_and_books_and_keep_their_order() {
 fn all_clients_are_reset_once_and_new_ones_are_served() {
     let chat = start(&["drop-all@400ms"]);
     let mut first = Talker::connect(&chat);
-    // Before the reset comes the welcome, unless the machine was too busy for it.
+    // The welcome comes before the reset, unless the machine was too busy for it.
     let error = loop {
         match first.stream.read(&mut [0; 256]) {
             Ok(count) => assert!(count > 0, "closed in order"),
@@ -98,7 +98,7 @@ fn without_answers_clients_hear_nothing_and_the_books_still_balance() {
     let report_every = Duration::from_millis(20);
     let chat = Chat::start(Options { threads: Some(1), faults, drain, report_every, ..Options::default() });
     let (mut one, mut two) = (Talker::connect(&chat), Talker::connect(&chat));
-    // They are not welcomed, so the reports say that they are there.
+    // They are not welcomed, so the reports show that they are there.
     while chat.reports.recv_timeout(PATIENCE).unwrap().totals.clients < 2 {}
     one.say("hello");
     check_silent(&mut two.stream);

@@ -58,7 +58,7 @@ fn log_sums(path: &Path) -> (serde_json::Map<String, Value>, usize) {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     let mut sums = serde_json::Map::new();
     let mut count = 0;
-    // The last line may be half written.
+    // The last line may be incomplete.
     for line in text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok()) {
         if line["title"] != "stepladder" {
             continue;

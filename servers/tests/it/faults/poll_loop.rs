@@ -68,7 +68,7 @@ fn late_answers_are_late_one_by_one_and_take_no_place_from_others() {
     let began = Instant::now();
     for client in &mut clients {
         client.write(get("/").as_bytes());
-        // More than the fourteen that are admitted are on their way at once, though never more than a few wait.
+        // More than the fourteen that are admitted are in flight at once, though never more than a few wait.
         std::thread::sleep(Duration::from_millis(3));
     }
     for client in &mut clients {
@@ -146,7 +146,7 @@ fn ticks_with(fault: &str) -> [u64; 4] {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("ticks.jsonl");
     let server = start(Options { tick_rate: 30, tick_log: Some(path.clone()), ..options(&[fault]) });
-    // Its first answer tells that the fault is in effect, and a further line that all before it is in the log.
+    // Its first answer shows that the fault is active, and a further line that everything before it is in the log.
     assert_eq!(ask(&mut Client::silent(server.address)), 200);
     let before = log_with_ticks(&path, figure(&log_sums(&path).0, "due") + 10);
     let after = log_with_ticks(&path, figure(&before, "due") + 50);

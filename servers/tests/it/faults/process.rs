@@ -61,7 +61,7 @@ impl Process {
     /// T: stopped.
     fn state(&self) -> char {
         let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap();
-        // The name before it may hold anything.
+        // The preceding name may contain anything.
         stat.rsplit_once(") ").unwrap().1.chars().next().unwrap()
     }
 

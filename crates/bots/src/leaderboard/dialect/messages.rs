@@ -64,7 +64,7 @@ struct Operation {
     name: &'static str,
     /// of gRPC
     path: String,
-    /// without what lies around it
+    /// without its wrapper
     message: Template,
 }
 
@@ -209,7 +209,7 @@ impl Messages {
         Written { method: "POST", path: operation.path.clone(), body, claim }
     }
 
-    /// Whether a signature lies in the message of a change, and not beside it.
+    /// Whether a signature is inside the message of a change, and not beside it.
     pub(super) fn carries_signatures(&self) -> bool {
         self.over == Over::WebSocket
     }

@@ -9,7 +9,7 @@ use crate::script::AnyDriver;
 /// As browsers have them over HTTP/1.1.
 const LINES_MAX: usize = 6;
 
-/// A request as the script asked for it.
+/// A request as the script made it.
 pub(in crate::script) struct Wanted {
     /// the script's own, and the tag of its answer
     pub number: u32,

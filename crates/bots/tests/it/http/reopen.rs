@@ -21,19 +21,19 @@ enum Manner {
     RacingTimeout(u64),
     /// with each answer it says that it is the last
     CloseWithAnswer,
-    /// it closes a connection behind each answer without a word
+    /// it closes a connection after each answer, unannounced
     CloseAfterAnswer,
-    /// it says goodbye before each answer
+    /// it announces a close before each answer
     GoodbyeBeforeAnswer,
-    /// it says goodbye at the n-th request, and puts off those that came after the one before
+    /// it announces a close at the n-th request, and puts off those that came after the one before
     PutsOff(u64),
-    /// it says goodbye and puts off whatever it is asked
+    /// it announces a close and puts off every request
     PutsOffAll,
     /// it closes each connection at its first request
     CloseFresh,
-    /// it closes behind the first byte of each tenth answer
+    /// it closes after the first byte of each tenth answer
     CutOff,
-    /// it closes connections behind each answer, and takes no further connection from the fourth second on
+    /// it closes connections after each answer, and accepts no more connections from the fourth second on
     AcceptsNoMore,
 }
 use Manner::*;
@@ -119,7 +119,7 @@ fn seconds_of(plan: &WorkerPlan, manner: Manner) -> Vec<Interval> {
     simulate::<Simulated>(plan, times(10), &mut server)
 }
 
-/// What it comes to: reopened, retried, closing answers; verdict and trial.
+/// The result: reopened, retried, closing answers; verdict and trial.
 fn judged(plan: &WorkerPlan, manner: Manner, objective: &str) -> (Vec<u64>, ladder::Judgement, Trial) {
     let mut trial = sum_up(seconds_of(plan, manner), 1, 11);
     let BotSettings::Http(settings) = &plan.bots else { panic!("{plan:?}") };

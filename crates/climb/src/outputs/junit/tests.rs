@@ -26,7 +26,7 @@ impl Element {
     }
 }
 
-/// Reads the file strictly: whatever is not well-formed panics.
+/// Parses the file strictly: panics if it is not well-formed.
 pub(super) fn parsed(xml: &str) -> Element {
     let legal = |c: char| matches!(c, '\t' | '\n' | '\r' | '\u{20}'..='\u{d7ff}' | '\u{e000}'..='\u{fffd}' | '\u{10000}'..);
     assert!(xml.chars().all(legal), "a character that XML 1.0 does not have: {xml:?}");

@@ -22,7 +22,7 @@ fn ask_plan(plan: &Plan) -> anyhow::Result<First> {
     first_request(&plan::split(plan, 1.0, target, address, 1, &[])[0])
 }
 
-/// Reads the request, then says this and hangs up.
+/// Reads the request, then sends this and closes.
 fn says(words: impl Into<Vec<u8>>) -> impl Fn(TcpStream) {
     let words = words.into();
     move |mut stream| {

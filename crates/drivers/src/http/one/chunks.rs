@@ -24,7 +24,7 @@ pub struct Chunks {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum At {
     Length,
-    /// white space behind the length
+    /// white space after the length
     Gap,
     Extension,
     LengthLf,

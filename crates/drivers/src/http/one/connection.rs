@@ -26,7 +26,7 @@ pub trait State: Default {
     /// Gives up what is unsent; no further request can follow.
     fn stop_sending(&mut self);
 
-    /// Room for one read, behind what the last one left incomplete.
+    /// Room for one read, after what the last one left incomplete.
     fn lay<'d>(&self, buffer: &'d mut ReadBuffer) -> &'d mut [u8];
 
     /// `count` bytes were read into that room.
@@ -59,7 +59,7 @@ impl<S: State> Connection<S> {
         Connection { stream, state: S::default(), shutdown: Shutdown::default() }
     }
 
-    /// It takes no further request, since we said goodbye.
+    /// It takes no more requests, since we closed it.
     pub(super) fn is_closed(&self) -> bool {
         self.shutdown.is_said()
     }
@@ -105,7 +105,7 @@ impl<S: State> Connection<S> {
         })
     }
 
-    /// What is unsent stays so: who says goodbye no longer waits for an answer.
+    /// Unsent data stays unsent: closing means that no answer is awaited any more.
     pub(super) fn close(&mut self) {
         if self.shutdown.say() {
             self.state.stop_sending();

@@ -25,7 +25,7 @@ pub struct Exchange {
     /// of the request; beyond its end when the rest is given up
     written_bytes: usize,
     stage: Stage,
-    /// an incomplete head; or the location, and behind it what has come of a body that is kept
+    /// an incomplete head; or the location, followed by the received part of a body that is kept
     store: Vec<u8>,
     /// for `store`
     reserved: Reservation,
@@ -122,7 +122,7 @@ impl Exchange {
         self.media
     }
 
-    /// An early answer leaves its request behind until that is written.
+    /// An early answer leaves its request pending until that is written.
     fn forget_written(&mut self) {
         if self.stage == Stage::Idle && self.unsent().is_empty() {
             self.asked = None;
@@ -198,7 +198,7 @@ impl Exchange {
         Ok(begins.then_some(Received::Began { tag: self.tag }))
     }
 
-    /// An answer all of which is in the buffer, with `wire_bytes` behind its head.
+    /// An answer that is completely in the buffer, with `wire_bytes` after its head.
     fn whole<'d>(
         &mut self,
         request: &Request,

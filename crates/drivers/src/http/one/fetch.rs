@@ -21,7 +21,7 @@ pub struct Fetch1 {
 }
 
 impl Fetch1 {
-    /// Over a stream that stands.
+    /// Over an established stream.
     pub(crate) fn over(stream: Stream, to: &Address) -> Self {
         Fetch1 { connection: Connection::new(stream), origin: Origin::of(to) }
     }
@@ -41,7 +41,7 @@ impl Driver for Fetch1 {
         Ok(Fetch1::over(stream, to))
     }
 
-    /// Refuses while a request is open, and behind an answer that closes the connection.
+    /// Refuses while a request is open, and after an answer that closes the connection.
     fn send(&mut self, what: Fetch<'_>) -> Result<(), Refused> {
         if !self.connection.is_closed() && self.connection.state.ask(&what.parts(&self.origin), what.tag) {
             Ok(())

@@ -12,7 +12,7 @@ use crate::http::message::{HEAD_BYTES_MAX, Media};
 
 /// More lines than this are too much header.
 const HEADERS_MAX: usize = 128;
-/// `HTTP/1.1 200`: a head of which less came is not known to be interim.
+/// `HTTP/1.1 200`: a shorter part of a head is not known to be interim.
 const STATUS_AT: usize = 9;
 const BEGIN: &[u8] = b"HTTP/1.";
 
@@ -29,9 +29,9 @@ pub struct Head {
     pub media: Media,
     /// no further request can be sent
     pub closes: bool,
-    /// where the `Location` of a redirect stands
+    /// the position of a redirect's `Location`
     pub location: Option<Range<usize>>,
-    /// where the value of `Date` stands: the one thing that differs between answers that are the same
+    /// the position of the value of `Date`: the only difference between otherwise equal answers
     date: Range<usize>,
 }
 
@@ -158,7 +158,7 @@ enum Transfer {
     None,
     /// the last coding is `chunked`
     Chunked,
-    /// codings of which none says where it ends
+    /// codings none of which says where it ends
     Other,
 }
 

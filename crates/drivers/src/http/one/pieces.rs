@@ -48,7 +48,7 @@ enum Stage {
     Sized(u64),
     Chunked(Chunks),
     UntilEnd,
-    /// all of it was told but its end
+    /// all of it was reported but its end
     Whole,
 }
 

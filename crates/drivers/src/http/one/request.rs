@@ -22,7 +22,7 @@ pub struct Request {
     pub(super) free_bytes: usize,
     /// it is the last on its connection
     pub closes: bool,
-    /// it may be sent once more where nothing says if it was carried out
+    /// it may be resent if it is unknown whether it was executed
     pub is_idempotent: bool,
     /// the head of the last answer to it, on whichever connection
     pub(super) memo: RefCell<Memo>,
@@ -64,7 +64,7 @@ impl Request {
         }
     }
 
-    /// Puts a piece of a body into `store`, if anybody looks at it.
+    /// Puts a piece of a body into `store`, if anything reads it.
     pub(super) fn keep(&self, store: &mut Vec<u8>, data: &[u8]) {
         if self.keeps_body {
             store.extend_from_slice(data);

@@ -5,7 +5,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 
-/// A connection of which the test is the server.
+/// A connection whose server is the test.
 async fn pair<D: Http>() -> (TcpStream, Client<D>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let to = address(listener.local_addr().unwrap(), None);

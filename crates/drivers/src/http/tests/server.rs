@@ -139,7 +139,7 @@ async fn respond(
     Ok(response.body(body).unwrap())
 }
 
-/// A body of unknown length, each piece in a turn of its own.
+/// A body of unknown length, each piece in a separate turn.
 fn in_pieces(text: Vec<u8>, piece_bytes: usize) -> UnsyncBoxBody<Bytes, Infallible> {
     let text = Bytes::from(text);
     let pieces = futures_util::stream::unfold(text, move |mut rest| async move {

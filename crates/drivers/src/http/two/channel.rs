@@ -27,17 +27,17 @@ pub struct Channel {
     pipe: Rc<RefCell<Pipe>>,
     /// `None` once it has ended
     connection: Option<Connection<PipeEnd, Bytes>>,
-    /// `None` once we said goodbye
+    /// `None` once we closed it
     requests: Option<SendRequest<Bytes>>,
     /// no further request is taken
     closes: bool,
-    /// its goodbye was heard
+    /// its GOAWAY was received
     has_left: bool,
-    /// its goodbye was an error, which `finish` reports
+    /// its GOAWAY was an error, which `finish` reports
     is_cast_out: bool,
     /// why the connection ended, until that is reported
     end: Option<End>,
-    /// the first thing that went wrong, and what HTTP/2 says of it; reported behind all that came whole
+    /// the first error, and HTTP/2's description of it; reported after everything that came complete
     pub(super) fault: Option<(Fault, String)>,
     woken: Arc<Woken>,
     waker: Waker,
@@ -108,8 +108,8 @@ impl Channel {
         Some(answer)
     }
 
-    /// Whether the server has said goodbye without an error, which is true once. While answers are still to come that is
-    /// heard in no other way.
+    /// Whether the server has sent GOAWAY without an error; true once. While answers are pending there is no other way
+    /// to notice it.
     pub(super) fn hears_goodbye(&mut self, cx: &mut Context<'_>) -> bool {
         let Some(requests) = &mut self.requests else { return false };
         let Poll::Ready(Err(error)) = requests.poll_ready(cx) else { return false };
@@ -123,7 +123,7 @@ impl Channel {
         self.closes
     }
 
-    /// The server's goodbye was an error.
+    /// The server's GOAWAY was an error.
     pub(super) fn is_cast_out(&self) -> bool {
         self.is_cast_out
     }
@@ -133,7 +133,7 @@ impl Channel {
         self.closes && !self.is_cast_out
     }
 
-    /// We say goodbye.
+    /// Closes our side.
     pub(super) fn leave(&mut self) {
         self.closes = true;
         self.requests = None;
@@ -180,7 +180,7 @@ impl Channel {
         self.waker.clone()
     }
 
-    /// Moves on once. Ready: the connection ended, which is said once.
+    /// Makes progress once. Ready: the connection ended, which is reported once.
     pub(super) fn poll(&mut self) -> Poll<Result<(), h2::Error>> {
         self.woken.0.store(false, Ordering::Relaxed);
         let mut cx = Context::from_waker(&self.waker);
@@ -202,7 +202,7 @@ impl Channel {
     }
 }
 
-/// An end without a fault: the server said goodbye, or the stream is over.
+/// An end without a fault: the server sent GOAWAY, or the stream is over.
 pub(super) fn is_goodbye(error: &h2::Error) -> bool {
     error.is_io() || (error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR))
 }

@@ -25,13 +25,13 @@ pub struct Fetch2 {
 }
 
 impl Fetch2 {
-    /// Over a stream that stands.
+    /// Over an established stream.
     pub(crate) async fn over(stream: Stream, to: &Address) -> Result<Self, OpenError> {
         let pieces = Pieces::begin().await.map_err(io::Error::other)?;
         Ok(Fetch2 { line: Line::open(stream, to, pieces).await?, origin: Origin::of(to) })
     }
 
-    /// Gives an open request up. Nothing more is heard of it. False: it is not open.
+    /// Gives up an open request, which gets no more events. False: it is not open.
     pub fn cancel(&mut self, tag: u32) -> bool {
         self.line.talk.cancel(tag)
     }
@@ -51,7 +51,7 @@ impl Driver for Fetch2 {
         Fetch2::over(stream, to).await
     }
 
-    /// Refuses when as many requests are open as the server allows, and once it has said goodbye.
+    /// Refuses when as many requests are open as the server allows, and after a GOAWAY.
     fn send(&mut self, what: Fetch<'_>) -> Result<(), Refused> {
         if self.line.has_room() && self.line.talk.ask(&what.parts(&self.origin), what.tag) {
             Ok(())
@@ -66,7 +66,7 @@ impl Driver for Fetch2 {
         self.line.talk.next(buffer).map_err(Broken::Http).transpose()
     }
 
-    /// None while much waits for the kernel, and once the server has said goodbye.
+    /// None while much waits for the kernel, and after a GOAWAY.
     fn requests_at_once(&self) -> Option<usize> {
         let is_free = self.line.has_room() && !self.line.talk.closes();
         Some(if is_free { self.line.talk.channel().requests_max().min(REQUESTS_MAX) } else { 0 })

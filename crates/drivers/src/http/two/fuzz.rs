@@ -16,8 +16,8 @@ use crate::read_buffer::ReadBuffer;
 /// A response, or what went wrong: tag, status, body, status of gRPC.
 pub type Told = Result<(u32, u16, Vec<u8>, Option<u8>), String>;
 
-/// A client that asks `requests` times as soon as it may, hears these pieces and then the end of the stream.
-/// Returns what was told of the answers, and the bytes that it wrote.
+/// A client that sends `requests` requests as soon as it may, receives these pieces and then the end of the stream.
+/// Returns what was reported for the answers, and the bytes that it wrote.
 pub fn talk(
     parts: &Parts<'_>,
     requests: u32,
@@ -60,8 +60,9 @@ fn hear(talk: &mut Talk, buffer: &mut ReadBuffer, told: &mut Vec<Told>) {
     }
 }
 
-/// A client whose answers are passed on in pieces. It asks `requests` times as soon as it may, gives up the first where `cancels`,
-/// hears these reads and then the end of the stream. Returns what was told: tag, kind and bytes, the fault without a tag.
+/// A client whose answers are passed on in pieces. It sends `requests` requests as soon as it may, gives up the first
+/// if `cancels`, receives these reads and then the end of the stream. Returns what was reported: tag, kind and bytes,
+/// the fault without a tag.
 pub fn pieces(
     parts: &Parts<'_>,
     requests: u32,

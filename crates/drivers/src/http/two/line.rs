@@ -57,12 +57,12 @@ pub(super) trait Turns {
         }
     }
 
-    /// True when something can be heard.
+    /// True when something can be reported.
     fn has_news(&self) -> bool {
         self.has_told() || self.channel().fault.is_some()
     }
 
-    /// Says goodbye: open requests are given up, and no further one is taken.
+    /// Closes: open requests are given up, and no further one is taken.
     fn close(&mut self) {
         self.forget();
         self.channel_mut().leave();
@@ -157,7 +157,7 @@ impl<T: Turns> Line<T> {
         self.stream.tls_ns()
     }
 
-    /// What came before the end is heard first.
+    /// What came before the end is reported first.
     fn end(&self, end: End) -> Result<usize, Closed> {
         match end {
             _ if self.talk.has_news() => Ok(0),

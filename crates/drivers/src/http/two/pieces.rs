@@ -43,7 +43,7 @@ enum Stage {
     Body(RecvStream),
 }
 
-/// What is known and not yet heard.
+/// What is known and not yet reported.
 enum Told {
     Head { tag: u32, head: Box<response::Parts> },
     Part { tag: u32, bytes: Bytes },
@@ -80,7 +80,7 @@ impl Pieces {
         true
     }
 
-    /// Gives an open request up, which the server is told. Nothing more is heard of it. False: it is not open.
+    /// Gives up an open request and tells the server. It gets no more events. False: it is not open.
     pub fn cancel(&mut self, tag: u32) -> bool {
         let open_count = self.asked.len();
         self.asked.retain(|asked| asked.tag != tag);

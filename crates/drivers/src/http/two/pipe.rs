@@ -73,11 +73,11 @@ struct Frames {
     header: [u8; FRAME_HEADER_BYTES],
     /// of `header`, as far as it is known
     header_bytes: usize,
-    /// of the frame under way, behind its header
+    /// of the current frame, after its header
     left_bytes: usize,
 }
 
-/// What stands before a frame.
+/// The header of a frame.
 struct Header {
     kind: u8,
     flags: u8,
@@ -92,7 +92,7 @@ impl Frames {
         Frames { header: [0; FRAME_HEADER_BYTES], header_bytes: 0, left_bytes: bytes }
     }
 
-    /// The next header that is whole with these bytes, which are moved on behind it.
+    /// The next header that is complete with these bytes, which are advanced past it.
     fn next(&mut self, bytes: &mut &[u8]) -> Option<Header> {
         let skipped = self.left_bytes.min(bytes.len());
         self.left_bytes -= skipped;

@@ -36,9 +36,9 @@ pub struct Request {
     pub free_bytes: usize,
     /// it is the last on its connection
     pub closes: bool,
-    /// it may be sent once more where nothing says if it was carried out
+    /// it may be resent if it is unknown whether it was executed
     pub is_idempotent: bool,
-    /// of gRPC: the answer has a status of its own, mostly in its trailers
+    /// for gRPC: the answer has its own status, mostly in its trailers
     pub is_grpc: bool,
 }
 

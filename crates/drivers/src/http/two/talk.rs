@@ -37,7 +37,7 @@ struct Asked {
     status: u16,
     /// once its head has come
     media: Option<Media>,
-    /// the location, and behind it what has come of a body that is kept
+    /// the location, followed by the received part of a body that is kept
     store: Vec<u8>,
     /// for `store`
     reserved: Reservation,
@@ -52,13 +52,13 @@ struct Asked {
 enum Stage {
     Head(ResponseFuture),
     Body(RecvStream),
-    /// behind the body, of gRPC
+    /// after the body, for gRPC
     Trailers(RecvStream),
     /// nothing of it is to come: it is whole, put off, or ends with the connection
     Over,
 }
 
-/// What is known and not yet heard.
+/// What is known and not yet reported.
 enum Told {
     Leaving,
     PutOff { tag: u32 },
@@ -70,7 +70,7 @@ enum Told {
 enum Progress {
     Waits,
     Whole,
-    /// the server's goodbye says that it did not look at it
+    /// the server's GOAWAY says that it was not processed
     Rejected {
         is_fault: bool,
     },

@@ -22,7 +22,7 @@ const STEP: usize = 1;
 const GET: Fetch<'static> =
     Fetch { tag: 7, method: "GET", path: "/items?page=2", headers: &[], body: b"", keep_alive: true };
 
-/// Each bot fetches once a second, and measures a step around it that belongs to no connection. What is told goes to `HEARD`.
+/// Each bot fetches once a second, and measures a step around it that belongs to no connection. Results go to `HEARD`.
 struct Shoppers {
     connections: Vec<Option<ConnectionId>>,
     fetched: Vec<Option<RequestId>>,

@@ -171,7 +171,7 @@ fn lines_of_nobody_and_a_server_that_is_not_done_fail_the_rung() {
     };
     let says = ["backlog: when the drain ended, 1 of 100 receivers"];
     check(&waiting(0), &chat_terms(), Verdict::Fail, "backlog", &says);
-    // It never had the last word, so its books are no contradiction; what it did not get is lost.
+    // The receiver never got the server's final report, so the accounts do not contradict; what it did not get is lost.
     check(&waiting(9), &chat_terms(), Verdict::Fail, "deliveries.lost", &["was 9"]);
 }
 

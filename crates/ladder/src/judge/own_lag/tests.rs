@@ -26,7 +26,7 @@ fn lagging(response_ms: u64) -> TrialBuilder {
     builder.edit(|_, interval| interval.distribution_mut(Measure::ReceiveLag, true).record_many(MS, 1_000))
 }
 
-/// An arena of which this share of the ticks is late, and this share of the 7,000 shots per second leaves 30 ms late.
+/// An arena in which this share of the ticks is late, and this share of the 7,000 shots per second is sent 30 ms late.
 fn arena(late: f64, late_sends: f64) -> TrialBuilder {
     TrialBuilder::arena(500.0).late(late).edit(move |_, interval| {
         let lags = interval.distribution_mut(Measure::SendLag, true);
@@ -132,8 +132,8 @@ fn a_hold_without_undisturbed_seconds_is_left_to_what_disturbances_explain() {
     assert_eq!(judgement.verdict, Verdict::Inconclusive, "{:?}", judgement.reason);
 }
 
-/// One second of 2,000 requests to a server that serves them in order, `work_ns` each, as a generator sees it that stands
-/// still in the given times: every send and read that falls in one happens at its end.
+/// One second of 2,000 requests to a server that serves them in order, `work_ns` each, as seen by a generator that is
+/// stalled at the given times: every send and read that falls into a stall happens at its end.
 fn seen(stalls: &[(u64, u64)], work_ns: u64) -> TrialBuilder {
     let awake = |at_ns: u64| {
         stalls.iter().fold(at_ns, |at, &(from, to)| if (from..to).contains(&at) { to } else { at })
@@ -162,7 +162,7 @@ fn seen(stalls: &[(u64, u64)], work_ns: u64) -> TrialBuilder {
 }
 
 proptest! {
-    /// A server that keeps the objective by itself never fails, however its generator stands still.
+    /// A server that meets the objective by itself never fails, however its generator stalls.
     #[test]
     fn a_server_that_keeps_its_bound_never_fails_for_its_generator(
         mut stalls in prop::collection::vec((0..1_000 * MS, 1..120 * MS).prop_map(|(from, length)| (from, from + length)), 0..12),

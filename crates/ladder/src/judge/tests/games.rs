@@ -5,8 +5,7 @@ use measure::{Audit, Games};
 use super::disturbed::steal;
 use super::*;
 
-/// 60 s of 40 games, of which `played` were played to their end in the hold in 3 s each and `failed` ended without a
-/// result.
+/// 60 s of 40 games: `played` were played to their end in the hold in 3 s each and `failed` ended without a result.
 fn games(played: u64, failed: u64) -> TrialBuilder {
     TrialBuilder::arena(40.0).edit(move |at, interval| {
         if at == 30 {

@@ -152,7 +152,7 @@ fn slow_by(slow: u64) -> TrialBuilder {
     })
 }
 
-/// Twelve deliveries are lost, of which the server tells all or none.
+/// Twelve deliveries are lost, and the server reports all or none of them.
 fn lossy(told: u64) -> TrialBuilder {
     chat().receivers(move |one| {
         if one.receiver == 7 {

@@ -6,7 +6,7 @@ use super::disturbed::{sample, steal};
 use super::*;
 use crate::testing::{HOLD_FROM_S, lose};
 
-/// The same trial, of which the server's log tells nothing from a second of the hold on.
+/// The same trial, with nothing in the server's log from a second of the hold on.
 fn hung(builder: &TrialBuilder, from_s: u32) -> Trial {
     let until_ns = u64::from(HOLD_FROM_S + from_s) * SECOND_NS;
     let told = |entry: &Entry| !matches!(entry, Entry::Ticks(second) if second.to_ns > until_ns);
@@ -344,8 +344,8 @@ fn a_room_whose_server_stops_in_the_last_second_of_the_hold_fails_however_distur
     assert_eq!(signal(20, 1).as_deref(), Some("disturbed"));
 }
 
-/// 10 requests a second, of which those of the last three seconds are answered after the hold, or never; `waiting`: for so much
-/// of these seconds the worker had no core.
+/// 10 requests a second; those of the last three seconds are answered after the hold, or never. `waiting`: for this
+/// share of these seconds the worker had no core.
 fn late_at_the_end(answers: bool, waiting: f64) -> Trial {
     let mut builder = TrialBuilder::asking(10.0).edit(|at, interval| {
         let open_before = u64::from(at.saturating_sub(57)) * 10;

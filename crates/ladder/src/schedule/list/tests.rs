@@ -109,7 +109,7 @@ fn the_null_server_of_a_calibration_may_end() {
     assert_eq!(follow(&schedule(), ends).1, Stop::Complete);
 }
 
-/// The capacity lies between 1000 and 2000.
+/// The capacity is between 1000 and 2000.
 fn holds_1000(order: &NextTrial) -> Judged {
     let verdict = if order.load > 1000.0 { Verdict::Fail } else { Verdict::Pass };
     Judged { verdict: (order.purpose == Purpose::Rung).then_some(verdict), ..passes(order) }
@@ -362,8 +362,8 @@ fn nothing_is_held_downwards_on_a_dead_server_and_cells_and_open_ends_come_down_
     assert_eq!(cells, [[0; 5], [1; 5], [2; 5]].concat());
 }
 
-/// The holds of a list of which a second gives `per_load` samples at each unit of load, and 300 decide; s, 10 where the plan
-/// says.
+/// The holds of a list in which a second gives `per_load` samples per unit of load, and 300 decide; s, 10 where the
+/// plan says.
 fn holds_s(list: ListSchedule, per_load: f64, needed: f64) -> Vec<u64> {
     let schedule = Schedule { calibrations: Vec::new(), loads: Loads::List(list) };
     let held_s = |order: &NextTrial| order.hold_ns.map_or(10, |ns| ns / 1_000_000_000);

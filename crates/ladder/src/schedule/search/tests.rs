@@ -238,7 +238,7 @@ fn a_goal_that_no_trial_can_tell_ends_and_has_no_bounds() {
     assert!(done.len() < 100, "{} trials", done.len());
 }
 
-/// A server that holds 1,367 and of which every other trial near that load says nothing about it.
+/// A server that holds 1,367 and for which every other trial near that load says nothing about it.
 #[test]
 fn a_load_that_can_be_judged_every_other_time_is_judged_and_the_search_stays_near_the_edge() {
     let search = SearchSchedule { is_whole: true, ..search(3, 0.05) };

@@ -8,7 +8,7 @@ use crate::settings::{Setting, Shape};
 use crate::units::{self, Duration};
 use crate::workloads::{ArenaBots, Pairing};
 
-/// How a plan comes to these bots.
+/// How a plan selects these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "arena",
     speaks: |scheme| scheme.transport() == Transport::WebSocket,

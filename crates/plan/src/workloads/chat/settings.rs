@@ -7,7 +7,7 @@ use crate::settings::{Kind, Setting, Shape};
 use crate::units::{self, chat};
 use crate::workloads::{ChatBots, ChatDialect, FaultSpec};
 
-/// How a plan comes to these bots.
+/// How a plan selects these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "chat",
     speaks: |scheme| ChatDialect::ALL.iter().any(|dialect| dialect.scheme() == scheme),

@@ -6,7 +6,7 @@ use crate::settings::{Setting, Shape};
 use crate::units;
 use crate::workloads::EchoBots;
 
-/// How a plan comes to these bots.
+/// How a plan selects these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "echo",
     speaks: |scheme| scheme.protocol().has_echo,

@@ -11,7 +11,7 @@ use crate::units::{self, grid};
 use crate::workloads::http::settings::CONNECTIONS;
 use crate::workloads::{GridBots, GridModel, GridOp};
 
-/// How a plan comes to these bots.
+/// How a plan selects these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "grid",
     speaks: |scheme| matches!(scheme.transport(), Transport::Redis | Transport::Hazelcast),

@@ -15,7 +15,7 @@ use crate::workloads::{HttpBots, HttpModel, HttpVersion};
 pub(crate) mod requests;
 pub(crate) mod variables;
 
-/// How a plan comes to these bots.
+/// How a plan selects these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "http",
     speaks: |scheme| scheme.is_http(),

@@ -56,7 +56,7 @@ const LASTING_RUNGS: usize = 2;
 const BASE_LATE_MOST: f64 = 0.25;
 /// An exchange of one chunk: a segment of 1,460 bytes of body and the heads of request and answer.
 const SHORT_BYTES_MOST: f64 = 2_000.0;
-/// More than two chunks. What lies between is neither short nor long.
+/// More than two chunks. Anything in between is neither short nor long.
 const LONG_BYTES_LEAST: f64 = 3_500.0;
 /// Long answers cost when they are slower than this share of the short ones' rate …
 const COST_RATE: f64 = 0.95;
@@ -251,8 +251,8 @@ impl<'a> Cell<'a> {
     }
 }
 
-/// True when a rung speaks of the server: it was judged. Whether it met its objectives does not matter here. What was
-/// disturbed only in a part may count all the same, by its neighbours (`evidence::agreeing`).
+/// True when a rung says something about the server: it was judged. Whether it met its objectives does not matter here.
+/// A partly disturbed rung may still count, by its neighbours (`evidence::agreeing`).
 fn is_evidence(rung: &Rung) -> bool {
     let is_spoiled = match rung.verdict {
         Verdict::Pass | Verdict::Fail => rung.signal.as_deref() == Some("server exited"),

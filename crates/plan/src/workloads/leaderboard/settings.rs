@@ -11,7 +11,7 @@ use crate::units;
 use crate::workloads::http::settings::{Loop, OF_HTTP_ALONE, transport};
 use crate::workloads::{HttpBots, HttpModel, HttpRequest, LeaderboardBots, LeaderboardProtocol, SigningKey};
 
-/// How a plan comes to these bots.
+/// How a plan selects these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "leaderboard",
     speaks: |scheme| scheme.is_http() || scheme.transport() == Transport::WebSocket,
@@ -105,7 +105,7 @@ fn read(reader: &mut Reader, scheme: Option<Scheme>, loads: Option<&Loads>) -> L
     LeaderboardBots { http, protocol, board, members, bulk, counts_updates, key, cheaters }
 }
 
-/// What was said, or what the target's scheme says.
+/// The protocol given, or that of the target's scheme.
 fn protocol(reader: &mut Reader, scheme: Option<Scheme>) -> LeaderboardProtocol {
     let is_websocket = scheme.is_some_and(|scheme| scheme.transport() == Transport::WebSocket);
     let said = reader.value(&PROTOCOL, str::parse::<LeaderboardProtocol>);
@@ -151,7 +151,7 @@ pub(crate) fn messages_in_flight(reader: &mut Reader, http: &mut HttpBots) {
     }
 }
 
-/// `ID=${NAME}`. No message repeats what stands behind the sign: it may be a secret.
+/// `ID=${NAME}`. No message repeats what follows the sign: it may be a secret.
 fn signing_key(text: &str) -> Result<SigningKey, RequestConfigError> {
     let (id, secret) = text.trim().split_once('=').ok_or(RequestConfigError::Key)?;
     let (id, secret) = (id.trim(), secret.trim());

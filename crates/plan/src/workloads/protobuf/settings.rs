@@ -24,7 +24,7 @@ use crate::workloads::http::settings::{Loop, transport, variables};
 use crate::workloads::leaderboard::settings::messages_in_flight;
 use crate::workloads::{HttpRequest, ProtobufBots, ProtobufOver, Variable, VariableLaw, WebSocketFrames};
 
-/// How a plan comes to these bots.
+/// How a plan selects these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "protobuf",
     speaks: |scheme| scheme.is_grpc() || scheme.transport() == Transport::WebSocket,
@@ -61,7 +61,7 @@ settings! { SETTINGS;
         .default("none; each reply is right if its check says so");
 }
 
-/// A request with the places that its mistakes are told at.
+/// A request with the places where its mistakes are reported.
 struct Written {
     request: HttpRequest,
     place: Place,
@@ -219,7 +219,7 @@ fn listed(reader: &mut Reader, entry: &Node, over: &ProtobufOver) -> Written {
     Written { request, place, call, message, checks, captures }
 }
 
-/// A request of which nothing is said.
+/// A default request.
 fn usual(path: &str, over: &ProtobufOver) -> HttpRequest {
     let path = format!("/{}", path.trim_start_matches('/'));
     let name = match over {

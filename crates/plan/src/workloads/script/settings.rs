@@ -18,7 +18,7 @@ use crate::vocabulary;
 use crate::workloads::http::settings::VERSION;
 use crate::workloads::{HttpVersion, SESSION, ScriptBots, ScriptLoad};
 
-/// How a plan comes to these bots.
+/// How a plan selects these bots.
 pub(crate) const KIND: BotsKind = BotsKind {
     name: "script",
     speaks: |scheme| match scheme.transport() {

@@ -69,7 +69,7 @@ struct Game<'p> {
     peer: &'p mut Peer,
     /// of the second player among all
     place: usize,
-    /// one of the two asked for snapshots; the second path of a pair does
+    /// one of the two requested snapshots; the second path of a pair does
     is_watched: bool,
 }
 

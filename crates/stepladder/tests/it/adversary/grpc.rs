@@ -67,7 +67,7 @@ fn calls(answers: impl Fn(u32, usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::R
     }
 }
 
-/// Behaves until the load comes; then it hears a call and does this with its stream.
+/// Behaves until the load starts; then it receives a call and does this with its stream.
 fn later(does: impl Fn(&mut Peer, u32) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         greet(peer, &[])?;
@@ -122,7 +122,7 @@ pub(super) fn refuses(text: impl Fn(usize) -> String) -> impl Fn(&mut Peer) -> i
 const STATUS_200: &[u8] = &[0x88];
 const STATUS_500: &[u8] = &[0x8e];
 
-/// Statuses of HTTP and gRPC, in head and trailers, of which one says that all is well and another that it is not.
+/// Statuses of HTTP and gRPC, in head and trailers, that contradict each other about success.
 fn contradictions() -> Vec<Row> {
     const UNKNOWN: &str = "UNKNOWN";
     const MALFORMED: &str = "malformed message";

@@ -40,7 +40,7 @@ fn frame(flags: u16, content: &[u8]) -> Vec<u8> {
     [&(6 + content.len() as u32).to_le_bytes()[..], &flags.to_le_bytes(), content].concat()
 }
 
-/// A message: what its first frame carries behind type and correlation, then frames.
+/// A message: what its first frame carries after type and correlation, then frames.
 fn message(kind: i32, correlation: i64, flags: u16, fixed: &[u8], frames: &[(u16, &[u8])]) -> Vec<u8> {
     let first = [&kind.to_le_bytes()[..], &correlation.to_le_bytes(), fixed].concat();
     let last = |at| if at == frames.len() { FINAL } else { 0 };
@@ -124,7 +124,7 @@ fn error(correlation: i64, code: i32, class: &str) -> Vec<u8> {
 struct Request {
     kind: i32,
     correlation: i64,
-    /// the contents of the frames behind the first
+    /// the contents of the frames after the first
     frames: Vec<Vec<u8>>,
 }
 

@@ -27,7 +27,7 @@ pub(super) fn answers(peer: &mut Peer, answer: impl Fn(usize) -> Vec<u8>) -> io:
     Ok(())
 }
 
-/// Behaves until the load comes; then it hears a request and does this.
+/// Behaves until the load starts; then it receives a request and does this.
 pub(super) fn later(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         if peer.is_probe() {

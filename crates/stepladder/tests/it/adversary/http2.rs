@@ -155,7 +155,7 @@ fn answers(peer: &mut Peer, answer: impl Fn(u32, usize) -> Vec<u8>) -> io::Resul
     Ok(())
 }
 
-/// Behaves until the load comes; then it hears a request and does this with its stream.
+/// Behaves until the load starts; then it receives a request and does this with its stream.
 fn later(does: impl Fn(&mut Peer, u32) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         greet(peer, &[])?;

@@ -31,7 +31,7 @@ enum Kind {
     Around,
     /// scores and ranks at one moment, for the audit
     Standings,
-    /// who has a rank, for the audit
+    /// the member at a rank, for the audit
     At,
     Other,
 }
@@ -166,7 +166,7 @@ fn tells(answer: impl Fn(&mut Asked<'_>, Told) -> Told) -> impl Fn(&mut Peer) ->
     service(answer, |peer, _, told| peer.say(bytes(&told)))
 }
 
-/// An honest service that sends its answers in a way of its own.
+/// An honest service that sends its answers in an unusual way.
 fn sends(says: impl Fn(&mut Peer, Kind, Told) -> io::Result<()>) -> impl Fn(&mut Peer) -> io::Result<()> {
     service(|_, told| told, says)
 }

@@ -28,8 +28,8 @@ pub(super) fn line(text: &[u8]) -> Vec<u8> {
     [text, b"\n"].concat()
 }
 
-/// A chat: those who join are told so, and who asks for the books is answered `books`. `relays` is given each text, with its
-/// number among those of the connection.
+/// A chat: joining clients are confirmed, and a request for the accounts is answered with `books`. `relays` is given
+/// each text, with its number among those of the connection.
 pub(super) fn chat(
     books: &'static str,
     relays: impl Fn(&mut Peer, &[u8], usize) -> io::Result<()>,
@@ -292,7 +292,7 @@ fn echoes(of: impl Fn(&[u8], usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Res
     }
 }
 
-/// Echoes each line beyond the patience, however many of them wait.
+/// Echoes each line after the patience is over, however many of them wait.
 fn later(peer: &mut Peer) -> io::Result<()> {
     if peer.is_probe() {
         return echoes(|text, _| line(text))(peer);

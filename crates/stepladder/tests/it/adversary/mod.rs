@@ -46,16 +46,16 @@ use peer::{Peer, Shared};
 
 /// What the program may take in all, kB.
 const MEMORY_KB_MAX: u64 = 64 << 10;
-/// Hold and settling take 1.1 s; a handshake is given up after 5 s, clients that cannot come in after 10 s, and what is owed is
-/// waited for. Some servers bring all of it about, on a machine that runs other tests at the same time.
+/// Hold and settling take 1.1 s; a handshake times out after 5 s, clients that cannot get in after 10 s, and what is
+/// owed is waited for. Some servers cause all of it, on a machine that runs other tests at the same time.
 const WITHIN: Duration = Duration::from_secs(40);
-/// Climbs at once. They mostly wait, and other tests run beside them.
+/// Concurrent climbs. They mostly wait, and other tests run beside them.
 const AT_ONCE: usize = 4;
 const LOAD: &str = "--settle 100ms --no-calibration --workers 1 --json run.json";
 /// Unless a row says another one.
 const HOLD: [&str; 2] = ["--hold", "1s"];
 
-/// What a climb must come to.
+/// The expected result of a climb.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Expected {
     /// the server did as it should: exit code 0
@@ -81,7 +81,8 @@ type Serves = Arc<dyn Fn(&mut Peer) -> io::Result<()> + Send + Sync>;
 struct Row {
     name: &'static str,
     expected: Expected,
-    /// a piece of the reason, or the name of an error, or several by `|` of which one is enough; nothing where it passes
+    /// part of the reason, or the name of an error, or several separated by `|` of which one is enough; empty if it
+    /// passes
     reason: &'static str,
     options: &'static [&'static str],
     is_long: bool,
@@ -118,13 +119,13 @@ impl Row {
 struct Outcome {
     code: i32,
     verdict: String,
-    /// reason and errors of the rung, or what is said on standard error
+    /// reason and errors of the rung, or the message on standard error
     reason: String,
     took: Duration,
     memory_kb: u64,
 }
 
-/// Serves each connection on a thread of its own, as long as the test runs.
+/// Serves each connection on a separate thread, as long as the test runs.
 fn serve(serves: Serves) -> u16 {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let port = listener.local_addr().expect("its address").port();
@@ -200,7 +201,7 @@ fn judged(run: &Value) -> (String, String) {
     (run["verdict"].as_str().unwrap_or_default().to_owned(), reason)
 }
 
-/// What was said instead of a measurement.
+/// The error message, if nothing was measured.
 fn refused(ran: &Ran) -> (String, String) {
     let said = ran.err.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
     ("refused".to_owned(), said.to_owned())

@@ -17,7 +17,7 @@ const CONNACK: &[u8] = &[0x20, 2, 0, 0];
 const SUBACK: &[u8] = &[0x90, 3, 0, 1, 0];
 const PUBLISH: u8 = 0x30;
 
-/// A packet of fewer than 128 bytes behind its header.
+/// A packet with fewer than 128 bytes after its header.
 fn packet(kind: u8, body: &[u8]) -> Vec<u8> {
     [&[kind, body.len() as u8], body].concat()
 }
@@ -81,7 +81,7 @@ fn relays(of: impl Fn(&[u8], usize) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Res
     })
 }
 
-/// An honest broker, but for these answers to CONNECT and SUBSCRIBE.
+/// An honest broker, except for these answers to CONNECT and SUBSCRIBE.
 fn grants(connack: &'static [u8], suback: &'static [u8]) -> impl Fn(&mut Peer) -> io::Result<()> {
     broker_that_grants(connack, suback, |peer, text, _| {
         peer.tell(&message("lobby", text), true, |_| 1);

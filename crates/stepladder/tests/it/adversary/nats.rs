@@ -208,7 +208,7 @@ fn rows() -> Vec<Row> {
     ]
 }
 
-/// Relays each text behind these words, which are given its length.
+/// Relays each text after this announcement, which is given its length.
 fn announces(of: impl Fn(usize) -> String) -> impl Fn(&mut Peer) -> io::Result<()> {
     relays(move |text, _| [of(text.len()).as_bytes(), text, b"\r\n"].concat())
 }
@@ -222,7 +222,7 @@ fn greets(info: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
     }
 }
 
-/// What announces a message, what greets, and what is said besides messages that are as they should be.
+/// Faulty announcements and greetings, and unexpected lines besides valid messages.
 fn announcements() -> Vec<Row> {
     const WRONG: &str = "wrong line";
     vec![

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-/// Nothing goes on for longer, whatever the client does.
+/// An upper limit for everything, whatever the client does.
 const AT_MOST: Duration = Duration::from_secs(20);
 
 /// What the connections of one server have in common.
@@ -53,7 +53,7 @@ impl Peer {
         self.stream.write_all(bytes.as_ref())
     }
 
-    /// Says things beside it, in another thread.
+    /// For writing concurrently, in another thread.
     pub fn writer(&self) -> io::Result<TcpStream> {
         self.stream.try_clone()
     }
@@ -79,7 +79,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Hears whatever comes and answers nothing.
+    /// Reads everything and answers nothing.
     pub fn hold(&mut self) -> io::Result<()> {
         io::copy(&mut self.reader, &mut io::sink()).map(|_| ())
     }
@@ -145,7 +145,7 @@ impl Peer {
         Ok(line)
     }
 
-    /// A head of HTTP, with the empty line behind it.
+    /// An HTTP head, with the empty line after it.
     pub fn head(&mut self) -> io::Result<String> {
         let mut head = String::new();
         loop {

@@ -6,7 +6,7 @@ use super::peer::Peer;
 use super::websocket::{TEXT, frame, message, open};
 use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row, words};
 
-/// Takes what it is told into an object of its own, as clients do with settings.
+/// Merges the received data into its own object, as clients do with settings.
 const PLAYER: &str = r#"
 export const options = { objectives: ["errors == 0"] };
 export default async function player(bot: { [name: string]: any }) {

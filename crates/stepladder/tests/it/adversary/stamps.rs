@@ -10,7 +10,7 @@ use super::lines::{BOOKS, CHAT, chat, line, relays};
 use super::{Fails, Passes, Row, Unmeasured, check, long, row};
 
 const STAMP_BYTES: usize = 14;
-/// Planned times are told in steps of 10 µs.
+/// Planned times are encoded in steps of 10 µs.
 const PER_MS: u64 = 100;
 
 #[derive(Clone, Copy)]

@@ -22,7 +22,7 @@ fn record(kind: u8, content: &[u8]) -> Vec<u8> {
     [&[kind, 3, 3][..], &(content.len() as u16).to_be_bytes(), content].concat()
 }
 
-/// Hears that somebody says hello and floods with this record.
+/// Waits for a ClientHello and floods with this record.
 fn floods(kind: u8, content: &'static [u8]) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         peer.bytes::<5>()?;

@@ -61,7 +61,7 @@ pub(super) fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// The next message of the client; a goodbye is answered.
+/// The next message of the client; a close is answered.
 pub(super) fn message(peer: &mut Peer) -> io::Result<Vec<u8>> {
     loop {
         let [first, length] = peer.bytes()?;
@@ -323,7 +323,7 @@ fn handshakes() -> Vec<Row> {
     ]
 }
 
-/// What comes after a right handshake, when a message was heard.
+/// Faults after a correct handshake, once a message was received.
 fn frames() -> Vec<Row> {
     const BROKEN: &str = "broken protocol";
     vec![

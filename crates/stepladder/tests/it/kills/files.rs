@@ -41,7 +41,7 @@ fn a_file_that_was_there_is_replaced_whole_or_not_at_all() {
     assert_eq!(readings(&place), before);
 }
 
-/// The files of a folder by name. Those under way, which have no name of their own yet, are left out.
+/// The files of a folder by name. Unfinished ones, which have no name yet, are left out.
 fn contents(folder: &Path) -> BTreeMap<String, Vec<u8>> {
     let Ok(entries) = fs::read_dir(folder) else { return BTreeMap::new() };
     let files = entries.map(|entry| entry.expect("an entry").path());

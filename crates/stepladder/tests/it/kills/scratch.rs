@@ -14,7 +14,7 @@ fn folders(place: &Place) -> Vec<PathBuf> {
     names.map(|name| place.path(&name)).filter(|path| path.is_dir()).collect()
 }
 
-/// Kills a command as soon as something stands in its folder.
+/// Kills a command as soon as its folder is not empty.
 fn check(what: &str, words: &[&str]) {
     let place = Place::new();
     let running = place.start(words);

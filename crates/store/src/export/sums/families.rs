@@ -129,7 +129,7 @@ impl RunSums {
         let help =
             "Messages by operation, by the phase for which they were planned, and by what became of them.";
         out.begin("stepladder_messages", Kind::Counter, "", help);
-        // Names that are the same without their secrets are one.
+        // Names that differ only in their secrets are merged.
         let mut messages: BTreeMap<(String, &str), Flow> = BTreeMap::new();
         for (operation, by_phase) in &self.sums.messages {
             for (phase, flow) in by_phase {

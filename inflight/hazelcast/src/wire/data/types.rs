@@ -211,7 +211,7 @@ impl Deserialize for Vec<String> {
     fn read(found: i32, content: &[u8]) -> Result<Self, DataError> {
         expect(found, type_id::STRING_ARRAY, "an array of strings")?;
         let (count, mut rest) = counted(found, content)?;
-        // Each takes four bytes at least: a count that cannot be true reserves nothing.
+        // Each takes at least four bytes: an impossible count reserves nothing.
         let mut items = Vec::with_capacity(count.min(rest.len() / 4));
         for _ in 0..count {
             let (bytes, after) = counted(found, rest)?;
@@ -295,7 +295,7 @@ fn put_count(out: &mut Vec<u8>, count: usize) {
     out.extend_from_slice(&(count as i32).to_be_bytes());
 }
 
-/// A count in front, and what follows it. −1 stands for null, which no array of these types may be.
+/// A count in front, and what follows it. −1 means null, which no array of these types may be.
 fn counted(type_id: i32, content: &[u8]) -> Result<(usize, &[u8]), DataError> {
     let (count, rest) = content.split_first_chunk::<4>().ok_or(DataError::Content(type_id))?;
     let count = usize::try_from(i32::from_be_bytes(*count)).map_err(|_| DataError::Content(type_id))?;

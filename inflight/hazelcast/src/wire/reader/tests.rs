@@ -5,7 +5,7 @@ use crate::wire::frame::{self, BEGIN_FRAGMENT, END_FRAGMENT, EVENT};
 
 const LIMIT: usize = 300_000;
 
-/// An answer of a type, with frames behind its first.
+/// An answer of a type, with frames after its first.
 fn answer(message_type: i32, correlation: i64, contents: &[Vec<u8>]) -> Vec<u8> {
     let mut first = message_type.to_le_bytes().to_vec();
     first.extend(correlation.to_le_bytes());
@@ -37,7 +37,7 @@ fn fragmented(message: &[u8], id: i64, per_fragment: usize) -> Vec<Vec<u8>> {
     chunks.iter().enumerate().map(fragment).collect()
 }
 
-/// A correlation, negated when the message was too large, and the contents of the frames behind the first.
+/// A correlation, negated when the message was too large, and the contents of the frames after the first.
 type Came = (i64, Vec<Vec<u8>>);
 
 /// Feeds `bytes` in pieces of the given sizes (the last one repeats); returns what came, and the most that was held.
@@ -78,7 +78,7 @@ fn contents() -> impl Strategy<Value = Vec<Vec<u8>>> {
 }
 
 proptest! {
-    /// Messages come out whole and in order, however the stream is cut, in one piece or in fragments.
+    /// Messages come out whole and in order, however the stream is split, unfragmented or in fragments.
     #[test]
     fn any_split_gives_the_same_messages(
         messages in prop::collection::vec((contents(), 0..4usize), 1..8),
@@ -91,7 +91,7 @@ proptest! {
             if bytes.len() > LIMIT {
                 continue;
             }
-            // All frames in one fragment would be a message in one piece.
+            // All frames in one fragment would be an unfragmented message.
             if per_fragment == 0 || per_fragment > contents.len() {
                 stream.extend(bytes);
             } else {
@@ -115,7 +115,7 @@ proptest! {
         let mut bytes = bytes;
         let _ = feed(&mut reader, &bytes, &pieces);
         prop_assert!(reader.held_bytes() <= 2 * LIMIT);
-        // The same behind a first frame that is one, so that the frames behind it are reached too.
+        // The same after a valid first frame, so that the frames after it are reached too.
         let mut stream = answer(0x010201, 1, &[vec![]]);
         stream[24] = 0;
         stream.append(&mut bytes);
@@ -209,7 +209,7 @@ fn a_large_message_makes_the_buffer_grow_once() {
     assert!(matches!(reader.advance(), Ok(Some(Received::Message(_)))));
     assert_eq!(growths, 1);
     assert!(size < bytes.len() + 100_000, "{size}");
-    // And it is given back once only small messages come.
+    // And it is released once only small messages arrive.
     let small = answer(0x010201, 1, &[vec![1; 3]]);
     feed(&mut reader, &small.repeat(CALM_READS as usize + 10), &[small.len()]).unwrap();
     assert!(reader.held_bytes() <= 4 * BUFFER_BYTES, "{}", reader.held_bytes());

@@ -45,7 +45,7 @@ fn correlation_of(first: &Frame<'_>) -> i64 {
     i64::from_le_bytes(first.content[4..12].try_into().unwrap())
 }
 
-/// A message: what its first frame carries behind type and correlation, then frames.
+/// A message: what its first frame carries after type and correlation, then frames.
 fn message(
     message_type: i32,
     correlation: i64,
@@ -354,13 +354,13 @@ fn the_cluster_view_is_read_with_whatever_newer_members_add() {
     receive(&mut session, &event(0x000303, &frames), 0);
     let Ok(Some(Event::Partitions(view))) = session.next_event() else { panic!("no partitions") };
     assert_eq!(view.partitions, [(Uuid::from_halves(0, 1), vec![0, 2]), (Uuid::from_halves(0, 2), vec![1])]);
-    // A kind of event that this client does not know yet.
+    // An event type that this client does not know yet.
     receive(&mut session, &event(0x000305, &[]), 0);
     assert!(session.next_event().unwrap().is_none());
 }
 
 proptest::proptest! {
-    /// Whatever a member sends behind its authentication: no panic, and each operation leaves exactly once.
+    /// Whatever a member sends after its authentication: no panic, and each operation leaves exactly once.
     #[test]
     fn arbitrary_messages_lose_and_double_no_operation(
         messages in proptest::collection::vec(

@@ -25,7 +25,7 @@ fn a_command_that_has_left_may_have_been_carried_out_and_one_that_has_not_left_c
     let (done, is_done) = mpsc::channel::<()>();
     let server = std::thread::spawn(move || {
         let (mut stream, _) = listener.accept().unwrap();
-        // It answers what every connection begins with, and reads nothing.
+        // It answers the commands that every connection starts with, and reads nothing.
         stream.write_all(&b"+OK\r\n".repeat(Script::ALL.len())).unwrap();
         let _ = is_done.recv();
     });
@@ -36,7 +36,7 @@ fn a_command_that_has_left_may_have_been_carried_out_and_one_that_has_not_left_c
         link.take_replies(|_, _| panic!("nothing was asked")).unwrap();
     }
     link.put(1, None, |out| out.extend_from_slice(b"*1\r\n$4\r\nPING\r\n"));
-    // On a slow machine its time may be over before the next turn.
+    // On a slow machine it may time out before the next turn.
     link.flush().unwrap();
     // More than the buffers of both sockets hold.
     link.put(2, None, |out| out.resize(out.len() + (40 << 20), b'x'));

@@ -11,7 +11,7 @@ fn check_broken(bytes: &str, fault: Fault) {
     assert_eq!(front, Front::Broken(fault), "{bytes:?}");
 }
 
-/// The request of these bytes, all of which it takes.
+/// The request in these bytes, which it must use up.
 #[track_caller]
 fn whole(bytes: &str) -> Request<'_> {
     match front(bytes.as_bytes(), &SMALL) {

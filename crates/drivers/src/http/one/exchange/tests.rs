@@ -5,7 +5,7 @@ use super::*;
 use crate::http::{HEAD_BYTES_MAX, KEPT_BODY_BYTES_MAX, Parts};
 use crate::unfinished::{self, UNFINISHED_BYTES_MAX};
 
-/// What was told, in our own memory.
+/// What was reported, in our own memory.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Told {
     Began(u32),
@@ -28,7 +28,7 @@ fn ask(exchange: &mut Exchange, request: &Rc<Request>, tag: u32) -> bool {
     is_taken
 }
 
-/// One read that brings `bytes`, and what is told of it.
+/// One read that brings `bytes`, and what is reported for it.
 fn read(
     exchange: &mut Exchange,
     buffer: &mut ReadBuffer,
@@ -74,7 +74,7 @@ pub fn split<'b>(bytes: &'b [u8], cuts: &[Index]) -> Vec<&'b [u8]> {
     edges.windows(2).map(|edge| &bytes[edge[0]..edge[1]]).collect()
 }
 
-/// Everything told of one answer that comes in `reads`, and what the end of the stream means then.
+/// Everything reported for one answer that comes in `reads`, and what the end of the stream means then.
 pub fn outcome(request: &Rc<Request>, reads: &[&[u8]]) -> (Vec<Told>, Result<End, Fault>) {
     let (mut exchange, mut buffer, mut told) = (Exchange::default(), ReadBuffer::new(), Vec::new());
     assert!(ask(&mut exchange, request, 7));
@@ -89,7 +89,7 @@ pub fn outcome(request: &Rc<Request>, reads: &[&[u8]]) -> (Vec<Told>, Result<End
     (told, received.map(|()| end))
 }
 
-/// An answer and what must be told of it.
+/// An answer and what must be reported for it.
 #[derive(Clone, Debug)]
 pub struct Planted {
     pub interim: String,
@@ -418,7 +418,7 @@ fn a_large_body_is_gathered_once_or_counted_through() {
     }
 }
 
-/// No cap stands between these lengths and the arithmetic.
+/// No cap is applied to these lengths before the arithmetic.
 #[test]
 fn the_longest_length_that_can_be_said_is_waited_for_and_never_overflows() {
     for (framing, body) in [

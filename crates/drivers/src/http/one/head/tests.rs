@@ -87,7 +87,7 @@ fn a_head_may_have_16_kib_and_not_one_byte_more() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Recalling is reading: whatever was remembered, and whatever comes after it.
+    /// Recalling equals reading: whatever was remembered, and whatever comes after it.
     #[test]
     fn a_recalled_head_is_the_one_that_would_be_read(
         lengths in (0u8..3, 0u8..3),

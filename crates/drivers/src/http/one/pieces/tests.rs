@@ -6,7 +6,7 @@ use crate::http::one::exchange::tests::{self as whole, GET, mangled, planted, sp
 use crate::http::{HEAD_BYTES_MAX, Parts};
 use crate::unfinished::reserved_bytes;
 
-/// All that is told of one answer, with the parts of its body joined.
+/// Everything reported for one answer, with the parts of its body joined.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Told {
     status: Option<u16>,
@@ -50,7 +50,7 @@ fn asked(parts: &Parts<'_>) -> Pieces {
     pieces
 }
 
-/// Everything told of one answer that comes in `reads`, and what the end of the stream means then.
+/// Everything reported for one answer that comes in `reads`, and what the end of the stream means then.
 fn outcome(parts: &Parts<'_>, reads: &[&[u8]]) -> (Told, Result<End, Fault>) {
     let (mut pieces, mut buffer, mut told) = (asked(parts), ReadBuffer::new(), Told::default());
     for bytes in reads {

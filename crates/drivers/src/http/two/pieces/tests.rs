@@ -55,7 +55,7 @@ fn came(pieces: &mut Pieces, bytes: &[u8]) {
     pieces.channel.pipe().borrow_mut().wrote(unsent);
 }
 
-/// What is told, in words, with the parts of each body joined.
+/// What is reported, in words, with the parts of each body joined.
 fn told(pieces: &mut Pieces, buffer: &mut ReadBuffer, words: &mut Vec<String>) {
     loop {
         let said = match pieces.next(buffer) {
@@ -89,7 +89,7 @@ fn told(pieces: &mut Pieces, buffer: &mut ReadBuffer, words: &mut Vec<String>) {
     }
 }
 
-/// All that is told when these frames come after requests with the tags 5 and 6, in pieces of `step` bytes.
+/// Everything reported when these frames come after requests with the tags 5 and 6, in pieces of `step` bytes.
 fn heard(frames: &[Vec<u8>], step: usize) -> (Vec<String>, Option<End>) {
     let (mut pieces, mut buffer, mut words) = (asked(&[5, 6]), ReadBuffer::new(), Vec::new());
     for piece in frames.concat().chunks(step) {
@@ -99,7 +99,7 @@ fn heard(frames: &[Vec<u8>], step: usize) -> (Vec<String>, Option<End>) {
     (words, pieces.channel.end())
 }
 
-/// What a server says, its frames, and all that is told of them.
+/// What a server sends, its frames, and everything reported for them.
 type Row<'a> = (&'a str, &'a [Vec<u8>], &'a [&'a str]);
 
 #[test]

@@ -66,10 +66,10 @@ settings! { pub(super) SETTINGS;
 
 const WEIGHT_LEAST: f64 = 0.000_001;
 const WEIGHT_MOST: f64 = 1_000_000.0;
-/// Followed redirects have a line of their own in the tables.
+/// Followed redirects have a separate line in the tables.
 const REDIRECT: &str = "redirect";
 
-/// The requests, each with the place where it stands. Never empty.
+/// The requests, each with its place. Never empty.
 pub(super) fn read(reader: &mut Reader, server: &Server<'_>) -> Vec<(HttpRequest, Place)> {
     let has_services = server.built_in.and_then(BuiltIn::named).is_some_and(|server| server.has_axes);
     let list = reader.file.at(REQUESTS.key).cloned();
@@ -128,7 +128,7 @@ fn one(reader: &mut Reader, path: &str) -> (HttpRequest, Place) {
     (of_flags(reader, request, http::status), place)
 }
 
-/// What the flags say of the one request besides what it asks for; `status` reads the statuses of right answers.
+/// The flags of the single request besides its path; `status` parses the statuses of right answers.
 pub(crate) fn of_flags(
     reader: &mut Reader,
     usual: HttpRequest,

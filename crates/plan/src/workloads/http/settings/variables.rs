@@ -24,7 +24,7 @@ settings! { pub(super) SETTINGS;
         .about("A captured variable: what stands there before the first answer; 0 otherwise.");
 }
 
-/// What stands for a captured variable before the first answer, where nobody says.
+/// The default value of a captured variable before the first answer.
 const BEFORE_USUAL: &str = "0";
 
 /// The variables of the plan, and whether the requests use no others.

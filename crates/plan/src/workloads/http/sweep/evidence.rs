@@ -33,7 +33,7 @@ impl FirmBy {
     }
 }
 
-/// Two rates are the same but for `within` and what the edges of both holds may add or take.
+/// Two rates are equal within `within` and what the edges of both holds may add or remove.
 fn is_same(rate: f64, other: f64, within: f64) -> bool {
     other > 0.0 && (rate / other - 1.0).abs() <= within
 }

@@ -17,7 +17,7 @@ use super::{Cell, SAME_RATE, Step, Sweep, per_s, requesters};
 const SINGLE_FACT: &str = "property";
 /// … and the one whose page holds all of these facts, and more detail.
 const FULL_PAGE: &str = "object";
-/// So many facts of an object can be asked for one by one. The server lists as many (`poll_loop::FACTS`).
+/// This many facts of an object can be requested individually. The server lists as many (`poll_loop::FACTS`).
 const OBJECT_FACTS: u32 = 9;
 
 /// One way to get all facts of an object, in one cell.

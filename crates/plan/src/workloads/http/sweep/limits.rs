@@ -133,7 +133,7 @@ struct Collapse<'s, 'a> {
     elsewhere_per_s: f64,
 }
 
-/// Loads from which on responses stay behind for good, up to the last that nothing failed at.
+/// Loads from which on responses fall behind for good, up to the last one without failures.
 fn collapse_of<'s, 'a>(sweep: &'s Sweep<'a>, cell: &'s Cell<'a>) -> Option<Collapse<'s, 'a>> {
     // Of cells that get the same, the one that differs least says most.
     let best_at = |step: &Step<'_>| {

@@ -61,7 +61,7 @@ pub(super) fn base_rate(sweep: &Sweep<'_>) -> Option<Conclusion> {
     Some(Conclusion::new("base_rate", &sentences, evidence))
 }
 
-/// The rate that a cell does not leave, however many ask.
+/// The rate that a cell never exceeds, however many requesters there are.
 pub(super) struct Ceiling {
     pub rate_per_s: f64,
     /// requesters at the first and the last rung of the plateau
@@ -121,7 +121,7 @@ fn highest<'s, 'a>(sweep: &'s Sweep<'a>) -> Option<(&'s Cell<'a>, Ceiling)> {
     })
 }
 
-/// The most that anybody gets, and why.
+/// The highest rate of all, and its cause.
 pub(super) fn ceiling(sweep: &Sweep<'_>) -> Option<Conclusion> {
     let (cell, found) = highest(sweep)?;
     let limit = |step: &&Step<'_>| step.rate_per_s > (1.0 + SAME_RATE + step.edge) * found.rate_per_s;
@@ -195,7 +195,7 @@ fn enough<'s, 'a>(cell: &'s Cell<'a>, ceiling: &Ceiling) -> Option<&'s Step<'a>>
     cell.steps.iter().find(least)
 }
 
-/// Requesters up to which a speed-up can be asked for: as many as fill the slots, or where the ceiling is reached.
+/// Requesters up to which a speed-up can be expected: as many as fill the slots, or where the ceiling is reached.
 pub(super) fn knee(sweep: &Sweep<'_>) -> f64 {
     let Some((cell, found)) = highest(sweep) else { return f64::INFINITY };
     let best = enough(cell, &found).map_or(f64::INFINITY, |step| step.requesters);
@@ -227,7 +227,7 @@ fn speed_ups(cell: &Cell<'_>, up_to: f64) -> Vec<SpeedUp> {
         .collect()
 }
 
-/// Those that stand out and are borne out, by a neighbour that stands out too or by a repeat.
+/// Outliers that are confirmed, by a neighbouring outlier or by a repeat.
 fn borne_out(ups: &[SpeedUp], stands_out: impl Fn(&SpeedUp) -> bool) -> Vec<&SpeedUp> {
     let is_so = |at: Option<usize>| at.and_then(|at| ups.get(at)).is_some_and(&stands_out);
     let is_borne_out = |at: usize| ups[at].is_repeated || is_so(at.checked_sub(1)) || is_so(Some(at + 1));
@@ -296,8 +296,8 @@ pub(super) fn linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
     Some(Conclusion::new("linearity", &sentences, evidence))
 }
 
-/// Whether anywhere n requesters get more than n times what one gets. Nothing is said where a single rung does and neither a
-/// neighbour nor a repeat bears it out.
+/// Whether anywhere n requesters get more than n times what one gets. Nothing is stated if a single rung shows it and
+/// neither a neighbour nor a repeat confirms it.
 pub(super) fn super_linearity(sweep: &Sweep<'_>) -> Option<Conclusion> {
     let is_beyond = |up: &SpeedUp| up.times / up.requesters > SUPER_LINEAR + up.edges;
     let cells: Vec<(&Cell<'_>, Vec<SpeedUp>)> = sweep

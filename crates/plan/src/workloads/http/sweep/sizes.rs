@@ -57,7 +57,7 @@ fn common<'s, 'a>(
     both().rfind(|(step, _)| step.requesters <= knee).or_else(|| both().next_back())
 }
 
-/// What a long answer costs beside a short one in the same state of the server.
+/// What a long answer costs compared to a short one in the same state of the server.
 pub(super) fn cost_of_long_answers(sweep: &Sweep<'_>) -> Option<Conclusion> {
     let knee = rates::knee(sweep);
     let (mut sentences, mut told) = (Vec::new(), Vec::new());
