@@ -6,7 +6,9 @@ use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
-use crate::place::{Place, SHORT, arena_on, command_line, eventually, free_port, is_gone, parse, processes, send};
+use crate::place::{
+    Place, SHORT, arena_on, command_line, eventually, free_port, is_gone, parse, processes, send,
+};
 
 #[test]
 fn a_server_that_a_command_starts_is_watched_with_its_ticks_and_stopped_at_the_end() {
