@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use crate::main_job::assert_valid;
-use crate::place::{Place, SHORT, eventually, is_gone, parse, send};
+use crate::place::{Place, eventually, is_gone, parse, send};
 
 const TWO_RUNGS: [&str; 7] = ["arena", "--rungs", "2,4", "--hold", "3s", "--json", "run.json"];
 
@@ -55,7 +55,7 @@ fn ctrl_c_saves_what_there_is_and_marks_it() {
 #[test]
 fn ctrl_c_before_the_first_rung_leaves_no_empty_result() {
     let place = Place::new();
-    let mut climb = place.start([&["climb"][..], &TWO_RUNGS, &SHORT].concat());
+    let mut climb = place.start([&["climb"][..], &TWO_RUNGS, &["--settle", "200ms"]].concat());
     climb.wait_for("calibration latency 64 clients · hold");
     climb.signal(libc::SIGINT);
     let ran = climb.finish();
