@@ -373,6 +373,11 @@ fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
 fn follow(plan: &Plan, from: TicksFrom) -> anyhow::Result<Option<TickLog>> {
     match &plan.subject.ticks {
         TickSource::Log(Some(path)) => follow_file(path, plan.subject.tick_rate_hz, from).map(Some),
+        TickSource::Frames(form, path) => {
+            let rate_hz = plan.subject.tick_rate_hz;
+            let log = follow_file(path, rate_hz, from)?.with_form(form.clone(), rate_hz);
+            log.map(Some).with_context(|| format!("{}: its header cannot be read", path.display()))
+        }
         _ => Ok(None),
     }
 }

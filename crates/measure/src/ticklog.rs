@@ -1,6 +1,6 @@
 //! The tick log: what a server of the arena's family writes about its own ticks, once per second, as JSON lines.
 //!
-//! Bytes in, facts out. Two dialects may share a file: the original's (`tickInterval` with a histogram in whole ms, and
+//! Bytes in, facts out. Besides it, files that tell of every tick are read (`frames`). Two dialects of the log may share a file: the original's (`tickInterval` with a histogram in whole ms, and
 //! the counters `tickOnTime`, `tickIntervalOverrun`, `tickIntervalUnderrun`, `games-played`) and our reference server's
 //! one line per second (`"title":"stepladder"`). The lines of one second are gathered before they become a
 //! `LoggedSecond`, so a second written in both dialects is counted once.
@@ -8,6 +8,7 @@
 //! file that holds two runs is reported as such, since its sums describe neither of them.
 //! Units: `_ms` is the realtime clock of the server, whole ms since the epoch. Not here: files (`watch::tick_log`).
 
+mod frames;
 mod line;
 mod second;
 mod summary;
@@ -16,10 +17,12 @@ mod tests;
 
 use std::collections::BTreeSet;
 
+pub use frames::{TickForm, TimeUnit};
 pub use line::Line;
 pub use second::LoggedSecond;
 pub use summary::{Disagreement, IntervalMs, Malformed, MixedRun, TickLogFigures, TickLogSummary};
 
+use frames::{Frames, Taken};
 use second::Batch;
 
 /// Counters of a server's own line that readers know; all others are kept by name and shown as they are.
@@ -59,6 +62,8 @@ impl ServerCounter {
 pub const KEPT_EXAMPLES: usize = 5;
 /// A line longer than this is not one of a tick log; reading on would only fill the memory.
 const LONGEST_LINE_BYTES: usize = 1 << 20;
+/// Of a log that does not tell its rate, and of nobody who knows it: the original's.
+pub const USUAL_RATE_HZ: f64 = 60.0;
 /// Lines of one second lie within a few ms of each other, the next second's a whole second later.
 const SAME_SECOND_MS: u64 = 250;
 /// Most titles and counters, and most processes, that are kept of one log: a hostile server may write it, and must not fill
@@ -78,6 +83,8 @@ pub struct TickLogReader {
     /// inside a line that is too long; skip to its end
     skipping: bool,
     line_number: u64,
+    /// of a file that tells of every tick; the rest is for logs of whole seconds
+    frames: Option<Frames>,
     batch: Option<Batch>,
     previous_to_ms: Option<u64>,
     processes: BTreeSet<(String, String)>,
@@ -91,18 +98,37 @@ pub struct TickLogReader {
 impl TickLogReader {
     /// A reader at the start of a log. `tick_rate_hz` (> 0) gives the classes if the log does not report its rate.
     pub fn new(tick_rate_hz: f64) -> Self {
+        Self::of(TickForm::Seconds, Some(tick_rate_hz))
+    }
+
+    /// A reader at the start of a file of this form. `tick_rate_hz` (> 0) gives the classes if the file does not report its
+    /// rate; without one, 60 Hz in logs of seconds, and in the other forms what the intervals show.
+    pub fn of(form: TickForm, tick_rate_hz: Option<f64>) -> Self {
         TickLogReader {
             partial: Vec::new(),
             skipping: false,
             line_number: 0,
+            frames: Frames::of(form, tick_rate_hz),
             batch: None,
             previous_to_ms: None,
             processes: BTreeSet::new(),
             names: BTreeSet::new(),
             last_time_ms: None,
             ready: Vec::new(),
-            summary: TickLogSummary::new(tick_rate_hz),
+            summary: TickLogSummary::new(tick_rate_hz.unwrap_or(USUAL_RATE_HZ)),
         }
+    }
+
+    /// A follower reads at this realtime: ticks without a time of their own are of this instant.
+    pub fn read_at(&mut self, realtime_ms: u64) {
+        if let Some(frames) = &mut self.frames {
+            frames.read_at(realtime_ms);
+        }
+    }
+
+    /// Whether rows mean nothing to it before it has read the header of its table.
+    pub fn awaits_header(&self) -> bool {
+        self.frames.as_ref().is_some_and(Frames::awaits_header)
     }
 
     /// Reads on. The chunk may begin and end in the middle of a line.
@@ -141,6 +167,10 @@ impl TickLogReader {
     /// A follower of a growing log calls this with the present realtime; otherwise a second would only be known when
     /// the next one begins.
     pub fn close_before(&mut self, realtime_ms: u64) {
+        if let Some(frames) = &mut self.frames {
+            frames.close_before(realtime_ms.saturating_sub(2 * SAME_SECOND_MS));
+            self.take_frames();
+        }
         if self.batch.as_ref().is_some_and(|batch| batch.time_ms + 2 * SAME_SECOND_MS <= realtime_ms) {
             self.close_batch();
         }
@@ -154,6 +184,10 @@ impl TickLogReader {
             self.take_line(&last);
         }
         self.skipping = false;
+        if let Some(frames) = &mut self.frames {
+            frames.finish();
+            self.take_frames();
+        }
         self.close_batch();
     }
 
@@ -176,6 +210,14 @@ impl TickLogReader {
             return;
         }
         self.summary.lines += 1;
+        if let Some(frames) = &mut self.frames {
+            match frames.line(bytes) {
+                Ok(Taken::Tick) => self.take_frames(),
+                Ok(Taken::Other) => self.summary.messages += 1,
+                Err(reason) => self.summary.malformed(self.line_number, reason),
+            }
+            return;
+        }
         match Line::parse(bytes) {
             Ok(line) => match self.remember_names(&line) {
                 Ok(()) => self.gather(line),
@@ -265,6 +307,20 @@ impl TickLogReader {
             self.close_batch();
             self.previous_to_ms = None;
             self.summary.mixed_run(self.line_number, reasons.join(", "));
+        }
+    }
+
+    /// The seconds that a file of single ticks came to.
+    fn take_frames(&mut self) {
+        let Some(frames) = &mut self.frames else { return };
+        let done = frames.take_done();
+        if done.is_empty() {
+            return;
+        }
+        self.summary.told_rate_hz = frames.rate_hz();
+        for batch in done {
+            self.batch = Some(batch);
+            self.close_batch();
         }
     }
 

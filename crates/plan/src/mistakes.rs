@@ -392,6 +392,9 @@ pub enum ConfigError {
     /// where would the log be
     #[error("a server of your own writes its log where it likes; name the file")]
     LogWithoutFile,
+    /// whoever writes it chooses its form
+    #[error("a built-in server writes its ticks as a log; name only where (log=FILE)")]
+    OwnLogForm,
     /// ticks of a built-in server that has none
     #[error("{server} has no ticks, so {setting} would say nothing about it; leave it out")]
     ServerWithoutTicks {
@@ -400,6 +403,9 @@ pub enum ConfigError {
         /// `chat`
         server: String,
     },
+    /// each follows from the other
+    #[error("the tick rate and the tick period say the same; leave one of them out")]
+    RateAndPeriod,
     /// the tick rate twice, with different values
     #[error("the tick rate is {here} here and {there} among the server's options")]
     TickRateTwice {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use ladder::{Allowed, Gate, LoadUnit, Objective, Repeats, SearchSchedule};
+use measure::ticklog::TickForm;
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr, VariantArray};
 
@@ -132,6 +133,8 @@ pub enum TickSource {
     None,
     /// a tick log in the arena's format; for a built-in server the path is chosen at start
     Log(Option<PathBuf>),
+    /// a file with a line per tick
+    Frames(TickForm, PathBuf),
     /// only the clients' view
     Client,
 }

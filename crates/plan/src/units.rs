@@ -7,6 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
 
+use measure::ticklog::{TickForm, TimeUnit};
 use thiserror::Error;
 
 use crate::plan::{Arrivals, HoldLength, TickSource};
@@ -293,16 +294,24 @@ impl FromStr for TickSource {
             ("none", None) => Ok(TickSource::None),
             ("client", None) => Ok(TickSource::Client),
             ("log", None) => Ok(TickSource::Log(None)),
-            ("log", Some("")) | ("", None) => Err(UnitError::Empty),
+            ("log" | "jsonl" | "csv", Some("")) | ("", None) => Err(UnitError::Empty),
             ("log", Some(path)) => Ok(TickSource::Log(Some(PathBuf::from(path)))),
+            ("jsonl", Some(path)) => Ok(TickSource::Frames(TickForm::JsonLines, PathBuf::from(path))),
+            ("csv", Some(table)) => {
+                let (form, path) = table_of(table);
+                Ok(TickSource::Frames(form, path))
+            }
             (word @ ("statsd" | "openmetrics"), _) => Err(UnitError::NotBuiltYet {
                 word: format!("{word}= as a source of ticks"),
-                built: "log=FILE, client, none",
+                built: TICK_SOURCES,
             }),
             (word, _) => Err(UnitError::UnknownWord {
                 text: text.into(),
-                known: "log=FILE, client, none",
-                nearest: vocabulary::nearest(word, ["log", "client", "none", "statsd", "openmetrics"]),
+                known: TICK_SOURCES,
+                nearest: vocabulary::nearest(
+                    word,
+                    ["log", "jsonl", "csv", "client", "none", "statsd", "openmetrics"],
+                ),
             }),
         }
     }
@@ -315,8 +324,45 @@ impl fmt::Display for TickSource {
             TickSource::Client => f.write_str("client"),
             TickSource::Log(None) => f.write_str("log"),
             TickSource::Log(Some(path)) => write!(f, "log={}", path.display()),
+            TickSource::Frames(TickForm::Csv { column, unit }, path) => {
+                write!(f, "csv={}", path.display())?;
+                column.iter().try_for_each(|column| write!(f, ":{column}"))?;
+                unit.iter().try_for_each(|unit| write!(f, ":{}", unit.name()))
+            }
+            TickSource::Frames(_, path) => write!(f, "jsonl={}", path.display()),
         }
     }
+}
+
+const TICK_SOURCES: &str = "log=FILE, jsonl=FILE, csv=FILE:COLUMN, client, none";
+
+/// A file of ticks as a word names it: `log=FILE`, `jsonl=FILE`, `csv=FILE:COLUMN:UNIT`; of a bare path its ending tells.
+pub fn tick_file(text: &str) -> (TickForm, PathBuf) {
+    match text.parse() {
+        Ok(TickSource::Frames(form, path)) => return (form, path),
+        Ok(TickSource::Log(Some(path))) => return (TickForm::Seconds, path),
+        _ => {}
+    }
+    let path = PathBuf::from(text);
+    let is = |ending: &str| path.extension().is_some_and(|have| have.eq_ignore_ascii_case(ending));
+    let form =
+        if is("csv") || is("tsv") { TickForm::Csv { column: None, unit: None } } else { TickForm::Seconds };
+    (form, path)
+}
+
+/// `FILE`, `FILE:COLUMN` or `FILE:COLUMN:UNIT`.
+fn table_of(text: &str) -> (TickForm, PathBuf) {
+    let (rest, unit) = match text.rsplit_once(':') {
+        Some((rest, word)) if rest.contains(':') && TimeUnit::named(word).is_some() => {
+            (rest, TimeUnit::named(word))
+        }
+        _ => (text, None),
+    };
+    let (path, column) = match rest.split_once(':') {
+        Some((path, column)) if !column.is_empty() => (path, Some(column.to_owned())),
+        _ => (rest, None),
+    };
+    (TickForm::Csv { column, unit }, PathBuf::from(path))
 }
 
 /// One of a few words, or what it is nearest to.

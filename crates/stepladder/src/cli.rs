@@ -116,15 +116,15 @@ pub struct AgainArgs {
 /// Options of `ticks`.
 #[derive(Debug, Args)]
 pub struct TicksArgs {
-    /// Tick logs in the arena's format
+    /// Tick logs; jsonl=FILE has a JSON object per tick, csv=FILE[:COLUMN[:UNIT]] a row per frame
     #[arg(required = true)]
     pub files: Vec<PathBuf>,
     /// Write the figures here as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
-    /// Tick rate of the logs in Hz, where they do not say
-    #[arg(long, value_name = "HZ", default_value_t = 60.0)]
-    pub tick_rate: f64,
+    /// Tick rate in Hz, where a file does not say (otherwise 60, and of single ticks what their intervals show)
+    #[arg(long, value_name = "HZ")]
+    pub tick_rate: Option<f64>,
 }
 
 /// The store only.

@@ -20,26 +20,21 @@ use climb::outputs::write_whole;
 use console::exit::Exit;
 use console::layout::grouped;
 use measure::TickCounts;
-use measure::ticklog::{Disagreement, TickLogReader, TickLogSummary};
+use measure::ticklog::{Disagreement, TickForm, TickLogReader, TickLogSummary};
+use plan::units::tick_file;
 use watch::files::{self, Accepts};
 
 use ink::Ink;
 
 /// The options of `ticks`.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Options {
     /// tick logs; never empty
     pub files: Vec<PathBuf>,
     /// where the figures go as JSON; `-`: to `out`, in place of the picture
     pub json: Option<PathBuf>,
-    /// rate of logs that do not tell theirs, Hz, > 0; the original's is 60
-    pub tick_rate_hz: f64,
-}
-
-impl Default for Options {
-    fn default() -> Self {
-        Options { files: Vec::new(), json: None, tick_rate_hz: 60.0 }
-    }
+    /// rate of files that do not tell theirs, Hz, > 0
+    pub tick_rate_hz: Option<f64>,
 }
 
 /// One log, read to its end.
@@ -88,10 +83,12 @@ pub fn run(options: &Options, out: &mut impl Write, width: usize, colour: bool) 
     })
 }
 
-fn read(path: &Path, tick_rate_hz: f64) -> io::Result<Log> {
+fn read(word: &Path, tick_rate_hz: Option<f64>) -> io::Result<Log> {
+    // A path that is no text is a plain one.
+    let (form, path) = word.to_str().map_or((TickForm::Seconds, word.to_owned()), tick_file);
     // A device may be endless.
-    let mut file = files::open(path, Accepts::FilesAndPipes)?;
-    let mut reader = TickLogReader::new(tick_rate_hz);
+    let mut file = files::open(&path, Accepts::FilesAndPipes)?;
+    let mut reader = TickLogReader::of(form, tick_rate_hz);
     let mut seconds = Vec::new();
     let mut chunk = vec![0; 64 << 10];
     loop {
@@ -106,7 +103,7 @@ fn read(path: &Path, tick_rate_hz: f64) -> io::Result<Log> {
     }
     reader.finish();
     seconds.extend(reader.take_seconds().into_iter().map(|second| second.counts));
-    Ok(Log { path: path.to_owned(), label: String::new(), summary: reader.summary().clone(), seconds })
+    Ok(Log { path, label: String::new(), summary: reader.summary().clone(), seconds })
 }
 
 /// Labels are file names, with as many folders before them as it takes to tell each from all others.
@@ -153,7 +150,9 @@ fn show(
         let summary = &log.summary;
         let what = match (summary.lines, summary.malformed) {
             (0, _) => "it is empty".to_owned(),
-            (lines, malformed) if lines == malformed => "none of its lines is one of a tick log".to_owned(),
+            (lines, malformed) if lines == malformed => {
+                "none of its lines is one of a tick log (of a file with a line per tick: jsonl=FILE, csv=FILE)".to_owned()
+            }
             (lines, _) => format!("none of its lines ({}) is about ticks", grouped(lines)),
         };
         say(out, &ink.bad("!"), &format!("{} tells of no ticks: {what}", log.label), width)?;

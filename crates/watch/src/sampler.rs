@@ -70,6 +70,8 @@ pub struct SamplerReport {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// A file of ticks that tells of none for so long tells of none at all.
+const TOLD_WITHIN_NS: u64 = 2 * SECOND_NS;
 /// How often it is looked whether the subject still lives.
 const EXIT_POLL_NS: u64 = SECOND_NS / 4;
 /// Affinity and quota change seldom, and asking for them looks at every thread.
@@ -119,6 +121,9 @@ struct Sampling {
     last_disturbance_ns: Option<u64>,
     exit: Option<crate::subject::Exit>,
     complained_of_log: bool,
+    began_ns: u64,
+    /// its file told of ticks
+    has_ticks: bool,
 }
 
 impl Sampling {
@@ -142,6 +147,8 @@ impl Sampling {
             last_disturbance_ns: None,
             exit: None,
             complained_of_log: false,
+            began_ns: (plan.now_ns)(),
+            has_ticks: false,
             plan,
         }
     }
@@ -277,11 +284,12 @@ impl Sampling {
         let notices = log.take_notices();
         match polled {
             Ok(seconds) => {
+                self.has_ticks |= !seconds.is_empty();
                 for second in seconds {
                     let gauges = second.gauges.clone();
                     let placed = self.placement.place(second, now_ns);
                     if let Some(notice) = placed.notice {
-                        self.tell("tick log", notice);
+                        self.tell(kind::TICK_LOG, notice);
                     }
                     let Some(second) = placed.second else { continue };
                     for (gauge, value) in gauges {
@@ -293,13 +301,17 @@ impl Sampling {
             }
             Err(error) if !std::mem::replace(&mut self.complained_of_log, true) => {
                 self.tell(
-                    "tick log",
+                    kind::TICK_LOG,
                     format!("the tick log cannot be read ({error}); its ticks are missing from here on"),
                 );
             }
             Err(_) => {}
         }
-        notices.iter().for_each(|notice| self.tell("tick log", notice.to_string()));
+        notices.iter().for_each(|notice| self.tell(kind::TICK_LOG, notice.to_string()));
+        let lasted_ns = now_ns.saturating_sub(self.began_ns);
+        if is_last && !self.has_ticks && lasted_ns >= TOLD_WITHIN_NS {
+            self.tell(kind::TICK_LOG, "the file of ticks told of none in this trial".to_owned());
+        }
     }
 
     fn tell(&self, kind: &str, text: String) {

@@ -7,10 +7,10 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
-use std::os::unix::fs::MetadataExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use measure::ticklog::{LoggedSecond, TickLogReader, TickLogSummary};
+use measure::ticklog::{LoggedSecond, Malformed, TickForm, TickLogReader, TickLogSummary};
 
 use crate::files::{self, Accepts};
 
@@ -22,6 +22,7 @@ pub struct TickLog {
     skip_present: bool,
     reader: TickLogReader,
     notices: Vec<TickLogNotice>,
+    said_unreadable: bool,
     chunk: Vec<u8>,
 }
 
@@ -42,18 +43,23 @@ pub enum TickLogNotice {
     Truncated,
     /// another file has its name
     Replaced,
+    /// the first line that could not be read
+    Unreadable(Malformed),
 }
 
 impl std::fmt::Display for TickLogNotice {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(match self {
+        match self {
             TickLogNotice::Truncated => {
-                "the tick log was cut short while it was read; it is read from its begin"
+                f.write_str("the tick log was cut short while it was read; it is read from its begin")
             }
             TickLogNotice::Replaced => {
-                "another tick log took the name of the one that was read; it is read too"
+                f.write_str("another tick log took the name of the one that was read; it is read too")
             }
-        })
+            TickLogNotice::Unreadable(Malformed { line, reason }) => {
+                write!(f, "line {line} of the file of ticks cannot be read: {reason}")
+            }
+        }
     }
 }
 
@@ -75,6 +81,7 @@ impl TickLog {
             skip_present: false,
             reader: TickLogReader::new(tick_rate_hz),
             notices: Vec::new(),
+            said_unreadable: false,
             chunk: vec![0; CHUNK_BYTES],
         }
     }
@@ -89,6 +96,25 @@ impl TickLog {
                 Ok(log)
             }
         }
+    }
+
+    /// The file is of this form; before anything is read. Of a table whose rows are followed from now on the header is read.
+    /// Errors: that cannot be read.
+    pub fn with_form(self, form: TickForm, tick_rate_hz: f64) -> io::Result<Self> {
+        let mut reader = TickLogReader::of(form, Some(tick_rate_hz));
+        if let Some(opened) = self.opened.as_ref().filter(|opened| opened.offset > 0) {
+            let mut head = vec![0; CHUNK_BYTES.min(opened.offset as usize)];
+            let count = opened.file.read_at(&mut head, 0)?;
+            for line in
+                head[..count].split_inclusive(|byte| *byte == b'\n').take_while(|line| line.ends_with(b"\n"))
+            {
+                if !reader.awaits_header() {
+                    break;
+                }
+                reader.push(line);
+            }
+        }
+        Ok(TickLog { reader, ..self })
     }
 
     /// Follows a file that has no name, from its begin. Errors: it cannot be looked at.
@@ -110,8 +136,18 @@ impl TickLog {
     /// `realtime_ms` is the present; a second of which nothing more can come is complete. A file that is not there
     /// yet is no error.
     pub fn poll(&mut self, realtime_ms: u64) -> io::Result<Vec<LoggedSecond>> {
+        // At the end of a trial every second is complete, which is no time of day.
+        if realtime_ms != u64::MAX {
+            self.reader.read_at(realtime_ms);
+        }
         let read = self.read_on();
         self.reader.close_before(realtime_ms);
+        if let Some(first) =
+            self.reader.summary().malformed_examples.first().filter(|_| !self.said_unreadable)
+        {
+            self.notices.push(TickLogNotice::Unreadable(first.clone()));
+            self.said_unreadable = true;
+        }
         match read {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(self.reader.take_seconds()),
@@ -234,6 +270,23 @@ mod tests {
         file.write_all((half[20..].to_owned() + &line(3_000, 3)).as_bytes()).unwrap();
         assert_eq!(on_time(&log.poll(u64::MAX).unwrap()), [3]);
         assert_eq!(log.summary().malformed, 0);
+    }
+
+    #[test]
+    fn the_header_of_a_table_that_is_followed_from_now_on_is_read_and_bad_lines_are_said_once() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("frames.csv");
+        fs::write(&path, "// a capture\nn,FrameTime\n1,16.6\n2,16.6\n").unwrap();
+        let table = TickForm::Csv { column: None, unit: None };
+        let mut log = TickLog::from_now(&path, 60.0).unwrap().with_form(table, 60.0).unwrap();
+        let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
+        file.write_all(b"3,16.7\n4,?\n5,?\n").unwrap();
+        assert_eq!(log.poll(1_000).unwrap(), []);
+        let said: Vec<String> = log.take_notices().iter().map(ToString::to_string).collect();
+        assert_eq!(said, ["line 4 of the file of ticks cannot be read: its interval is \"?\", not a number"]);
+        file.write_all(b"6,?\n7,16.7\n").unwrap();
+        assert_eq!(on_time(&log.poll(u64::MAX).unwrap()), [2]);
+        assert_eq!(log.take_notices(), []);
     }
 
     #[test]

@@ -1,6 +1,9 @@
 //! Ticks due, by the server's log, against those that the requested games require.
 
+use std::collections::BTreeSet;
+
 use measure::Trial;
+use measure::trial::kind;
 
 use super::{Case, Ruling, Verdict};
 use crate::wording::{show_many, show_number, show_share};
@@ -20,6 +23,17 @@ fn due_and_owed(trial: &Trial) -> Option<(u64, f64)> {
     let logged = trial.logged.filter(|_| period_ns > 0 && trial.head.counts_games())?;
     let logged_ns = logged.to_ns.saturating_sub(logged.from_ns) as f64;
     (logged_ns >= LOGGED_S_LEAST * 1e9).then(|| (logged.due, trial.head.load * logged_ns / period_ns as f64))
+}
+
+/// What was wrong with the file that tells of its ticks.
+pub(super) fn remark(trial: &Trial) -> Option<String> {
+    let said: BTreeSet<&str> = trial
+        .events
+        .iter()
+        .filter(|event| event.kind == kind::TICK_LOG)
+        .map(|event| event.text.as_str())
+        .collect();
+    (!said.is_empty()).then(|| said.into_iter().collect::<Vec<_>>().join("; "))
 }
 
 /// A server that runs fewer games than requested keeps its ticks easily.

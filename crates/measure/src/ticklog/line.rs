@@ -256,7 +256,7 @@ fn plain(value: Option<&Value>) -> String {
 }
 
 /// The parser's own position counts lines of one line; only its column helps.
-fn describe(error: &serde_json::Error) -> String {
+pub(super) fn describe(error: &serde_json::Error) -> String {
     if error.is_eof() {
         return format!("cut off after {} characters", error.column());
     }

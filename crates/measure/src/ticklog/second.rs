@@ -9,7 +9,7 @@ use crate::entry::TickSecond;
 use crate::sample::ProcessMetric;
 use crate::ticks::{TickClasses, TickCounts};
 
-const NS_PER_MS: u64 = 1_000_000;
+pub(super) const NS_PER_MS: u64 = 1_000_000;
 /// Longer than this between two lines of a log that tells every second is a gap, not a second.
 const LONGEST_SECOND_MS: u64 = 10_000;
 
@@ -69,6 +69,11 @@ pub(super) struct Batch {
 impl Batch {
     pub(super) fn new(time_ms: u64) -> Self {
         Batch { time_ms, titles: Vec::new(), intervals: None, counters: BTreeMap::new(), own: None }
+    }
+
+    /// A second that is known as a whole.
+    pub(super) fn of_own(own: OwnSecond) -> Self {
+        Batch { own: Some(Box::new(own)), ..Self::new(0) }
     }
 
     pub(super) fn has(&self, title: &str) -> bool {

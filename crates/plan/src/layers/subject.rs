@@ -42,15 +42,21 @@ settings! { pub(super) SETTINGS;
         .help("Watch this control group, as of the container that the subject runs in already");
     pub(crate) TICKS = HERE
         .key("subject.ticks", Shape::WordOr("TicksKeys", "Where the server reports its ticks."), "{ log: game.log }")
-        .about("Where its ticks are read: client, none, or a log.")
-        .flag("--ticks", "SOURCE").help("Where the subject's ticks are read: log=FILE, client or none")
+        .about("Where its ticks are read: client, none, or a file.")
+        .flag("--ticks", "SOURCE")
+        .help("Where the subject's ticks are read: log=FILE, jsonl=FILE, csv=FILE[:COLUMN[:UNIT]], client or none")
         .flag_example("log=game.log");
     TICK_LOG = HERE.key("subject.ticks.log", Shape::Text, "game.log").about("A tick log in the arena's format.");
+    TICK_LINES = HERE.key("subject.ticks.jsonl", Shape::Text, "ticks.jsonl").about("A file with a JSON object per tick.");
+    TICK_TABLE = HERE.key("subject.ticks.csv", Shape::Text, "frames.csv:FrameTime:ms")
+        .about("A table with a row per frame; the column of intervals and its unit behind colons, where the header does not tell.");
     STATSD = HERE.key("subject.ticks.statsd", Shape::Text, "127.0.0.1:8125").about("Timings over UDP; not built yet.");
     OPENMETRICS = HERE.key("subject.ticks.openmetrics", Shape::Text, "http://127.0.0.1:9100/metrics")
         .about("A histogram over HTTP; not built yet.");
     TICK_RATE = HERE.key("subject.tick_rate", Shape::Number, "60").about("Ticks per second.")
         .flag("--tick-rate", "HZ").help("The subject's tick rate in Hz");
+    TICK_PERIOD = HERE.key("subject.tick_period", Shape::Text, "33ms").about("The time between two ticks, in place of tick_rate.")
+        .flag("--tick-period", "DURATION").help("The time between two of the subject's ticks, in place of its rate");
     /// What follows `--` on the command line.
     pub OPTIONS = HERE.key("subject.options", Shape::List(&Shape::NumberOrText), "[--tick-rate, 30]")
         .about("Options for a built-in server.")
@@ -311,8 +317,9 @@ pub(super) fn ticks_said(reader: &mut Reader) -> Option<TicksSaid> {
         Some(said)
     };
     let said = reader.all(&TICKS);
-    let said =
-        said.unwrap_or_else(|| [&TICK_LOG, &STATSD, &OPENMETRICS].into_iter().filter_map(below).collect());
+    let said = said.unwrap_or_else(|| {
+        [&TICK_LOG, &TICK_LINES, &TICK_TABLE, &STATSD, &OPENMETRICS].into_iter().filter_map(below).collect()
+    });
     let mut read = said.into_iter().filter_map(|said| {
         let source = reader.read(&said, str::parse::<TickSource>)?;
         Some(TicksSaid { said, source })
@@ -339,10 +346,10 @@ pub(super) fn ticks(
     if let Some(server) =
         built_in.filter(|server| server.tick_rate_hz == 0.0).map(|server| server.name.to_owned())
     {
-        let rate = reader.said(&TICK_RATE);
+        let (rate, period) = (reader.said(&TICK_RATE), reader.said(&TICK_PERIOD));
         // The server has no ticks, so saying so is allowed.
         let said = said.filter(|said| said.source != TickSource::None).map(|said| said.said);
-        for (setting, said) in [(&TICKS, said), (&TICK_RATE, rate)] {
+        for (setting, said) in [(&TICKS, said), (&TICK_RATE, rate), (&TICK_PERIOD, period)] {
             if let Some(said) = said {
                 let wrong =
                     ConfigError::ServerWithoutTicks { setting: setting.name(), server: server.clone() };
@@ -361,6 +368,9 @@ pub(super) fn ticks(
         (Some(said), TickSource::Log(None)) if built_in.is_none() => {
             reader.refuse(&said.said, ConfigError::LogWithoutFile);
         }
+        (Some(said), TickSource::Frames(..)) if built_in.is_some() => {
+            reader.refuse(&said.said, ConfigError::OwnLogForm);
+        }
         (Some(said), TickSource::Client) if !snapshots => {
             reader.refuse_plainly(
                 said.said.place.clone(),
@@ -378,8 +388,19 @@ pub(super) fn ticks(
 /// A built-in server gets its tick rate through its own options, whichever way it was set.
 fn tick_rate(reader: &mut Reader, found: &mut ResolvedTarget) -> Option<f64> {
     let parse = |text: &str| units::number_within(text, 1.0, TICK_RATE_HZ_MAX);
-    let said = reader.said(&TICK_RATE);
-    let here = said.as_ref().and_then(|said| reader.read(said, parse));
+    let of_period = |text: &str| {
+        units::duration_ns_within(text, (1e9 / TICK_RATE_HZ_MAX) as u64, 1_000_000_000)
+            .map(|ns| 1e9 / ns as f64)
+    };
+    let (rate, period) = (reader.said(&TICK_RATE), reader.said(&TICK_PERIOD));
+    if let (Some(_), Some(period)) = (&rate, &period) {
+        reader.refuse_plainly(period.place.clone(), ConfigError::RateAndPeriod);
+    }
+    let here = match &rate {
+        Some(said) => reader.read(said, parse),
+        None => period.as_ref().and_then(|said| reader.read(said, of_period)),
+    };
+    let said = rate.or(period);
     let SubjectSource::BuiltIn { options, .. } = &mut found.source else { return here };
     let there = option_value(options, TICK_RATE_OPTION).and_then(|text| {
         let mut said = reader.said(&OPTIONS)?;

@@ -182,6 +182,7 @@ fn the_tick_rate_is_the_servers_own_and_reaches_it_whichever_way_it_was_said() {
     assert_eq!(rate("arena -- --tick-rate=20 --ticker catch-up").0, 20.0);
     assert_eq!(rate("arena --tick-rate 30"), (30.0, "--tick-rate 30".into()));
     assert_eq!(rate("arena --tick-rate 30 -- --tick-rate 30").1, "--tick-rate 30");
+    assert_eq!(rate("arena --tick-period 20ms"), (50.0, "--tick-rate 50".into()));
     check(
         "arena -- --tick-rate 0",
         &["options after --: must be between 1 and 1000, got 0 (for example: climb arena -- --tick-rate 30)"],
@@ -189,6 +190,16 @@ fn the_tick_rate_is_the_servers_own_and_reaches_it_whichever_way_it_was_said() {
     check(
         "arena --tick-rate 60 -- --tick-rate=30",
         &["--tick-rate: the tick rate is 60 here and 30 among the server's options"],
+    );
+    check(
+        "arena --tick-rate 60 --tick-period 33ms",
+        &["--tick-period: the tick rate and the tick period say the same; leave one of them out"],
+    );
+    check(
+        "arena --ticks csv=frames.csv",
+        &[
+            "--ticks: a built-in server writes its ticks as a log; name only where (log=FILE) (for example: --ticks log=game.log)",
+        ],
     );
 }
 
@@ -377,7 +388,8 @@ fn settings_that_contradict_each_other_are_refused() {
     );
     check(
         "ws://127.0.0.1:1 --ticks statsd=:8125",
-        &["--ticks: statsd= as a source of ticks is known but not built yet; built: log=FILE, client, none \
+        &["--ticks: statsd= as a source of ticks is known but not built yet; built: log=FILE, jsonl=FILE, \
+           csv=FILE:COLUMN, client, none \
            (for example: --ticks log=game.log)"],
     );
     check(
@@ -483,7 +495,7 @@ fn mistakes_in_a_file_name_its_line() {
             "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat, poll-loop, leaderboard, grid, \
              or a URL (ws://, wss://, tcp://, udp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml); did you mean arena? \
              (for example: target: ws://127.0.0.1:42069)",
-            "scenarios/x.yaml:3: unknown key \"tick\" in subject; known: target, start, pid, cgroup, ticks, tick_rate, options; \
+            "scenarios/x.yaml:3: unknown key \"tick\" in subject; known: target, start, pid, cgroup, ticks, tick_rate, tick_period, options; \
              did you mean ticks? (for example: ticks: { log: game.log })",
             "scenarios/x.yaml:7: ladder.rungs: \"none\" is not a number (for example: rungs: [500, 1000, 2000])",
             "scenarios/x.yaml:8: ladder.hold: \"60\" has no unit; say 60s or 60ms (for example: hold: 60s)",
@@ -508,7 +520,7 @@ fn mistakes_in_a_file_name_its_line() {
         "subject:\n  target: ws://127.0.0.1:1\n  ticks: { statsd: \":8125\" }\n",
         &[
             "scenarios/x.yaml:3: subject.ticks: statsd= as a source of ticks is known but not built yet; built: log=FILE, \
-           client, none (for example: ticks: { log: game.log })",
+           jsonl=FILE, csv=FILE:COLUMN, client, none (for example: ticks: { log: game.log })",
         ],
     );
 }

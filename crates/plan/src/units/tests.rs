@@ -181,13 +181,22 @@ fn tick_sources_and_words_are_known_or_said_to_be_still_to_come() {
     assert_eq!("log=game.log".parse(), Ok(TickSource::Log(Some("game.log".into()))));
     assert_eq!("client".parse(), Ok(TickSource::Client));
     assert_eq!("none".parse(), Ok(TickSource::None));
+    let table = |column: Option<&str>, unit| {
+        Ok(TickSource::Frames(TickForm::Csv { column: column.map(str::to_owned), unit }, "a.csv".into()))
+    };
+    assert_eq!("csv=a.csv".parse(), table(None, None));
+    assert_eq!("csv=a.csv:Frame Time (ms)".parse(), table(Some("Frame Time (ms)"), None));
+    assert_eq!("csv=a.csv:Delta Time:s".parse(), table(Some("Delta Time"), Some(TimeUnit::S)));
+    assert_eq!("csv=a.csv:ms".parse(), table(Some("ms"), None), "a column of that name");
     for (text, wrong) in [
         ("log=", "nothing is written"),
         (
             "statsd=:8125",
-            "statsd= as a source of ticks is known but not built yet; built: log=FILE, client, none",
+            "statsd= as a source of ticks is known but not built yet; built: log=FILE, jsonl=FILE, csv=FILE:COLUMN, client, \
+             none",
         ),
-        ("game.log", "\"game.log\" is unknown; known: log=FILE, client, none"),
+        ("game.log", "\"game.log\" is unknown; known: log=FILE, jsonl=FILE, csv=FILE:COLUMN, client, none"),
+        ("csv=", "nothing is written"),
     ] {
         assert_eq!(message(text.parse::<TickSource>()), wrong, "{text}");
     }
@@ -231,7 +240,7 @@ proptest! {
 
     #[test]
     fn tick_sources_read_back_as_shown(path in "[a-z/._=-]{1,20}") {
-        for source in [TickSource::None, TickSource::Client, TickSource::Log(None), TickSource::Log(Some(path.into()))] {
+        for source in [TickSource::None, TickSource::Client, TickSource::Log(None), TickSource::Log(Some((&path).into())), TickSource::Frames(TickForm::JsonLines, path.into())] {
             prop_assert_eq!(source.to_string().parse::<TickSource>(), Ok(source));
         }
     }

@@ -65,6 +65,38 @@ fn malformed_lines_are_counted_named_and_never_fatal() {
 }
 
 #[test]
+fn files_with_a_line_per_tick_are_read_beside_logs_and_their_rate_is_found() {
+    let place = Place::new();
+    let rows: String =
+        (0..600).map(|n| format!("a;{};3,5\n", if n % 30 == 0 { "52,1" } else { "33,2" })).collect();
+    place.write("frames.csv", &format!("Application;FrameTime;CPUBusy\n{rows}"));
+    let lines: String =
+        (0..300).map(|n| format!("{{\"t\":{},\"busy\":2}}\n", 1_795_232_917_000u64 + n * 50)).collect();
+    place.write("ticks.jsonl", &format!("{lines}{{}}\n"));
+    let words = ["ticks", "frames.csv", "jsonl=ticks.jsonl"];
+    let shown = place.run(words);
+    assert_eq!(shown.code, 0, "{shown:#?}");
+    assert!(
+        shown.out.contains("30 Hz") && shown.out.contains("20 Hz") && shown.out.contains("line 301"),
+        "{shown:#?}"
+    );
+    let figures = parse(&place.run([&words[..], &["--json", "-"]].concat()).out);
+    let of = |file: usize| {
+        let file = &figures["files"][file];
+        (
+            file["tick_rate_hz"].clone(),
+            file["on_time"].clone(),
+            file["over"].clone(),
+            file["malformed"].clone(),
+        )
+    };
+    assert_eq!(of(0), (json!(30.0), json!(580), json!(20), json!(0)));
+    assert_eq!(of(1), (json!(20.0), json!(299), json!(0), json!(1)));
+    let named = place.run(["ticks", "csv=frames.csv:CPUBusy:us", "--tick-rate", "60"]);
+    assert!(named.out.contains("600") && named.code == 0, "{named:#?}");
+}
+
+#[test]
 fn a_log_that_is_not_there_is_wrong_usage_and_the_others_are_shown() {
     let place = Place::new();
     let ran = place.run(["ticks".as_ref(), "missing.log".as_ref(), real("original-500.log").as_os_str()]);

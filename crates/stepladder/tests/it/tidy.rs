@@ -16,7 +16,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("ladder", vec!["measure"]),
         ("recording", vec![]),
         ("script", vec![]),
-        ("plan", vec!["ladder", "script"]),
+        ("plan", vec!["ladder", "measure", "script"]),
         ("send-buffer", vec![]),
         ("hazelcast", vec!["send-buffer"]),
         ("inflight", vec![]),

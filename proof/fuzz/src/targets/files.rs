@@ -5,17 +5,24 @@ use base64::engine::general_purpose::STANDARD;
 use inflight_analysis::testing::{Plant, PlantedLine, process};
 use inflight_analysis::{CellKey, Heap, HeapType, LineError, Replay};
 use measure::Distribution;
-use measure::ticklog::TickLogReader;
+use measure::ticklog::{TickForm, TickLogReader};
 use plan::schema::{self, Schema};
 use plan::{Flags, ScenarioText};
 use recording::{Content, Event, Frames, Opening, Session, Side, What};
 
 use crate::split::same_however_split;
 
-/// A tick log: the same seconds and the same summary however it is split, and counts that add up.
+/// A file of ticks in every form: the same seconds and the same summary however it is split, and counts that add up.
 pub(super) fn tick_log(input: &[u8]) {
+    let table = TickForm::Csv { column: None, unit: None };
+    for (form, rate_hz) in [(TickForm::Seconds, Some(60.0)), (TickForm::JsonLines, None), (table, None)] {
+        ticks_of(input, form, rate_hz);
+    }
+}
+
+fn ticks_of(input: &[u8], form: TickForm, rate_hz: Option<f64>) {
     same_however_split(input, |pieces| {
-        let mut reader = TickLogReader::new(60.0);
+        let mut reader = TickLogReader::of(form.clone(), rate_hz);
         for piece in pieces {
             reader.push(piece);
         }
@@ -29,7 +36,7 @@ pub(super) fn tick_log(input: &[u8]) {
         }
         format!("{:?} {:?}", seconds, summary)
     });
-    let mut follower = TickLogReader::new(60.0);
+    let mut follower = TickLogReader::of(form, Some(60.0));
     follower.push(input);
     follower.close_before(u64::MAX);
     follower.finish();
@@ -44,6 +51,8 @@ pub(super) fn tick_log_seeds() -> Vec<Vec<u8>> {
         format!("{{\"time\":1700000000000,\"title\":\"stepladder\",\"from\":1699999999000,\"to\":1700000000000,\"interval\":\"{v2}\"}}\n")
             .into_bytes(),
         b"time 1700000000000 tickInterval 16:58 17:2\ngarbage\n".to_vec(),
+        b"{\"t\":1700000000000,\"dt\":16.7,\"busy\":3,\"id\":\"a\"}\n{\"t_ns\":1700000000016000000,\"id\":7}\n".to_vec(),
+        b"//a\nEVENTS;FrameTime (ms);GameThreadTime;time\n\"a;b\";16,7;3;2026-11-27T18:00:00Z\n".to_vec(),
     ]
 }
 

@@ -1,0 +1,369 @@
+//! Ticks told one by one, a line each: JSON objects, or rows of a table as programs that capture frames write them.
+//!
+//! Every tick becomes an interval, and the intervals of a second become a `LoggedSecond` as from any other log. A line
+//! that cannot be read is counted and named. Where no rate is given, the period is found from the first thousand
+//! intervals, and the summary says so.
+//! Times: realtime where the lines have one; else the time at which a follower read them; else the sum of the intervals.
+
+mod csv;
+mod json;
+#[cfg(test)]
+mod tests;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::line::OwnSecond;
+use super::second::{Batch, NS_PER_MS};
+use super::{NAME_BYTES_MAX, NAMES_MAX};
+use crate::distribution::Distribution;
+use crate::ticks::{TickClasses, TickCounts};
+
+/// How a file tells of ticks.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TickForm {
+    /// a line of JSON per second: the arena's two dialects
+    #[default]
+    Seconds,
+    /// a JSON object per tick
+    JsonLines,
+    /// a table with a row per frame; the column of intervals, by its name or its number from 1, and its unit
+    Csv {
+        /// `None`: a name that captures are known to use
+        column: Option<String>,
+        /// `None`: as the header says, else ms
+        unit: Option<TimeUnit>,
+    },
+}
+
+/// A unit of time that a column or a key is in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TimeUnit {
+    /// seconds
+    S,
+    /// milliseconds
+    Ms,
+    /// microseconds
+    Us,
+    /// nanoseconds
+    Ns,
+}
+
+impl TimeUnit {
+    /// All of them, with the words for each.
+    const WORDS: [(TimeUnit, &'static [&'static str]); 4] = [
+        (TimeUnit::S, &["s", "sec", "seconds"]),
+        (TimeUnit::Ms, &["ms", "msec", "milliseconds"]),
+        (TimeUnit::Us, &["us", "µs", "usec", "microseconds"]),
+        (TimeUnit::Ns, &["ns", "nsec", "nanoseconds"]),
+    ];
+
+    /// The unit of that word.
+    pub fn named(word: &str) -> Option<TimeUnit> {
+        TimeUnit::WORDS.iter().find(|(_, words)| words.contains(&word)).map(|(unit, _)| *unit)
+    }
+
+    /// Its usual word.
+    pub fn name(self) -> &'static str {
+        match self {
+            TimeUnit::S => "s",
+            TimeUnit::Ms => "ms",
+            TimeUnit::Us => "us",
+            TimeUnit::Ns => "ns",
+        }
+    }
+
+    fn in_ns(self) -> f64 {
+        match self {
+            TimeUnit::S => 1e9,
+            TimeUnit::Ms => 1e6,
+            TimeUnit::Us => 1e3,
+            TimeUnit::Ns => 1.0,
+        }
+    }
+
+    /// The unit of a number of the realtime clock: between 1973 and 2106 no two can be confused. `None`: it is none.
+    fn of_realtime(value: f64) -> Option<TimeUnit> {
+        match value {
+            1e8..4.3e9 => Some(TimeUnit::S),
+            1e11..4.3e12 => Some(TimeUnit::Ms),
+            1e14..4.3e15 => Some(TimeUnit::Us),
+            1e17..4.3e18 => Some(TimeUnit::Ns),
+            _ => None,
+        }
+    }
+}
+
+/// One line, taken apart.
+#[derive(Debug)]
+struct Frame<'a> {
+    /// realtime, ns since the epoch
+    at_ns: Option<u64>,
+    /// since the tick before of the same loop
+    interval_ns: Option<u64>,
+    busy_ns: Option<u64>,
+    /// which loop; empty where there is one
+    id: Cow<'a, str>,
+}
+
+/// What a line was.
+enum Parsed<'a> {
+    Frame(Frame<'a>),
+    /// a header, a comment
+    Other,
+}
+
+#[derive(Debug)]
+enum Parser {
+    Json,
+    Csv(csv::Table),
+}
+
+/// A tick with its interval.
+#[derive(Clone, Copy, Debug)]
+struct Tick {
+    at_ns: u64,
+    interval_ns: u64,
+    busy_ns: Option<u64>,
+}
+
+/// As many intervals tell the period.
+const PERIOD_FROM: usize = 1_000;
+/// Clock readings in seconds, as floating point numbers, are this far off.
+const READING_NS: u64 = 1_000;
+/// Longer than an hour is no interval between two ticks.
+const LONGEST_NS: f64 = 3.6e12;
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// What one line came to.
+pub(super) enum Taken {
+    Tick,
+    /// it tells of no tick
+    Other,
+}
+
+/// Reads lines of one tick each and gathers them by second.
+#[derive(Debug)]
+pub(super) struct Frames {
+    parser: Parser,
+    rate_hz: Option<f64>,
+    /// until the period is known
+    waiting: Vec<Tick>,
+    /// of each loop, when it ticked last
+    last_ns: BTreeMap<String, u64>,
+    /// where lines have no time: the sum of their intervals
+    elapsed_ns: u64,
+    /// when a follower read them
+    read_at_ns: Option<u64>,
+    second: Option<Second>,
+    done: Vec<Batch>,
+}
+
+impl Frames {
+    /// `None` for logs of whole seconds. `rate_hz`: of its ticks, where known.
+    pub(super) fn of(form: TickForm, rate_hz: Option<f64>) -> Option<Frames> {
+        let parser = match form {
+            TickForm::Seconds => return None,
+            TickForm::JsonLines => Parser::Json,
+            TickForm::Csv { column, unit } => Parser::Csv(csv::Table::new(column, unit)),
+        };
+        Some(Frames {
+            parser,
+            rate_hz,
+            waiting: Vec::new(),
+            last_ns: BTreeMap::new(),
+            elapsed_ns: 0,
+            read_at_ns: None,
+            second: None,
+            done: Vec::new(),
+        })
+    }
+
+    pub(super) fn awaits_header(&self) -> bool {
+        matches!(&self.parser, Parser::Csv(table) if table.awaits_header())
+    }
+
+    /// Lines without a time are of this instant, realtime ms.
+    pub(super) fn read_at(&mut self, realtime_ms: u64) {
+        self.read_at_ns = realtime_ms.checked_mul(NS_PER_MS);
+    }
+
+    /// Reads a line. Errors: what is wrong with it.
+    pub(super) fn line(&mut self, bytes: &[u8]) -> Result<Taken, String> {
+        let parsed = match &mut self.parser {
+            Parser::Json => json::parse(bytes)?,
+            Parser::Csv(table) => table.parse(bytes)?,
+        };
+        let Parsed::Frame(frame) = parsed else { return Ok(Taken::Other) };
+        let before_ns = match (self.last_ns.get(frame.id.as_ref()).copied(), frame.at_ns) {
+            (before, None) => before,
+            (before, Some(at_ns)) => {
+                if before.is_none() {
+                    if self.last_ns.len() >= NAMES_MAX || frame.id.len() > NAME_BYTES_MAX {
+                        return Err(format!("more than {NAMES_MAX} loops, or the name of one is too long"));
+                    }
+                    self.last_ns.insert(frame.id.clone().into_owned(), at_ns);
+                } else if let Some(last) = self.last_ns.get_mut(frame.id.as_ref()) {
+                    *last = at_ns;
+                }
+                before
+            }
+        };
+        let since = |(at, before): (u64, u64)| {
+            at.checked_sub(before).ok_or_else(|| {
+                format!("its time is {:.3} ms before that of the line before", (before - at) as f64 / 1e6)
+            })
+        };
+        let between = frame.at_ns.zip(before_ns).map(since);
+        let interval_ns = match (frame.interval_ns, between) {
+            (Some(interval_ns), _) => interval_ns,
+            (None, Some(between)) => between?,
+            // The first of its loop: nothing lies before it.
+            (None, None) if frame.at_ns.is_some() => return Ok(Taken::Other),
+            (None, None) => return Err("neither \"t\" nor \"dt\"".to_owned()),
+        };
+        self.elapsed_ns = self.elapsed_ns.saturating_add(interval_ns);
+        let at_ns = frame.at_ns.or(self.read_at_ns).unwrap_or(self.elapsed_ns);
+        let tick = Tick { at_ns, interval_ns, busy_ns: frame.busy_ns };
+        match self.rate_hz.map(TickClasses::for_rate) {
+            Some(classes) => self.add(tick, classes),
+            None => {
+                self.waiting.push(tick);
+                if self.waiting.len() >= PERIOD_FROM {
+                    self.find_period();
+                }
+            }
+        }
+        Ok(Taken::Tick)
+    }
+
+    /// The rate of its ticks, found or given, Hz.
+    pub(super) fn rate_hz(&self) -> Option<f64> {
+        self.rate_hz
+    }
+
+    /// The seconds that are over.
+    pub(super) fn take_done(&mut self) -> Vec<Batch> {
+        std::mem::take(&mut self.done)
+    }
+
+    /// Nothing more comes for what ended before this realtime.
+    pub(super) fn close_before(&mut self, realtime_ms: u64) {
+        if self.second.as_ref().is_some_and(|second| second.to_ms() <= realtime_ms) {
+            self.close();
+        }
+    }
+
+    /// The file ends here.
+    pub(super) fn finish(&mut self) {
+        self.find_period();
+        self.close();
+    }
+
+    fn find_period(&mut self) {
+        let waiting = std::mem::take(&mut self.waiting);
+        if self.rate_hz.is_none() {
+            self.rate_hz = period_ns(waiting.iter().map(|tick| tick.interval_ns).collect()).map(rate_of);
+        }
+        if let Some(classes) = self.rate_hz.map(TickClasses::for_rate) {
+            waiting.into_iter().for_each(|tick| self.add(tick, classes));
+        }
+    }
+
+    fn add(&mut self, tick: Tick, classes: TickClasses) {
+        let mut number = tick.at_ns / SECOND_NS;
+        // Loops that write into one file come a little out of order.
+        if let Some(second) = self.second.as_ref().filter(|second| second.number == number + 1) {
+            number = second.number;
+        }
+        if self.second.as_ref().is_some_and(|second| second.number != number) {
+            self.close();
+        }
+        self.second.get_or_insert_with(|| Second::new(number)).add(tick, classes);
+    }
+
+    fn close(&mut self) {
+        self.done.extend(self.second.take().map(Second::into_batch));
+    }
+}
+
+/// The ticks of one second of the clock.
+#[derive(Debug)]
+struct Second {
+    number: u64,
+    counts: TickCounts,
+    interval: Distribution,
+    busy: Option<Distribution>,
+}
+
+impl Second {
+    fn new(number: u64) -> Second {
+        Second { number, counts: TickCounts::default(), interval: Distribution::new(), busy: None }
+    }
+
+    fn to_ms(&self) -> u64 {
+        (self.number + 1) * 1_000
+    }
+
+    fn add(&mut self, tick: Tick, classes: TickClasses) {
+        classes.count(&mut self.counts, (tick.interval_ns + READING_NS) / NS_PER_MS, 1);
+        self.interval.record(tick.interval_ns);
+        if let Some(busy_ns) = tick.busy_ns {
+            self.busy.get_or_insert_with(Distribution::new).record(busy_ns);
+        }
+    }
+
+    fn into_batch(self) -> Batch {
+        let own = OwnSecond {
+            from_ms: self.number * 1_000,
+            to_ms: self.to_ms(),
+            tick_rate_hz: None,
+            counts: self.counts,
+            interval: Some(self.interval),
+            busy: self.busy,
+            lateness: None,
+            isr_numerator_ns: None,
+            counters: Vec::new(),
+            gauges: Vec::new(),
+        };
+        Batch::of_own(own)
+    }
+}
+
+/// The period of a loop with these intervals: the mean of those that lie close to where half of them lie closest together.
+/// Readings in whole ms alternate between two values, and both belong to it. `None` without any.
+fn period_ns(mut intervals: Vec<u64>) -> Option<f64> {
+    intervals.sort_unstable();
+    let half = intervals.len().div_ceil(2);
+    let width = |window: &[u64]| window.last().zip(window.first()).map_or(0, |(last, first)| last - first);
+    let closest = intervals.windows(half.max(1)).min_by_key(|window| width(window))?;
+    let centre = closest[closest.len() / 2] as f64;
+    let reach = (centre / 10.0).max(1.1e6);
+    let (sum, count) = intervals
+        .iter()
+        .map(|&interval| interval as f64)
+        .filter(|interval| (interval - centre).abs() <= reach)
+        .fold((0.0, 0u32), |(sum, count), interval| (sum + interval, count + 1));
+    (sum > 0.0).then(|| sum / f64::from(count))
+}
+
+/// The rate of that period, Hz; a whole number where one is within a percent.
+fn rate_of(period_ns: f64) -> f64 {
+    let rate_hz = 1e9 / period_ns;
+    let whole = rate_hz.round();
+    if whole >= 1.0 && (rate_hz / whole - 1.0).abs() <= 0.01 { whole } else { rate_hz }
+}
+
+/// A duration in ns. Errors: it is no duration, or longer than an hour.
+fn duration_ns(value: f64, unit: TimeUnit, name: &str) -> Result<u64, String> {
+    let ns = value * unit.in_ns();
+    if ns.is_finite() && (0.0..=LONGEST_NS).contains(&ns) {
+        Ok(ns.round() as u64)
+    } else {
+        Err(format!("{name} is {value} {}, which is no interval between two ticks", unit.name()))
+    }
+}
