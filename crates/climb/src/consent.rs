@@ -40,9 +40,11 @@ impl Consent {
         mut hosts: Vec<String>,
     ) -> anyhow::Result<Consent> {
         let is_open = |permission: &Permission| match permission {
-            Permission::Start(_) | Permission::Option(_) | Permission::TickLog(_) | Permission::Send(_) => {
-                !may_start
-            }
+            Permission::Start(_)
+            | Permission::Option(_)
+            | Permission::TickLog(_)
+            | Permission::Listen(_)
+            | Permission::Send(_) => !may_start,
             // A name may resolve to this machine: if nobody can be asked, the resolved address decides.
             Permission::Load(host) => !hosts.iter().any(|named| named.eq_ignore_ascii_case(host)),
         };

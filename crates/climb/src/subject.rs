@@ -14,7 +14,7 @@ use console::say;
 use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
 use rustix::io::{FdFlags, fcntl_setfd};
 use servers::Server;
-use watch::{ControlGroup, ExitWatch, Listens, Started, TickLog};
+use watch::{ControlGroup, ExitWatch, Listens, Started, Statsd, TickFeed, TickLog};
 
 use crate::consent::Consent;
 use crate::probe::Asked;
@@ -37,7 +37,7 @@ pub struct RunningSubject {
     /// tells of its end
     pub exit: Option<ExitWatch>,
     /// its tick log, at the place up to which it was read
-    pub tick_log: Option<TickLog>,
+    pub tick_log: Option<TickFeed>,
     started: Option<Started>,
     /// options of a built-in server, after those of the plan: its cell's
     cell_options: Vec<String>,
@@ -154,7 +154,7 @@ impl RunningSubject {
                 if chosen.is_none() {
                     command.arg("--tick-log").arg(path);
                 }
-                tick_log = Some(follow_file(path, rate_hz, ticks_from)?);
+                tick_log = Some(TickFeed::from(follow_file(path, rate_hz, ticks_from)?));
             } else {
                 // An unnamed file: nothing is left behind, however this ends.
                 let file = tempfile::tempfile()
@@ -162,7 +162,7 @@ impl RunningSubject {
                 let path = handed_on(&file, &mut command)?;
                 command.arg("--tick-log").arg(path);
                 let followed = TickLog::of_unnamed(file, rate_hz);
-                tick_log = Some(followed.context("the server's tick log cannot be read")?);
+                tick_log = Some(followed.context("the server's tick log cannot be read")?.into());
                 is_own = true;
             }
         }
@@ -189,7 +189,7 @@ impl RunningSubject {
         Ok(Self::of_started(started, target, address, None))
     }
 
-    fn of_started(started: Started, target: Target, address: SocketAddr, tick_log: Option<TickLog>) -> Self {
+    fn of_started(started: Started, target: Target, address: SocketAddr, tick_log: Option<TickFeed>) -> Self {
         RunningSubject {
             target,
             address,
@@ -224,6 +224,8 @@ impl RunningSubject {
     pub fn restart_with(&mut self, plan: &Plan, cell_options: Vec<String>) -> anyhow::Result<()> {
         if self.started.is_some() {
             self.end();
+            // Its address is needed again.
+            self.tick_log = None;
             let consent = self.consent.clone();
             let started = RunningSubject::start_with(plan, &consent, cell_options, TicksFrom::Present)?;
             *self = RunningSubject { consent, ..started };
@@ -370,13 +372,19 @@ fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     None
 }
 
-fn follow(plan: &Plan, from: TicksFrom) -> anyhow::Result<Option<TickLog>> {
+fn follow(plan: &Plan, from: TicksFrom) -> anyhow::Result<Option<TickFeed>> {
     match &plan.subject.ticks {
-        TickSource::Log(Some(path)) => follow_file(path, plan.subject.tick_rate_hz, from).map(Some),
+        TickSource::Log(Some(path)) => Ok(Some(follow_file(path, plan.subject.tick_rate_hz, from)?.into())),
         TickSource::Frames(form, path) => {
             let rate_hz = plan.subject.tick_rate_hz;
             let log = follow_file(path, rate_hz, from)?.with_form(form.clone(), rate_hz);
-            log.map(Some).with_context(|| format!("{}: its header cannot be read", path.display()))
+            Ok(Some(log.with_context(|| format!("{}: its header cannot be read", path.display()))?.into()))
+        }
+        TickSource::Statsd { address, metric } => {
+            let feed = Statsd::listen(*address, metric.clone(), plan.subject.tick_rate_hz);
+            Ok(Some(TickFeed::Statsd(
+                feed.with_context(|| format!("cannot listen for StatsD at {address}"))?,
+            )))
         }
         _ => Ok(None),
     }

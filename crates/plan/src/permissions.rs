@@ -26,6 +26,8 @@ pub enum Permission {
     Option(String),
     /// to write this tick log
     TickLog(String),
+    /// to listen here for ticks, where other machines reach it
+    Listen(String),
     /// to send what this file holds to the server, as a password or token
     Send(String),
     /// to load this host, which is not this machine
@@ -38,6 +40,9 @@ impl fmt::Display for Permission {
             Permission::Start(command) => write!(f, "start the command: {command}"),
             Permission::Option(option) => write!(f, "start a built-in server with {option}"),
             Permission::TickLog(path) => write!(f, "write the tick log {path}"),
+            Permission::Listen(address) => {
+                write!(f, "listen on {address}, where other machines may send ticks")
+            }
             Permission::Send(path) => write!(f, "send the server what the file {path} holds"),
             Permission::Load(host) => write!(f, "load the host {host}"),
         }
@@ -73,6 +78,12 @@ pub fn permissions(plan: &Plan, flags: &Flags) -> Vec<Permission> {
         && !is_said(&TOKEN_FILE)
     {
         permissions.push(Permission::Send(path.display().to_string()));
+    }
+    if let TickSource::Statsd { address, .. } = &plan.subject.ticks
+        && !address.ip().to_canonical().is_loopback()
+        && !is_said(&TICKS)
+    {
+        permissions.push(Permission::Listen(address.to_string()));
     }
     permissions
 }

@@ -1,6 +1,7 @@
 //! The plan of a run: types, ranges and units; no behaviour.
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ladder::{Allowed, Gate, LoadUnit, Objective, Repeats, SearchSchedule};
@@ -135,6 +136,13 @@ pub enum TickSource {
     Log(Option<PathBuf>),
     /// a file with a line per tick
     Frames(TickForm, PathBuf),
+    /// timings that come as StatsD
+    Statsd {
+        /// where to listen
+        address: SocketAddr,
+        /// `None`: of the first timing that comes
+        metric: Option<String>,
+    },
     /// only the clients' view
     Client,
 }

@@ -33,6 +33,9 @@ pub enum UnitError {
     /// nothing but blanks
     #[error("nothing is written")]
     Empty,
+    /// no IP address with a port
+    #[error("\"{0}\" is not an address to listen on, as 127.0.0.1:8125 is")]
+    NotAnAddress(String),
     /// letters where a number belongs, or infinity
     #[error("\"{0}\" is not a number")]
     NotANumber(String),
@@ -301,7 +304,8 @@ impl FromStr for TickSource {
                 let (form, path) = table_of(table);
                 Ok(TickSource::Frames(form, path))
             }
-            (word @ ("statsd" | "openmetrics"), _) => Err(UnitError::NotBuiltYet {
+            ("statsd", Some(text)) => statsd_of(text),
+            (word @ "openmetrics", _) => Err(UnitError::NotBuiltYet {
                 word: format!("{word}= as a source of ticks"),
                 built: TICK_SOURCES,
             }),
@@ -330,11 +334,24 @@ impl fmt::Display for TickSource {
                 unit.iter().try_for_each(|unit| write!(f, ":{}", unit.name()))
             }
             TickSource::Frames(_, path) => write!(f, "jsonl={}", path.display()),
+            TickSource::Statsd { address, metric } => {
+                write!(f, "statsd={address}")?;
+                metric.iter().try_for_each(|metric| write!(f, "/{metric}"))
+            }
         }
     }
 }
 
-const TICK_SOURCES: &str = "log=FILE, jsonl=FILE, csv=FILE:COLUMN, client, none";
+const TICK_SOURCES: &str = "log=FILE, jsonl=FILE, csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, none";
+
+/// `127.0.0.1:8125`, `:8125/METRIC`.
+fn statsd_of(text: &str) -> Result<TickSource, UnitError> {
+    let (address, metric) =
+        text.split_once('/').map_or((text, None), |(address, metric)| (address, Some(metric.to_owned())));
+    let full = if address.starts_with(':') { format!("127.0.0.1{address}") } else { address.to_owned() };
+    let address = full.parse().map_err(|_| UnitError::NotAnAddress(address.into()))?;
+    Ok(TickSource::Statsd { address, metric: metric.filter(|metric| !metric.is_empty()) })
+}
 
 /// A file of ticks as a word names it: `log=FILE`, `jsonl=FILE`, `csv=FILE:COLUMN:UNIT`; of a bare path its ending tells.
 pub fn tick_file(text: &str) -> (TickForm, PathBuf) {

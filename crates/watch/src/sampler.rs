@@ -23,7 +23,7 @@ use crate::cores::AllowedCores;
 use crate::process::{ProcessReading, ProcessTree};
 use crate::realtime::Realtime;
 use crate::subject::ExitWatch;
-use crate::tick_log::TickLog;
+use crate::tick_feed::TickFeed;
 use crate::watched::Watched;
 use disturbance::{Disturbances, realtime_ns};
 use placement::Placement;
@@ -40,7 +40,7 @@ pub struct SamplerPlan {
     /// tells of the subject's end; it becomes an event within a quarter of a second
     pub exit: Option<ExitWatch>,
     /// the subject's tick log, where it has one
-    pub tick_log: Option<TickLog>,
+    pub tick_log: Option<TickFeed>,
     /// realtime at the trial's 0, ns since the epoch; it lays the log's seconds onto the trial's clock
     pub zero_realtime_ns: u64,
     /// ns since the start of the trial
@@ -60,7 +60,7 @@ pub struct Sampler {
 #[derive(Debug)]
 pub struct SamplerReport {
     /// the log, to be followed on in the next trial, with the sums over everything read
-    pub tick_log: Option<TickLog>,
+    pub tick_log: Option<TickFeed>,
     /// how the subject ended, when it did
     pub exit: Option<crate::subject::Exit>,
     /// CPU time that sampling took
@@ -70,7 +70,7 @@ pub struct SamplerReport {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// A file of ticks that tells of none for so long tells of none at all.
+/// A source of ticks that tells of none for so long tells of none at all.
 const TOLD_WITHIN_NS: u64 = 2 * SECOND_NS;
 /// How often it is looked whether the subject still lives.
 const EXIT_POLL_NS: u64 = SECOND_NS / 4;
@@ -122,7 +122,7 @@ struct Sampling {
     exit: Option<crate::subject::Exit>,
     complained_of_log: bool,
     began_ns: u64,
-    /// its file told of ticks
+    /// its source told of ticks
     has_ticks: bool,
 }
 
@@ -307,10 +307,10 @@ impl Sampling {
             }
             Err(_) => {}
         }
-        notices.iter().for_each(|notice| self.tell(kind::TICK_LOG, notice.to_string()));
+        notices.iter().for_each(|notice| self.tell(kind::TICK_LOG, notice.clone()));
         let lasted_ns = now_ns.saturating_sub(self.began_ns);
         if is_last && !self.has_ticks && lasted_ns >= TOLD_WITHIN_NS {
-            self.tell(kind::TICK_LOG, "the file of ticks told of none in this trial".to_owned());
+            self.tell(kind::TICK_LOG, "the source of ticks told of none in this trial".to_owned());
         }
     }
 
@@ -340,6 +340,7 @@ mod tests {
 
     use super::*;
     use crate::subject::{Started, shell};
+    use crate::tick_log::TickLog;
 
     fn plan(to: Sender<Entry>, begin: Instant) -> SamplerPlan {
         SamplerPlan {
@@ -372,7 +373,7 @@ mod tests {
         let sampler = Sampler::start(SamplerPlan {
             subject_pid: Some(subject.pid()),
             exit: Some(subject.exit_watch()),
-            tick_log: Some(TickLog::from_begin(&path, 60.0)),
+            tick_log: Some(TickLog::from_begin(&path, 60.0).into()),
             zero_realtime_ns: now_ms * 1_000_000,
             ..plan(to, begin)
         })
@@ -424,7 +425,7 @@ mod tests {
         let mut log = std::fs::File::create(&path).unwrap();
         let (to, from) = channel();
         let plan = SamplerPlan {
-            tick_log: Some(TickLog::from_begin(&path, 60.0)),
+            tick_log: Some(TickLog::from_begin(&path, 60.0).into()),
             zero_realtime_ns: ZERO_NS,
             now_ns: Box::new(|| NOW_NS.load(Relaxed)),
             ..plan(to, Instant::now())

@@ -7,6 +7,7 @@
 
 mod csv;
 mod json;
+mod statsd;
 #[cfg(test)]
 mod tests;
 
@@ -36,6 +37,11 @@ pub enum TickForm {
         column: Option<String>,
         /// `None`: as the header says, else ms
         unit: Option<TimeUnit>,
+    },
+    /// lines of StatsD, of which the timings of this metric are intervals
+    Statsd {
+        /// `None`: of the first timing that comes
+        metric: Option<String>,
     },
 }
 
@@ -110,9 +116,17 @@ struct Frame<'a> {
     id: Cow<'a, str>,
 }
 
+/// Intervals without more, each standing for `count`.
+#[derive(Debug)]
+struct Timings {
+    intervals_ns: Vec<u64>,
+    count: u64,
+}
+
 /// What a line was.
 enum Parsed<'a> {
     Frame(Frame<'a>),
+    Timings(Timings),
     /// a header, a comment
     Other,
 }
@@ -121,6 +135,7 @@ enum Parsed<'a> {
 enum Parser {
     Json,
     Csv(csv::Table),
+    Statsd(statsd::Statsd),
 }
 
 /// A tick with its interval.
@@ -129,6 +144,8 @@ struct Tick {
     at_ns: u64,
     interval_ns: u64,
     busy_ns: Option<u64>,
+    /// so many ticks were like this
+    count: u64,
 }
 
 /// As many intervals tell the period.
@@ -170,6 +187,7 @@ impl Frames {
             TickForm::Seconds => return None,
             TickForm::JsonLines => Parser::Json,
             TickForm::Csv { column, unit } => Parser::Csv(csv::Table::new(column, unit)),
+            TickForm::Statsd { metric } => Parser::Statsd(statsd::Statsd::new(metric)),
         };
         Some(Frames {
             parser,
@@ -197,8 +215,16 @@ impl Frames {
         let parsed = match &mut self.parser {
             Parser::Json => json::parse(bytes)?,
             Parser::Csv(table) => table.parse(bytes)?,
+            Parser::Statsd(statsd) => statsd.parse(bytes)?,
         };
-        let Parsed::Frame(frame) = parsed else { return Ok(Taken::Other) };
+        let frame = match parsed {
+            Parsed::Frame(frame) => frame,
+            Parsed::Timings(Timings { intervals_ns, count }) => {
+                intervals_ns.into_iter().for_each(|interval_ns| self.tick(None, interval_ns, None, count));
+                return Ok(Taken::Tick);
+            }
+            Parsed::Other => return Ok(Taken::Other),
+        };
         let before_ns = match (self.last_ns.get(frame.id.as_ref()).copied(), frame.at_ns) {
             (before, None) => before,
             (before, Some(at_ns)) => {
@@ -226,9 +252,14 @@ impl Frames {
             (None, None) if frame.at_ns.is_some() => return Ok(Taken::Other),
             (None, None) => return Err("neither \"t\" nor \"dt\"".to_owned()),
         };
+        self.tick(frame.at_ns, interval_ns, frame.busy_ns, 1);
+        Ok(Taken::Tick)
+    }
+
+    fn tick(&mut self, at_ns: Option<u64>, interval_ns: u64, busy_ns: Option<u64>, count: u64) {
         self.elapsed_ns = self.elapsed_ns.saturating_add(interval_ns);
-        let at_ns = frame.at_ns.or(self.read_at_ns).unwrap_or(self.elapsed_ns);
-        let tick = Tick { at_ns, interval_ns, busy_ns: frame.busy_ns };
+        let at_ns = at_ns.or(self.read_at_ns).unwrap_or(self.elapsed_ns);
+        let tick = Tick { at_ns, interval_ns, busy_ns, count };
         match self.rate_hz.map(TickClasses::for_rate) {
             Some(classes) => self.add(tick, classes),
             None => {
@@ -238,7 +269,6 @@ impl Frames {
                 }
             }
         }
-        Ok(Taken::Tick)
     }
 
     /// The rate of its ticks, found or given, Hz.
@@ -310,8 +340,8 @@ impl Second {
     }
 
     fn add(&mut self, tick: Tick, classes: TickClasses) {
-        classes.count(&mut self.counts, (tick.interval_ns + READING_NS) / NS_PER_MS, 1);
-        self.interval.record(tick.interval_ns);
+        classes.count(&mut self.counts, (tick.interval_ns + READING_NS) / NS_PER_MS, tick.count);
+        self.interval.record_many(tick.interval_ns, tick.count);
         if let Some(busy_ns) = tick.busy_ns {
             self.busy.get_or_insert_with(Distribution::new).record(busy_ns);
         }

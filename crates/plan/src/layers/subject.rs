@@ -44,13 +44,13 @@ settings! { pub(super) SETTINGS;
         .key("subject.ticks", Shape::WordOr("TicksKeys", "Where the server reports its ticks."), "{ log: game.log }")
         .about("Where its ticks are read: client, none, or a file.")
         .flag("--ticks", "SOURCE")
-        .help("Where the subject's ticks are read: log=FILE, jsonl=FILE, csv=FILE[:COLUMN[:UNIT]], client or none")
+        .help("Read ticks from log=, jsonl= or csv=FILE, statsd=ADDRESS, client or none")
         .flag_example("log=game.log");
     TICK_LOG = HERE.key("subject.ticks.log", Shape::Text, "game.log").about("A tick log in the arena's format.");
     TICK_LINES = HERE.key("subject.ticks.jsonl", Shape::Text, "ticks.jsonl").about("A file with a JSON object per tick.");
     TICK_TABLE = HERE.key("subject.ticks.csv", Shape::Text, "frames.csv:FrameTime:ms")
         .about("A table with a row per frame; the column of intervals and its unit behind colons, where the header does not tell.");
-    STATSD = HERE.key("subject.ticks.statsd", Shape::Text, "127.0.0.1:8125").about("Timings over UDP; not built yet.");
+    STATSD = HERE.key("subject.ticks.statsd", Shape::Text, "127.0.0.1:8125/server.tick").about("Where to listen for StatsD, and the timing whose values are the intervals between ticks.");
     OPENMETRICS = HERE.key("subject.ticks.openmetrics", Shape::Text, "http://127.0.0.1:9100/metrics")
         .about("A histogram over HTTP; not built yet.");
     TICK_RATE = HERE.key("subject.tick_rate", Shape::Number, "60").about("Ticks per second.")
@@ -368,7 +368,7 @@ pub(super) fn ticks(
         (Some(said), TickSource::Log(None)) if built_in.is_none() => {
             reader.refuse(&said.said, ConfigError::LogWithoutFile);
         }
-        (Some(said), TickSource::Frames(..)) if built_in.is_some() => {
+        (Some(said), TickSource::Frames(..) | TickSource::Statsd { .. }) if built_in.is_some() => {
             reader.refuse(&said.said, ConfigError::OwnLogForm);
         }
         (Some(said), TickSource::Client) if !snapshots => {

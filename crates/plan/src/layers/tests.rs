@@ -387,10 +387,12 @@ fn settings_that_contradict_each_other_are_refused() {
         ],
     );
     check(
-        "ws://127.0.0.1:1 --ticks statsd=:8125",
-        &["--ticks: statsd= as a source of ticks is known but not built yet; built: log=FILE, jsonl=FILE, \
-           csv=FILE:COLUMN, client, none \
-           (for example: --ticks log=game.log)"],
+        "ws://127.0.0.1:1 --ticks openmetrics=:8125",
+        &[
+            "--ticks: openmetrics= as a source of ticks is known but not built yet; built: log=FILE, jsonl=FILE, \
+           csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, none \
+           (for example: --ticks log=game.log)",
+        ],
     );
     check(
         "ws://127.0.0.1:1 --ticks client --snapshots 0",
@@ -517,10 +519,10 @@ fn mistakes_in_a_file_name_its_line() {
         ],
     );
     check_file(
-        "subject:\n  target: ws://127.0.0.1:1\n  ticks: { statsd: \":8125\" }\n",
+        "subject:\n  target: ws://127.0.0.1:1\n  ticks: { openmetrics: \":8125\" }\n",
         &[
-            "scenarios/x.yaml:3: subject.ticks: statsd= as a source of ticks is known but not built yet; built: log=FILE, \
-           jsonl=FILE, csv=FILE:COLUMN, client, none (for example: ticks: { log: game.log })",
+            "scenarios/x.yaml:3: subject.ticks: openmetrics= as a source of ticks is known but not built yet; built: log=FILE, \
+           jsonl=FILE, csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, none (for example: ticks: { log: game.log })",
         ],
     );
 }

@@ -187,16 +187,26 @@ fn tick_sources_and_words_are_known_or_said_to_be_still_to_come() {
     assert_eq!("csv=a.csv".parse(), table(None, None));
     assert_eq!("csv=a.csv:Frame Time (ms)".parse(), table(Some("Frame Time (ms)"), None));
     assert_eq!("csv=a.csv:Delta Time:s".parse(), table(Some("Delta Time"), Some(TimeUnit::S)));
+    for (text, metric) in
+        [("statsd=127.0.0.1:8125", None), ("statsd=:8125/server.tick", Some("server.tick".to_owned()))]
+    {
+        let address = "127.0.0.1:8125".parse().unwrap();
+        assert_eq!(text.parse(), Ok(TickSource::Statsd { address, metric }));
+    }
     assert_eq!("csv=a.csv:ms".parse(), table(Some("ms"), None), "a column of that name");
     for (text, wrong) in [
         ("log=", "nothing is written"),
         (
-            "statsd=:8125",
-            "statsd= as a source of ticks is known but not built yet; built: log=FILE, jsonl=FILE, csv=FILE:COLUMN, client, \
+            "openmetrics=:8125",
+            "openmetrics= as a source of ticks is known but not built yet; built: log=FILE, jsonl=FILE, csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, \
              none",
         ),
-        ("game.log", "\"game.log\" is unknown; known: log=FILE, jsonl=FILE, csv=FILE:COLUMN, client, none"),
+        (
+            "game.log",
+            "\"game.log\" is unknown; known: log=FILE, jsonl=FILE, csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, none",
+        ),
         ("csv=", "nothing is written"),
+        ("statsd=tick", "\"tick\" is not an address to listen on, as 127.0.0.1:8125 is"),
     ] {
         assert_eq!(message(text.parse::<TickSource>()), wrong, "{text}");
     }

@@ -15,7 +15,10 @@ use crate::split::same_however_split;
 /// A file of ticks in every form: the same seconds and the same summary however it is split, and counts that add up.
 pub(super) fn tick_log(input: &[u8]) {
     let table = TickForm::Csv { column: None, unit: None };
-    for (form, rate_hz) in [(TickForm::Seconds, Some(60.0)), (TickForm::JsonLines, None), (table, None)] {
+    let statsd = TickForm::Statsd { metric: None };
+    for (form, rate_hz) in
+        [(TickForm::Seconds, Some(60.0)), (TickForm::JsonLines, None), (table, None), (statsd, Some(30.0))]
+    {
         ticks_of(input, form, rate_hz);
     }
 }
@@ -52,6 +55,7 @@ pub(super) fn tick_log_seeds() -> Vec<Vec<u8>> {
             .into_bytes(),
         b"time 1700000000000 tickInterval 16:58 17:2\ngarbage\n".to_vec(),
         b"{\"t\":1700000000000,\"dt\":16.7,\"busy\":3,\"id\":\"a\"}\n{\"t_ns\":1700000000016000000,\"id\":7}\n".to_vec(),
+        b"a:1:2|ms|@0.5|#b:c\na:3|h\nb:1|c\n".to_vec(),
         b"//a\nEVENTS;FrameTime (ms);GameThreadTime;time\n\"a;b\";16,7;3;2026-11-27T18:00:00Z\n".to_vec(),
     ]
 }

@@ -24,7 +24,9 @@ fn told(form: TickForm, rate_hz: Option<f64>, text: &str) -> ((u64, u64, u64), V
 
 #[test]
 fn each_form_has_its_valid_line() {
-    let rows: [(TickForm, &str, (u64, u64, u64)); 14] = [
+    let statsd = || TickForm::Statsd { metric: None };
+    let rows: [(TickForm, &str, (u64, u64, u64)); 15] = [
+        (statsd(), "a.tick:16.7|ms|@0.5|#room:7\nother:90|ms\na.tick:16:30|d\na.tick:3|c", (3, 1, 0)),
         (TickForm::JsonLines, r#"{"t": 1795232917249, "dt": 16.7, "busy": 3.1, "id": "room 7"}"#, (1, 0, 0)),
         (
             TickForm::JsonLines,
@@ -64,7 +66,12 @@ fn each_form_has_its_valid_line() {
 
 #[test]
 fn what_cannot_be_read_is_counted_and_said() {
-    let rows: [(TickForm, &str, &str); 13] = [
+    let statsd = || TickForm::Statsd { metric: None };
+    let rows: [(TickForm, &str, &str); 17] = [
+        (statsd(), "a.tick", "1: not NAME:VALUE|TYPE"),
+        (statsd(), "a:1|x", "1: \"x\" is no type of StatsD"),
+        (statsd(), "a:1|ms|@2", "1: its sample rate is 2, which is not between 0.0001 and 1"),
+        (statsd(), "a:-1|ms", "1: its value is -1 ms, which is no interval between two ticks"),
         (TickForm::JsonLines, "[16.7]", "1: not a JSON object"),
         (TickForm::JsonLines, r#"{"id": "a"}"#, "1: neither \"t\" nor \"dt\""),
         (TickForm::JsonLines, r#"{"dt": "16"}"#, "1: \"dt\" is not a number"),
