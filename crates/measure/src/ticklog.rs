@@ -126,6 +126,14 @@ impl TickLogReader {
         }
     }
 
+    /// Of files with a line per tick the seconds hold counts only, which is much faster; the summary has all of them.
+    pub fn without_distributions(mut self) -> Self {
+        if let Some(frames) = &mut self.frames {
+            frames.without_distributions();
+        }
+        self
+    }
+
     /// Whether rows mean nothing to it before it has read the header of its table.
     pub fn awaits_header(&self) -> bool {
         self.frames.as_ref().is_some_and(Frames::awaits_header)
@@ -168,7 +176,7 @@ impl TickLogReader {
     /// the next one begins.
     pub fn close_before(&mut self, realtime_ms: u64) {
         if let Some(frames) = &mut self.frames {
-            frames.close_before(realtime_ms.saturating_sub(2 * SAME_SECOND_MS));
+            frames.close_before(realtime_ms.saturating_sub(2 * SAME_SECOND_MS), &mut self.summary);
             self.take_frames();
         }
         if self.batch.as_ref().is_some_and(|batch| batch.time_ms + 2 * SAME_SECOND_MS <= realtime_ms) {
@@ -185,7 +193,7 @@ impl TickLogReader {
         }
         self.skipping = false;
         if let Some(frames) = &mut self.frames {
-            frames.finish();
+            frames.finish(&mut self.summary);
             self.take_frames();
         }
         self.close_batch();
@@ -211,7 +219,7 @@ impl TickLogReader {
         }
         self.summary.lines += 1;
         if let Some(frames) = &mut self.frames {
-            match frames.line(bytes) {
+            match frames.line(bytes, &mut self.summary) {
                 Ok(Taken::Tick) => self.take_frames(),
                 Ok(Taken::Other) => self.summary.messages += 1,
                 Err(reason) => self.summary.malformed(self.line_number, reason),
@@ -318,10 +326,7 @@ impl TickLogReader {
             return;
         }
         self.summary.told_rate_hz = frames.rate_hz();
-        for batch in done {
-            self.batch = Some(batch);
-            self.close_batch();
-        }
+        self.ready.extend(done);
     }
 
     fn close_batch(&mut self) {

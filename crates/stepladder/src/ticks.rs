@@ -88,7 +88,7 @@ fn read(word: &Path, tick_rate_hz: Option<f64>) -> io::Result<Log> {
     let (form, path) = word.to_str().map_or((TickForm::Seconds, word.to_owned()), tick_file);
     // A device may be endless.
     let mut file = files::open(&path, Accepts::FilesAndPipes)?;
-    let mut reader = TickLogReader::of(form, tick_rate_hz);
+    let mut reader = TickLogReader::of(form, tick_rate_hz).without_distributions();
     let mut seconds = Vec::new();
     let mut chunk = vec![0; 64 << 10];
     loop {

@@ -16,9 +16,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::line::OwnSecond;
-use super::second::{Batch, NS_PER_MS};
-use super::{NAME_BYTES_MAX, NAMES_MAX};
+use super::second::{LoggedSecond, NS_PER_MS};
+use super::{NAME_BYTES_MAX, NAMES_MAX, TickLogSummary};
 use crate::distribution::Distribution;
 use crate::ticks::{TickClasses, TickCounts};
 
@@ -177,7 +176,8 @@ pub(super) struct Frames {
     /// when a follower read them
     read_at_ns: Option<u64>,
     second: Option<Second>,
-    done: Vec<Batch>,
+    wants_distributions: bool,
+    done: Vec<LoggedSecond>,
 }
 
 impl Frames {
@@ -197,8 +197,14 @@ impl Frames {
             elapsed_ns: 0,
             read_at_ns: None,
             second: None,
+            wants_distributions: true,
             done: Vec::new(),
         })
+    }
+
+    /// The seconds' distributions stay empty: a table of hours would spend most of its time on them.
+    pub(super) fn without_distributions(&mut self) {
+        self.wants_distributions = false;
     }
 
     pub(super) fn awaits_header(&self) -> bool {
@@ -211,7 +217,7 @@ impl Frames {
     }
 
     /// Reads a line. Errors: what is wrong with it.
-    pub(super) fn line(&mut self, bytes: &[u8]) -> Result<Taken, String> {
+    pub(super) fn line(&mut self, bytes: &[u8], sums: &mut TickLogSummary) -> Result<Taken, String> {
         let parsed = match &mut self.parser {
             Parser::Json => json::parse(bytes)?,
             Parser::Csv(table) => table.parse(bytes)?,
@@ -220,7 +226,9 @@ impl Frames {
         let frame = match parsed {
             Parsed::Frame(frame) => frame,
             Parsed::Timings(Timings { intervals_ns, count }) => {
-                intervals_ns.into_iter().for_each(|interval_ns| self.tick(None, interval_ns, None, count));
+                intervals_ns
+                    .into_iter()
+                    .for_each(|interval_ns| self.tick((None, interval_ns, None), count, sums));
                 return Ok(Taken::Tick);
             }
             Parsed::Other => return Ok(Taken::Other),
@@ -252,20 +260,25 @@ impl Frames {
             (None, None) if frame.at_ns.is_some() => return Ok(Taken::Other),
             (None, None) => return Err("neither \"t\" nor \"dt\"".to_owned()),
         };
-        self.tick(frame.at_ns, interval_ns, frame.busy_ns, 1);
+        self.tick((frame.at_ns, interval_ns, frame.busy_ns), 1, sums);
         Ok(Taken::Tick)
     }
 
-    fn tick(&mut self, at_ns: Option<u64>, interval_ns: u64, busy_ns: Option<u64>, count: u64) {
+    fn tick(
+        &mut self,
+        (at_ns, interval_ns, busy_ns): (Option<u64>, u64, Option<u64>),
+        count: u64,
+        sums: &mut TickLogSummary,
+    ) {
         self.elapsed_ns = self.elapsed_ns.saturating_add(interval_ns);
         let at_ns = at_ns.or(self.read_at_ns).unwrap_or(self.elapsed_ns);
         let tick = Tick { at_ns, interval_ns, busy_ns, count };
         match self.rate_hz.map(TickClasses::for_rate) {
-            Some(classes) => self.add(tick, classes),
+            Some(classes) => self.add(tick, classes, sums),
             None => {
                 self.waiting.push(tick);
                 if self.waiting.len() >= PERIOD_FROM {
-                    self.find_period();
+                    self.find_period(sums);
                 }
             }
         }
@@ -277,47 +290,56 @@ impl Frames {
     }
 
     /// The seconds that are over.
-    pub(super) fn take_done(&mut self) -> Vec<Batch> {
+    pub(super) fn take_done(&mut self) -> Vec<LoggedSecond> {
         std::mem::take(&mut self.done)
     }
 
     /// Nothing more comes for what ended before this realtime.
-    pub(super) fn close_before(&mut self, realtime_ms: u64) {
+    pub(super) fn close_before(&mut self, realtime_ms: u64, sums: &mut TickLogSummary) {
         if self.second.as_ref().is_some_and(|second| second.to_ms() <= realtime_ms) {
-            self.close();
+            self.close(sums);
         }
     }
 
     /// The file ends here.
-    pub(super) fn finish(&mut self) {
-        self.find_period();
-        self.close();
+    pub(super) fn finish(&mut self, sums: &mut TickLogSummary) {
+        self.find_period(sums);
+        self.close(sums);
     }
 
-    fn find_period(&mut self) {
+    fn find_period(&mut self, sums: &mut TickLogSummary) {
         let waiting = std::mem::take(&mut self.waiting);
         if self.rate_hz.is_none() {
             self.rate_hz = period_ns(waiting.iter().map(|tick| tick.interval_ns).collect()).map(rate_of);
         }
         if let Some(classes) = self.rate_hz.map(TickClasses::for_rate) {
-            waiting.into_iter().for_each(|tick| self.add(tick, classes));
+            waiting.into_iter().for_each(|tick| self.add(tick, classes, sums));
         }
     }
 
-    fn add(&mut self, tick: Tick, classes: TickClasses) {
+    fn add(&mut self, tick: Tick, classes: TickClasses, sums: &mut TickLogSummary) {
         let mut number = tick.at_ns / SECOND_NS;
         // Loops that write into one file come a little out of order.
         if let Some(second) = self.second.as_ref().filter(|second| second.number == number + 1) {
             number = second.number;
         }
         if self.second.as_ref().is_some_and(|second| second.number != number) {
-            self.close();
+            self.close(sums);
         }
-        self.second.get_or_insert_with(|| Second::new(number)).add(tick, classes);
+        let new = || Second { number, counts: TickCounts::default(), ticks: Vec::new() };
+        let second = self.second.get_or_insert_with(new);
+        let whole_ms = (tick.interval_ns + READING_NS) / NS_PER_MS;
+        classes.count(&mut second.counts, whole_ms, tick.count);
+        if self.wants_distributions {
+            second.ticks.push(tick);
+        }
+        sums.add_ticks(whole_ms, (tick.interval_ns, tick.busy_ns), tick.count, classes);
     }
 
-    fn close(&mut self) {
-        self.done.extend(self.second.take().map(Second::into_batch));
+    fn close(&mut self, sums: &mut TickLogSummary) {
+        let Some(second) = self.second.take() else { return };
+        sums.add_second(second.number * 1_000, second.to_ms());
+        self.done.push(second.into_logged());
     }
 }
 
@@ -326,41 +348,35 @@ impl Frames {
 struct Second {
     number: u64,
     counts: TickCounts,
-    interval: Distribution,
-    busy: Option<Distribution>,
+    /// empty where nobody asks for distributions
+    ticks: Vec<Tick>,
 }
 
 impl Second {
-    fn new(number: u64) -> Second {
-        Second { number, counts: TickCounts::default(), interval: Distribution::new(), busy: None }
-    }
-
     fn to_ms(&self) -> u64 {
         (self.number + 1) * 1_000
     }
 
-    fn add(&mut self, tick: Tick, classes: TickClasses) {
-        classes.count(&mut self.counts, (tick.interval_ns + READING_NS) / NS_PER_MS, tick.count);
-        self.interval.record_many(tick.interval_ns, tick.count);
-        if let Some(busy_ns) = tick.busy_ns {
-            self.busy.get_or_insert_with(Distribution::new).record(busy_ns);
+    fn into_logged(self) -> LoggedSecond {
+        let mut interval = Distribution::new();
+        let mut busy: Option<Distribution> = None;
+        for tick in &self.ticks {
+            interval.record_many(tick.interval_ns, tick.count);
+            if let Some(busy_ns) = tick.busy_ns {
+                busy.get_or_insert_default().record(busy_ns);
+            }
         }
-    }
-
-    fn into_batch(self) -> Batch {
-        let own = OwnSecond {
+        LoggedSecond {
             from_ms: self.number * 1_000,
             to_ms: self.to_ms(),
-            tick_rate_hz: None,
             counts: self.counts,
-            interval: Some(self.interval),
-            busy: self.busy,
+            interval,
+            busy,
             lateness: None,
             isr_numerator_ns: None,
             counters: Vec::new(),
             gauges: Vec::new(),
-        };
-        Batch::of_own(own)
+        }
     }
 }
 

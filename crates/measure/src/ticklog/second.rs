@@ -71,11 +71,6 @@ impl Batch {
         Batch { time_ms, titles: Vec::new(), intervals: None, counters: BTreeMap::new(), own: None }
     }
 
-    /// A second that is known as a whole.
-    pub(super) fn of_own(own: OwnSecond) -> Self {
-        Batch { own: Some(Box::new(own)), ..Self::new(0) }
-    }
-
     pub(super) fn has(&self, title: &str) -> bool {
         self.titles.iter().any(|seen| seen == title)
     }

@@ -256,6 +256,37 @@ impl TickLogSummary {
         }
     }
 
+    /// Ticks of a file that tells of each.
+    pub(super) fn add_ticks(
+        &mut self,
+        whole_ms: u64,
+        (interval_ns, busy_ns): (u64, Option<u64>),
+        count: u64,
+        classes: TickClasses,
+    ) {
+        classes.count(self.counted.get_or_insert_default(), whole_ms, count);
+        self.count_interval(whole_ms, count);
+        self.only_whole_ms = false;
+        self.interval.get_or_insert_default().record_many(interval_ns, count);
+        if let Some(busy_ns) = busy_ns {
+            self.busy.get_or_insert_default().record_many(busy_ns, count);
+        }
+    }
+
+    /// A second of such a file is over.
+    pub(super) fn add_second(&mut self, from_ms: u64, to_ms: u64) {
+        self.seconds += 1;
+        self.from_ms.get_or_insert(from_ms);
+        self.to_ms = self.to_ms.max(Some(to_ms));
+    }
+
+    fn count_interval(&mut self, ms: u64, count: u64) {
+        // No honest log has so many, and a hostile one must not exhaust memory.
+        let is_known = self.histogram.len() < DISTINCT_MS_MAX || self.histogram.contains_key(&ms);
+        let ms = if is_known { ms } else { ms.next_multiple_of(1_000) };
+        *self.histogram.entry(ms).or_default() += count;
+    }
+
     pub(super) fn add(&mut self, batch: &Batch) {
         self.seconds += 1;
         let (from_ms, to_ms) = batch.span_ms();
@@ -266,10 +297,7 @@ impl TickLogSummary {
             self.counted.get_or_insert_default().add(&counts);
         }
         for (ms, count) in batch.intervals_ms() {
-            // No honest log has so many, and a hostile one must not exhaust memory.
-            let is_known = self.histogram.len() < DISTINCT_MS_MAX || self.histogram.contains_key(&ms);
-            let ms = if is_known { ms } else { ms.next_multiple_of(1_000) };
-            *self.histogram.entry(ms).or_default() += count;
+            self.count_interval(ms, count);
         }
         self.only_whole_ms &= batch.has_whole_ms() || batch.fine_interval().is_none();
         for (sum, more) in [
