@@ -451,7 +451,7 @@ mod tests {
     /// Twenty of 120 messages a second never left; in the hold every second was disturbed where the host stole CPU.
     #[test]
     fn messages_that_a_worker_without_time_never_sent_are_no_errors_of_the_server() {
-        let judged_as = |busy_share: f64, refused: u64, is_sent: bool| {
+        let judged_as = |busy_share: f64, (cause, count): (&str, u64), is_sent: bool, open: u64| {
             let builder = TrialBuilder {
                 busy_share,
                 send_lag_ns: 2_000_000_000,
@@ -469,23 +469,33 @@ mod tests {
                 }
             });
             let mut trial = builder.build();
-            if refused > 0 {
-                trial.errors.insert("refused".to_owned(), refused);
+            if count > 0 {
+                trial.errors.insert(cause.to_owned(), count);
             }
+            trial.connections.open_min = open;
+            trial.seconds.iter_mut().for_each(|second| second.open_min = open);
             let judgement = judge(&trial, None, &terms(&["errors == 0"]));
             (judgement.verdict, judgement.reason.unwrap_or_default())
         };
-        let judged = |busy_share: f64, refused: u64| judged_as(busy_share, refused, false);
-        assert_eq!(judged_as(0.99, 0, true).0, Verdict::GeneratorLimited, "replies that were not read");
-        assert_eq!(judged_as(0.3, 0, true).0, Verdict::Fail, "replies that never came");
-        let (verdict, reason) = judged(0.99, 0);
+        const NONE: (&str, u64) = ("", 0);
+        let judged = |busy_share: f64, error: (&str, u64)| judged_as(busy_share, error, false, 100);
+        assert_eq!(
+            judged_as(0.99, NONE, true, 100).0,
+            Verdict::GeneratorLimited,
+            "replies that were not read"
+        );
+        assert_eq!(judged_as(0.3, NONE, true, 100).0, Verdict::Fail, "replies that never came");
+        assert_eq!(judged_as(0.99, NONE, false, 99).0, Verdict::Fail, "a connection is gone");
+        let (verdict, reason) = judged(0.99, NONE);
         assert_eq!(verdict, Verdict::GeneratorLimited, "{reason}");
         assert!(
             reason.contains("1200 of 7200 messages never left") && reason.contains("99 % busy"),
             "{reason}"
         );
-        assert_eq!(judged(0.3, 0).0, Verdict::Inconclusive, "late beside others");
-        assert_eq!(judged(0.99, 3).0, Verdict::Fail, "what was refused is certain");
+        assert_eq!(judged(0.3, NONE).0, Verdict::Inconclusive, "late beside others");
+        for cause in ["refused", "wrong answer", "status 500", "closed"] {
+            assert_eq!(judged(0.99, (cause, 3)).0, Verdict::Fail, "{cause} is certain");
+        }
         let on_time = TrialBuilder::asking(100.0).edit(|_, interval| {
             let flow = interval.flow_mut(1, Phase::Hold);
             (flow.offered, flow.not_sent) = (flow.offered + 20, 20);
@@ -533,6 +543,25 @@ mod tests {
             let (verdict, reason) = judged(busy_share, causes);
             assert_eq!(verdict, Verdict::Fail, "{busy_share} {causes:?}: {reason}");
         }
+    }
+
+    #[test]
+    fn a_worker_that_had_no_time_after_the_hold_excuses_nothing() {
+        let judged = |is_after: bool| {
+            let mut trial = TrialBuilder { busy_share: 0.2, ..TrialBuilder::asking(100.0) }.build();
+            trial.connections.open_min = 60;
+            trial.seconds.iter_mut().for_each(|second| second.open_min = 60);
+            trial.connections.failed = [("timeout".to_owned(), 40)].into();
+            let ends = (trial.hold.as_ref().unwrap().to_ns / 1_000_000_000) as u32;
+            let mut last = trial.seconds.iter().rfind(|second| second.index < ends).unwrap().clone();
+            trial.seconds.retain(|second| second.index < last.index);
+            last.index += u32::from(is_after);
+            last.busy_share_max = 0.99;
+            trial.seconds.push(last);
+            judge(&trial, None, &terms(&["errors == 0"])).verdict
+        };
+        assert_eq!(judged(false), Verdict::GeneratorLimited);
+        assert_eq!(judged(true), Verdict::Fail);
     }
 
     #[test]

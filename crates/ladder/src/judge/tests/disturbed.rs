@@ -402,22 +402,19 @@ fn what_limits_the_generator_is_said() {
         builder.samples.push(Box::new(move |_| vec![sample(Reading::Worker(name), value)]));
         builder
     };
-    let says = ["the busiest worker used 97 % of a core"];
-    check(
-        &with(ProcessMetric::CpuShareMax, 0.97),
-        &arena_terms(),
-        Verdict::GeneratorLimited,
-        "worker.cpu",
-        &says,
-    );
-    let says = ["waited for a core 34 % of a second"];
-    check(
-        &with(ProcessMetric::WaitingShareMax, 0.34),
-        &arena_terms(),
-        Verdict::GeneratorLimited,
-        "worker.waiting",
-        &says,
-    );
+    let own_cores = "give the generator cores of its own";
+    for (name, value, signal, says) in [
+        (ProcessMetric::CpuShareMax, 0.97, "worker.cpu", "the busiest worker used 97 % of a core"),
+        (ProcessMetric::CpuShareMax, 0.8, "send_lag.p99", own_cores),
+        (ProcessMetric::WaitingShareMax, 0.34, "worker.waiting", "waited for a core 34 % of a second"),
+        (ProcessMetric::WaitingShareMax, 0.1, "send_lag.p99", own_cores),
+    ] {
+        check(&with(name, value), &arena_terms(), Verdict::GeneratorLimited, signal, &[says]);
+    }
+    for (busy_share, signal) in [(0.8, "send_lag.p99"), (0.81, "worker.busy_share")] {
+        let builder = TrialBuilder { send_lag_ns: 20_000_000, busy_share, ..TrialBuilder::arena(500.0) };
+        check(&builder, &arena_terms(), Verdict::GeneratorLimited, signal, &[]);
+    }
 }
 
 #[test]
