@@ -93,6 +93,7 @@ pub struct TickLogReader {
     last_time_ms: Option<u64>,
     ready: Vec<LoggedSecond>,
     summary: TickLogSummary,
+    said_unreadable: bool,
 }
 
 impl TickLogReader {
@@ -116,6 +117,7 @@ impl TickLogReader {
             last_time_ms: None,
             ready: Vec::new(),
             summary: TickLogSummary::new(tick_rate_hz.unwrap_or(USUAL_RATE_HZ)),
+            said_unreadable: false,
         }
     }
 
@@ -202,6 +204,13 @@ impl TickLogReader {
     /// The seconds completed since the last call, in the order of the log.
     pub fn take_seconds(&mut self) -> Vec<LoggedSecond> {
         std::mem::take(&mut self.ready)
+    }
+
+    /// The first line that could not be read, once.
+    pub fn take_unreadable(&mut self) -> Option<Malformed> {
+        let first = self.summary.malformed_examples.first().filter(|_| !self.said_unreadable).cloned();
+        self.said_unreadable |= first.is_some();
+        first
     }
 
     /// Everything read so far, without the second that is still being gathered.

@@ -31,7 +31,6 @@ pub struct Statsd {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
     reader: TickLogReader,
-    said_unreadable: bool,
     told_lost: u64,
 }
 
@@ -64,7 +63,6 @@ impl Statsd {
             shared,
             thread: Some(thread),
             reader: TickLogReader::of(TickForm::Statsd { metric }, Some(tick_rate_hz)),
-            said_unreadable: false,
             told_lost: 0,
         })
     }
@@ -76,9 +74,7 @@ impl Statsd {
 
     /// The seconds that are complete by now, as `TickLog::poll`.
     pub fn poll(&mut self, realtime_ms: u64) -> Vec<LoggedSecond> {
-        if realtime_ms != u64::MAX {
-            self.reader.read_at(realtime_ms);
-        }
+        self.reader.read_at(realtime_ms);
         let lines = std::mem::take(&mut *self.shared.waiting.lock().unwrap_or_else(PoisonError::into_inner));
         self.reader.push(&lines);
         self.reader.close_before(realtime_ms);
@@ -88,10 +84,8 @@ impl Statsd {
     /// What there is to say since the last call: lines that cannot be read, packets that were lost.
     pub fn take_notices(&mut self) -> Vec<String> {
         let mut notices = Vec::new();
-        let first = self.reader.summary().malformed_examples.first().filter(|_| !self.said_unreadable);
-        if let Some(Malformed { line, reason }) = first {
+        if let Some(Malformed { line, reason }) = self.reader.take_unreadable() {
             notices.push(format!("line {line} that came as StatsD cannot be read: {reason}"));
-            self.said_unreadable = true;
         }
         let lost = self.shared.dropped.load(Ordering::Relaxed) + self.dropped_by_kernel().unwrap_or(0);
         if lost > self.told_lost {

@@ -22,7 +22,6 @@ pub struct TickLog {
     skip_present: bool,
     reader: TickLogReader,
     notices: Vec<TickLogNotice>,
-    said_unreadable: bool,
     chunk: Vec<u8>,
 }
 
@@ -81,7 +80,6 @@ impl TickLog {
             skip_present: false,
             reader: TickLogReader::new(tick_rate_hz),
             notices: Vec::new(),
-            said_unreadable: false,
             chunk: vec![0; CHUNK_BYTES],
         }
     }
@@ -136,18 +134,10 @@ impl TickLog {
     /// `realtime_ms` is the present; a second of which nothing more can come is complete. A file that is not there
     /// yet is no error.
     pub fn poll(&mut self, realtime_ms: u64) -> io::Result<Vec<LoggedSecond>> {
-        // At the end of a trial every second is complete, which is no time of day.
-        if realtime_ms != u64::MAX {
-            self.reader.read_at(realtime_ms);
-        }
+        self.reader.read_at(realtime_ms);
         let read = self.read_on();
         self.reader.close_before(realtime_ms);
-        if let Some(first) =
-            self.reader.summary().malformed_examples.first().filter(|_| !self.said_unreadable)
-        {
-            self.notices.push(TickLogNotice::Unreadable(first.clone()));
-            self.said_unreadable = true;
-        }
+        self.notices.extend(self.reader.take_unreadable().map(TickLogNotice::Unreadable));
         match read {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(self.reader.take_seconds()),

@@ -1,4 +1,4 @@
-//! Ticks due, by the server's log, against those that the requested games require.
+//! Ticks due, by the server's log, against those that the requested games require; and what was wrong with the log.
 
 use std::collections::BTreeSet;
 

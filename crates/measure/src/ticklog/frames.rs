@@ -91,6 +91,11 @@ impl TimeUnit {
         }
     }
 
+    /// A number of the realtime clock, whose size tells its unit, in ns since the epoch. `None`: it is none.
+    fn realtime_ns(value: f64) -> Option<u64> {
+        TimeUnit::of_realtime(value).map(|unit| (value * unit.in_ns()) as u64)
+    }
+
     /// The unit of a number of the realtime clock: between 1973 and 2106 no two can be confused. `None`: it is none.
     fn of_realtime(value: f64) -> Option<TimeUnit> {
         match value {
@@ -211,9 +216,10 @@ impl Frames {
         matches!(&self.parser, Parser::Csv(table) if table.awaits_header())
     }
 
-    /// Lines without a time are of this instant, realtime ms.
+    /// Lines without a time are of this instant, realtime ms. At the end of a trial every second is complete (`u64::MAX`),
+    /// which is no time of day: then they are of the instant before.
     pub(super) fn read_at(&mut self, realtime_ms: u64) {
-        self.read_at_ns = realtime_ms.checked_mul(NS_PER_MS);
+        self.read_at_ns = realtime_ms.checked_mul(NS_PER_MS).or(self.read_at_ns);
     }
 
     /// Reads a line. Errors: what is wrong with it.
@@ -228,25 +234,19 @@ impl Frames {
             Parsed::Timings(Timings { intervals_ns, count }) => {
                 intervals_ns
                     .into_iter()
-                    .for_each(|interval_ns| self.tick((None, interval_ns, None), count, sums));
+                    .for_each(|interval_ns| self.tick(None, interval_ns, None, count, sums));
                 return Ok(Taken::Tick);
             }
             Parsed::Other => return Ok(Taken::Other),
         };
-        let before_ns = match (self.last_ns.get(frame.id.as_ref()).copied(), frame.at_ns) {
-            (before, None) => before,
-            (before, Some(at_ns)) => {
-                if before.is_none() {
-                    if self.last_ns.len() >= NAMES_MAX || frame.id.len() > NAME_BYTES_MAX {
-                        return Err(format!("more than {NAMES_MAX} loops, or the name of one is too long"));
-                    }
-                    self.last_ns.insert(frame.id.clone().into_owned(), at_ns);
-                } else if let Some(last) = self.last_ns.get_mut(frame.id.as_ref()) {
-                    *last = at_ns;
-                }
-                before
+        let before_ns = self.last_ns.get(frame.id.as_ref()).copied();
+        if let Some(at_ns) = frame.at_ns {
+            let is_new = before_ns.is_none();
+            if is_new && (self.last_ns.len() >= NAMES_MAX || frame.id.len() > NAME_BYTES_MAX) {
+                return Err(format!("more than {NAMES_MAX} loops, or the name of one is too long"));
             }
-        };
+            self.last_ns.insert(frame.id.into_owned(), at_ns);
+        }
         let since = |(at, before): (u64, u64)| {
             at.checked_sub(before).ok_or_else(|| {
                 format!("its time is {:.3} ms before that of the line before", (before - at) as f64 / 1e6)
@@ -260,13 +260,15 @@ impl Frames {
             (None, None) if frame.at_ns.is_some() => return Ok(Taken::Other),
             (None, None) => return Err("neither \"t\" nor \"dt\"".to_owned()),
         };
-        self.tick((frame.at_ns, interval_ns, frame.busy_ns), 1, sums);
+        self.tick(frame.at_ns, interval_ns, frame.busy_ns, 1, sums);
         Ok(Taken::Tick)
     }
 
     fn tick(
         &mut self,
-        (at_ns, interval_ns, busy_ns): (Option<u64>, u64, Option<u64>),
+        at_ns: Option<u64>,
+        interval_ns: u64,
+        busy_ns: Option<u64>,
         count: u64,
         sums: &mut TickLogSummary,
     ) {
@@ -333,7 +335,7 @@ impl Frames {
         if self.wants_distributions {
             second.ticks.push(tick);
         }
-        sums.add_ticks(whole_ms, (tick.interval_ns, tick.busy_ns), tick.count, classes);
+        sums.add_ticks(whole_ms, tick.interval_ns, tick.busy_ns, tick.count, classes);
     }
 
     fn close(&mut self, sums: &mut TickLogSummary) {

@@ -260,7 +260,8 @@ impl TickLogSummary {
     pub(super) fn add_ticks(
         &mut self,
         whole_ms: u64,
-        (interval_ns, busy_ns): (u64, Option<u64>),
+        interval_ns: u64,
+        busy_ns: Option<u64>,
         count: u64,
         classes: TickClasses,
     ) {

@@ -5,7 +5,7 @@
 
 use std::borrow::Cow;
 
-use super::json::{instant_ns, realtime_ns};
+use super::json::instant_ns;
 use super::{Frame, Parsed, TimeUnit, duration_ns};
 
 /// What columns of intervals are called, without case, spaces and units.
@@ -167,7 +167,7 @@ impl Columns {
             duration_ns(as_number(field, may_have_commas)?, unit, "busy").ok()
         });
         let at_ns = time.and_then(|field| match as_number(field, may_have_commas) {
-            Some(number) => realtime_ns(number, None).ok(),
+            Some(number) => TimeUnit::realtime_ns(number),
             None => instant_ns(&text_of(field)).ok(),
         });
         Ok(Parsed::Frame(Frame { at_ns, interval_ns: Some(interval_ns), busy_ns, id: Cow::Borrowed("") }))
@@ -193,10 +193,14 @@ fn fields(line: &[u8], separator: u8) -> impl Iterator<Item = &[u8]> {
     })
 }
 
-fn text_of(field: &[u8]) -> Cow<'_, str> {
+/// A field without spaces and quotes around it.
+fn bare(field: &[u8]) -> &[u8] {
     let field = field.trim_ascii();
-    let bare = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\"")).unwrap_or(field);
-    String::from_utf8_lossy(bare)
+    field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\"")).unwrap_or(field)
+}
+
+fn text_of(field: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(bare(field))
 }
 
 /// As much of a hostile text as a message needs.
@@ -205,9 +209,7 @@ fn shown(text: &str) -> String {
 }
 
 fn as_number(field: &[u8], may_have_commas: bool) -> Option<f64> {
-    let field = field.trim_ascii();
-    let bare = field.strip_prefix(b"\"").and_then(|field| field.strip_suffix(b"\"")).unwrap_or(field);
-    let text = std::str::from_utf8(bare).ok()?;
+    let text = std::str::from_utf8(bare(field)).ok()?;
     match text.parse() {
         Ok(number) => Some(number),
         Err(_) if may_have_commas && text.contains(',') => text.replacen(',', ".", 1).parse().ok(),

@@ -46,17 +46,17 @@ fn number(key: &str, value: &Value) -> Result<f64, String> {
 }
 
 /// A reading of the realtime clock in ns since the epoch. Errors: it is none.
-pub(super) fn realtime_ns(value: f64, unit: Option<TimeUnit>) -> Result<u64, String> {
-    let found = TimeUnit::of_realtime(value);
-    match (found, unit) {
-        (Some(found), None) => Ok((value * found.in_ns()) as u64),
-        (_, Some(unit)) if TimeUnit::of_realtime(value * unit.in_ns()) == Some(TimeUnit::Ns) => {
-            Ok((value * unit.in_ns()) as u64)
+fn realtime_ns(value: f64, unit: Option<TimeUnit>) -> Result<u64, String> {
+    let ns = match unit {
+        None => TimeUnit::realtime_ns(value),
+        Some(unit) => {
+            let ns = value * unit.in_ns();
+            (TimeUnit::of_realtime(ns) == Some(TimeUnit::Ns)).then_some(ns as u64)
         }
-        _ => Err(format!(
-            "\"t\" is {value}, which is no time of the realtime clock; leave it out and write \"dt\""
-        )),
-    }
+    };
+    ns.ok_or_else(|| {
+        format!("\"t\" is {value}, which is no time of the realtime clock; leave it out and write \"dt\"")
+    })
 }
 
 /// A time in ISO 8601, with its offset. Errors: it is none.
