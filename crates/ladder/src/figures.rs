@@ -13,8 +13,8 @@ mod of_trial;
 
 use of_trial::*;
 pub(crate) use of_trial::{
-    any_failed, counted_seconds, deliveries_per_s, errors, frames, never_answered, never_answered_of,
-    open_share, over_budget_share, paced, questions, rate_per_s, sample, spoken, ticks,
+    any_failed, caused_errors, counted_seconds, deliveries_per_s, errors, frames, never_answered,
+    never_answered_of, open_share, over_budget_share, paced, questions, rate_per_s, sample, spoken, ticks,
 };
 
 /// The unit of a figure, and so the units an objective may write after its number.
@@ -420,18 +420,20 @@ impl FigureDoc {
         self.name.starts_with("deliveries.") && self.distribution().is_none()
     }
 
-    /// True for a figure that counts everything that went wrong, `errors` or its share. A disturbed machine can cause some
-    /// of that and not the rest; see `certain_reading`.
-    pub(crate) fn counts_errors(&self) -> bool {
-        ["errors", "errors.share"].contains(&self.name)
-    }
-
     /// A figure that counts errors, over those alone that no disturbance causes: without what only took too long.
     pub(crate) fn certain_reading(&self, trial: &Trial) -> Option<f64> {
-        let certain = certain_errors(trial);
+        self.reading_of_errors(trial, certain_errors(trial))
+    }
+
+    /// A figure that counts errors, over those alone that neither a disturbance nor a late generator causes.
+    pub(crate) fn caused_reading(&self, trial: &Trial) -> Option<f64> {
+        self.reading_of_errors(trial, caused_errors(trial))
+    }
+
+    fn reading_of_errors(&self, trial: &Trial, errors: u64) -> Option<f64> {
         match self.name {
-            "errors" => Some(certain as f64),
-            "errors.share" => share_of_offered(trial, certain),
+            "errors" => Some(errors as f64),
+            "errors.share" => share_of_offered(trial, errors),
             _ => None,
         }
     }

@@ -241,6 +241,11 @@ impl Objective {
         self.figure.certain_reading(trial).is_some_and(|value| !self.op.holds(value, self.bound))
     }
 
+    /// Whether the errors that the server itself caused miss it, whatever the generator did not send or read.
+    pub(crate) fn is_missed_by_the_server(&self, trial: &Trial) -> bool {
+        self.figure.caused_reading(trial).is_some_and(|value| !self.op.holds(value, self.bound))
+    }
+
     /// Whether the share of samples beyond the bound is as small as the percentile requires, however few samples there
     /// are; `None` without samples, and for figures that are not percentiles with an upper bound.
     pub(crate) fn is_met_by_share(&self, trial: &Trial) -> Option<bool> {

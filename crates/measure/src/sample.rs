@@ -88,6 +88,36 @@ readings! {
         CpuShareMax "cpu_share_max" OfSecond,
         /// the most that one thread was runnable and had no core, in [0, 1]
         WaitingShareMax "waiting_share_max" OfSecond,
+        /// share of the second in which its CPU quota halted it, in [0, 1]
+        ThrottledShare "throttled_share" OfSecond,
+        /// descriptors that one of its processes may have open, the least
+        FdLimit "fd_limit" Largest,
+        /// descriptors of the process that is nearest to its limit
+        FdsOfOne "fds_of_one" Largest,
+        /// pages that had to be read from a disk
+        MajorFaults "major_faults" Total,
+        /// how often its threads gave up a core by themselves
+        VoluntarySwitches "voluntary_switches" Total,
+        /// how often a core was taken from its threads
+        InvoluntarySwitches "involuntary_switches" Total,
+        /// share of the second in which its runtime stopped all of its threads to collect garbage, in [0, 1]
+        GcShare "gc_share" OfSecond,
+        /// memory that its runtime's garbage collector manages, in use
+        HeapUsed "heap_used_bytes" Largest,
+        /// connections that wait to be accepted
+        AcceptQueue "accept_queue" Largest,
+        /// the same as a share of the room in the fullest of its accept queues, in [0, 1]
+        AcceptQueueShare "accept_queue_share" Largest,
+        /// its open TCP connections, as the kernel lists them
+        Connections "connections" Largest,
+        /// of these, those with bytes that it has not read
+        UnreadConnections "unread_connections" Largest,
+        /// these bytes
+        UnreadBytes "unread_bytes" Largest,
+        /// of its connections, those with bytes that it sent and the other side has not taken
+        UnsentConnections "unsent_connections" Largest,
+        /// these bytes
+        UnsentBytes "unsent_bytes" Largest,
         /// games under way, as a server's log tells them
         Games "games" Largest,
         /// players who wait for a game, as a server's log tells them
@@ -122,8 +152,39 @@ readings! {
         OthersCores "others_cores" OfSecond,
         /// other runs of Stepladder that go on
         OtherRuns "other_runs" Largest,
+        /// connections that the kernel refused because an accept queue was full
+        ListenOverflows "listen_overflows" OfSecond,
+        /// TCP segments that were sent again
+        Retransmissions "retransmissions" OfSecond,
+        /// UDP datagrams that were dropped because a receive buffer was full
+        UdpDrops "udp_drops" OfSecond,
+        /// percent of the last 10 s in which a task waited for memory
+        MemoryPressure "memory_pressure_some_avg10" Largest,
+        /// percent of the last 10 s in which a task waited for a disk
+        IoPressure "io_pressure_some_avg10" Largest,
         /// by how much the realtime clock was set
         ClockStep "clock_step_ms" OfSecond,
+    }
+}
+
+readings! {
+    /// What an active thread of the subject was doing when it was looked at: how many threads, in the mean over the looks
+    /// of a second. A thread is active if it ran in the last seconds.
+    ThreadState {
+        /// on a core, or waiting for one
+        Running "running" OfSecond,
+        /// in a call that waits for events: epoll, poll, select, accept
+        Events "events" OfSecond,
+        /// in a futex: a lock, or work from another thread
+        Futex "futex" OfSecond,
+        /// waiting for a disk, or in a call that writes one through
+        Disk "disk" OfSecond,
+        /// in a call that sleeps for a time
+        Sleep "sleep" OfSecond,
+        /// in a call that reads or writes a socket or a pipe
+        Transfer "transfer" OfSecond,
+        /// in another call
+        OtherCall "other_call" OfSecond,
     }
 }
 
@@ -146,6 +207,8 @@ pub enum Reading {
     Program(String),
     /// CPU of the subject's busiest thread, which has this name (as `plain_name` gives it), cores
     Thread(String),
+    /// active threads of the subject in this state
+    Threads(ThreadState),
     /// what this version does not know
     Other {
         /// whom it is about
@@ -160,6 +223,7 @@ const WORKER: &str = "worker";
 const MACHINE: &str = "machine";
 const PROGRAM: &str = "program";
 const THREAD: &str = "thread";
+const THREADS: &str = "threads";
 
 impl Reading {
     /// Its texts in the store: whom it is about, and what was read.
@@ -170,6 +234,7 @@ impl Reading {
             Reading::Machine(name) => (MACHINE, name.name()),
             Reading::Program(name) => (PROGRAM, name),
             Reading::Thread(name) => (THREAD, name),
+            Reading::Threads(state) => (THREADS, state.name()),
             Reading::Other { who, name } => (who, name),
         }
     }
@@ -182,6 +247,7 @@ impl Reading {
             MACHINE => MachineMetric::named(name).map(Reading::Machine),
             PROGRAM => Some(Reading::Program(name.to_owned())),
             THREAD => Some(Reading::Thread(name.to_owned())),
+            THREADS => ThreadState::named(name).map(Reading::Threads),
             _ => None,
         };
         known.unwrap_or_else(|| Reading::Other { who: who.to_owned(), name: name.to_owned() })
@@ -223,7 +289,8 @@ mod tests {
         let processes =
             ProcessMetric::ALL.iter().flat_map(|&name| [Reading::Subject(name), Reading::Worker(name)]);
         let machines = MachineMetric::ALL.iter().map(|&name| Reading::Machine(name));
-        for reading in processes.chain(machines) {
+        let states = ThreadState::ALL.iter().map(|&state| Reading::Threads(state));
+        for reading in processes.chain(machines).chain(states) {
             let (who, name) = reading.texts();
             assert_eq!(Reading::of_texts(who, name), reading);
         }

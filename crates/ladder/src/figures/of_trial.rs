@@ -140,12 +140,22 @@ pub(crate) fn errors(trial: &Trial) -> u64 {
 /// The part of them that is not explained by something taking longer than the bots wait. Lost messages count by the cause
 /// that ended their connection: with a request that is given up, others on the same connection are lost.
 pub(super) fn certain_errors(trial: &Trial) -> u64 {
+    let flow = trial.flow();
+    errors_beside(trial, flow.failed + flow.not_sent + flow.open_after)
+}
+
+/// The part of them that the server itself caused, however late the generator was: without messages that never left and
+/// replies that are outstanding.
+pub(crate) fn caused_errors(trial: &Trial) -> u64 {
+    errors_beside(trial, trial.flow().failed)
+}
+
+/// Errors by their causes but for what only took too long, at least the `bad` messages.
+fn errors_beside(trial: &Trial, bad: u64) -> u64 {
     let is_certain = |cause: &str| trial.head.metric_names.kind_of(cause) != Some(ErrorKind::Timeout);
     let count = |causes: &BTreeMap<String, u64>| -> u64 {
         causes.iter().filter(|(cause, _)| is_certain(cause)).map(|(_, count)| count).sum()
     };
-    let flow = trial.flow();
-    let bad = flow.failed + flow.not_sent + flow.open_after;
     count(&trial.errors).max(bad) + count(&trial.connections.failed)
 }
 

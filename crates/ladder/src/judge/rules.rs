@@ -338,9 +338,8 @@ pub(super) fn certain_objectives(case: &Case<'_>) -> Option<Ruling> {
     let is_certain = |asked: &&Asked<'_>| {
         let figure = asked.objective.figure();
         matches!(asked.seen, Seen::NotMet { over: Over::All, .. })
-            && (!figure.is_disturbable() || asked.objective.is_certainly_missed(case.trial))
-            // Replies may be outstanding because the generator is late.
-            && (!figure.counts_errors() || case.trial.errors.values().any(|count| *count > 0))
+            // Of a count of errors without replies that may be outstanding because the generator is late.
+            && (!figure.is_disturbable() || asked.objective.is_missed_by_the_server(case.trial))
     };
     broken(case, &case.outcomes.iter().filter(is_certain).collect::<Vec<_>>())
 }
