@@ -3,6 +3,8 @@
 //! Nothing is measured or judged here; figures are copied and worded. Whatever shows an answer shows the text of a
 //! `Conclusion`, so there is only one wording.
 
+mod activity;
+mod causes;
 mod conclusions;
 mod deliveries;
 mod from_above;
@@ -213,6 +215,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
                 .busiest_thread()
                 .map(|(name, cpu_cores)| ThreadFigures { name: name.to_owned(), cpu_cores }),
         }),
+        activity: activity::activity(trial),
         worker: WorkerFigures {
             process: trial.worker.clone(),
             busy_share_max: trial.busy_share_max.map(|share| share.clamp(0.0, 1.0)),

@@ -216,6 +216,10 @@ pub struct Rung {
     pub cheats: Option<CheatFigures>,
     /// the server's process tree
     pub subject: Option<SubjectFigures>,
+    /// what the server and the machine did over the hold, by name: every reading of fixed name; absent in older runs
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    #[ts(optional, as = "Option<BTreeMap<String, SignalLevel>>")]
+    pub activity: BTreeMap<String, SignalLevel>,
     /// this process
     pub worker: WorkerFigures,
     /// what it was judged by
@@ -539,6 +543,17 @@ pub struct SubjectFigures {
     pub process: ProcessFigures,
     /// the thread that used most CPU; null where threads are not readable
     pub busiest_thread: Option<ThreadFigures>,
+}
+
+/// A reading over the seconds of the hold.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct SignalLevel {
+    /// mean; of a total its growth per second
+    pub mean: f64,
+    /// largest second
+    pub max: f64,
+    /// seconds from the start of the hold until it first reached half of its largest value; null where that is 0
+    pub half_at_s: Option<u32>,
 }
 
 /// A thread over the hold.

@@ -26,7 +26,7 @@ pub use ledger::{Books, LedgerPart, LedgerShape};
 pub use load_unit::LoadUnit;
 pub use names::{ErrorKind, MetricNames, Role};
 pub use purpose::Purpose;
-pub use sample::{MachineMetric, OverTime, ProcessMetric, Reading, Sample, ThreadState, plain_name};
+pub use sample::{MachineMetric, OverTime, ProcessMetric, Reading, Sample, Signal, ThreadState, plain_name};
 pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::recovery::AfterHold;

@@ -118,6 +118,8 @@ readings! {
         UnsentConnections "unsent_connections" Largest,
         /// these bytes
         UnsentBytes "unsent_bytes" Largest,
+        /// sockets of it that are not of its clients: connections to other services
+        OtherSockets "other_sockets" Largest,
         /// games under way, as a server's log tells them
         Games "games" Largest,
         /// players who wait for a game, as a server's log tells them
@@ -216,6 +218,47 @@ pub enum Reading {
         /// what was read
         name: String,
     },
+}
+
+/// A reading of the subject or the machine that has a fixed name: what answers compare between two loads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Signal {
+    /// of the server's process tree
+    Subject(ProcessMetric),
+    /// of its active threads
+    Threads(ThreadState),
+    /// of the machine
+    Machine(MachineMetric),
+}
+
+impl Signal {
+    /// The one that a reading is of; `None` for this process, and for what has no fixed name.
+    pub fn of(reading: &Reading) -> Option<Signal> {
+        match reading {
+            Reading::Subject(metric) => Some(Signal::Subject(*metric)),
+            Reading::Threads(state) => Some(Signal::Threads(*state)),
+            Reading::Machine(metric) => Some(Signal::Machine(*metric)),
+            Reading::Worker(_) | Reading::Program(_) | Reading::Thread(_) | Reading::Other { .. } => None,
+        }
+    }
+
+    /// `rss_bytes`, `threads.futex`, `machine.listen_overflows`.
+    pub fn name(self) -> String {
+        match self {
+            Signal::Subject(metric) => metric.name().to_owned(),
+            Signal::Threads(state) => format!("{THREADS}.{}", state.name()),
+            Signal::Machine(metric) => format!("{MACHINE}.{}", metric.name()),
+        }
+    }
+
+    /// How its readings add up.
+    pub fn over_time(self) -> OverTime {
+        match self {
+            Signal::Subject(metric) => metric.over_time(),
+            Signal::Threads(state) => state.over_time(),
+            Signal::Machine(metric) => metric.over_time(),
+        }
+    }
 }
 
 const SUBJECT: &str = "subject";

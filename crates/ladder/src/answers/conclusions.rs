@@ -5,6 +5,7 @@
 use measure::LoadUnit;
 use serde_json::{Value, json};
 
+use super::causes::{self, Cause};
 use super::deliveries::loss_rate_bound;
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, CellCapacity};
@@ -14,12 +15,6 @@ use crate::models;
 use crate::schedule::Judged;
 use crate::steady::Steadiness;
 use crate::wording::{show_cell, show_many, show_ns, show_number, show_share};
-
-/// A server that uses more than this of its cores has none left.
-const CPU_SHARE_FULL: f64 = 0.9;
-
-/// Server and generator that use less of their cores together than this do not take them from each other.
-const CPU_SHARE_CONTENDED: f64 = 0.5;
 
 /// Loads that are named in a sentence; of more only their number.
 const LOADS_NAMED: usize = 4;
@@ -225,8 +220,12 @@ fn why_not_more(climb: &Climb) -> Conclusion {
     if let Some(rung) = failing {
         let cell = smallest.map_or(String::new(), |cell| format!(" ({})", show_cell(cell)));
         let mut sentences = vec![format!("At {}{cell}: {}.", load_of(climb, rung.load), reason(rung))];
-        sentences.extend(processor(climb, rung));
+        let cause = causes::cause(climb, rung);
+        sentences.extend(cause.as_ref().map(|cause| cause.text.clone()));
+        let held = causes::held_below(climb, rung);
         let evidence = json!({
+            "cause": cause.as_ref().map(Cause::json), "held": held.map(|held| held.load),
+            "moved": held.map(|held| causes::moved(held, rung)),
             "load": rung.load, "cell": rung.cell, "signal": capacity.first_failing_signal, "reason": rung.reason,
             "objectives": rung.evidence.objectives,
             "subject": rung.subject, "worker": rung.worker,
@@ -274,61 +273,6 @@ fn why_not_more(climb: &Climb) -> Conclusion {
         "signal": unjudged.and_then(|rung| rung.signal.as_ref()), "reason": unjudged.map(|rung| &rung.reason),
     });
     Conclusion::new("why_not_more", &[sentence], evidence)
-}
-
-/// Failures unrelated to CPU: the server was gone, silent or wrong.
-const NO_MATTER_OF_CPU: [&str; 6] = [
-    "ticks.silence",
-    "stopped replying",
-    "server exited",
-    "not_sent",
-    "deliveries.unknown_messages",
-    "pairing",
-];
-
-/// What the processor has to say about a failure; a hint, never the verdict.
-fn processor(climb: &Climb, rung: &Rung) -> Option<String> {
-    let signal = climb.capacity.first_failing_signal.as_deref().unwrap_or("");
-    if NO_MATTER_OF_CPU.contains(&signal) || rung.errors.contains_key(signal) {
-        return None;
-    }
-    let subject = rung.subject.as_ref()?;
-    let (cpu_cores, share) = (subject.process.cpu_cores, subject.process.cpu_share?);
-    let used = format!(
-        "The server used {} cores ({} of those it may use)",
-        show_cores(cpu_cores),
-        show_share(share)
-    );
-    let full = subject.busiest_thread.as_ref().filter(|thread| thread.cpu_cores > CPU_SHARE_FULL);
-    Some(if share > CPU_SHARE_FULL {
-        format!("{used}: it had no CPU left.")
-    } else if let Some(thread) = full {
-        format!(
-            "{used}: thread '{}' had one core full ({} of it), so more cores do not help it.",
-            thread.name,
-            show_share(thread.cpu_cores.min(1.0)),
-        )
-    } else if climb.run.shared_cores && together_share(rung, cpu_cores, share) > CPU_SHARE_CONTENDED {
-        let ours = show_cores(rung.worker.process.cpu_cores);
-        format!(
-            "{used}, the generator {ours} of the same cores: on a machine of its own the server may hold more."
-        )
-    } else {
-        format!("{used}: CPU is not what it lacked; look for a lock, a queue or a wait.")
-    })
-}
-
-/// What server and generator use of the server's cores together.
-fn together_share(rung: &Rung, server_cores: f64, server_share: f64) -> f64 {
-    if server_cores > 0.0 {
-        server_share * (server_cores + rung.worker.process.cpu_cores) / server_cores
-    } else {
-        0.0
-    }
-}
-
-fn show_cores(cores: f64) -> String {
-    format!("{cores:.2}")
 }
 
 fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {

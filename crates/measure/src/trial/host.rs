@@ -4,7 +4,9 @@
 //! judge by (`ladder::disturbance`). A figure that was not readable is `None`, never 0.
 //! Units: shares in [0, 1]; cores of CPU time per second.
 
-use crate::sample::{MachineMetric, ProcessMetric, Reading, Sample};
+use std::collections::BTreeMap;
+
+use crate::sample::{MachineMetric, ProcessMetric, Reading, Sample, Signal};
 
 /// Readings of one second.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -31,12 +33,17 @@ pub struct HostSecond {
     pub subject_waiting_share: Option<f64>,
     /// the subject's busiest thread by name, and its time on a core
     pub subject_thread: Option<(String, f64)>,
+    /// all readings of the subject and the machine that have fixed names; totals as they stood
+    pub signals: BTreeMap<Signal, f64>,
 }
 
 impl HostSecond {
     /// Takes a reading; any that is none of these is passed over.
     pub(super) fn take(&mut self, sample: &Sample) {
         let value = Some(sample.value);
+        if let Some(signal) = Signal::of(&sample.what) {
+            self.signals.insert(signal, sample.value);
+        }
         match &sample.what {
             Reading::Machine(MachineMetric::StealShare) => self.steal_share = value,
             Reading::Machine(MachineMetric::StealShareMax) => self.steal_share_max = value,

@@ -1,0 +1,45 @@
+//! What the server and the machine did over a hold: each reading of fixed name, as a mean and a largest second.
+
+use std::collections::BTreeMap;
+
+use measure::{OverTime, Signal, Trial};
+
+use crate::contract::SignalLevel;
+
+/// Levels over the seconds of the hold, by the signals' names. A total needs two seconds.
+pub(super) fn activity(trial: &Trial) -> BTreeMap<String, SignalLevel> {
+    let mut series: BTreeMap<Signal, Vec<(u32, f64)>> = BTreeMap::new();
+    for second in trial.hold_seconds() {
+        for (signal, value) in &second.host.signals {
+            series.entry(*signal).or_default().push((second.index, *value));
+        }
+    }
+    let first_s = trial.hold_seconds().map(|second| second.index).min().unwrap_or(0);
+    let of = |(signal, values): (Signal, Vec<(u32, f64)>)| {
+        let values = match signal.over_time() {
+            OverTime::Total => growth(&values),
+            OverTime::Largest | OverTime::OfSecond => values,
+        };
+        Some((signal.name(), level(&values, first_s)?))
+    };
+    series.into_iter().filter_map(of).collect()
+}
+
+/// From one second to the next, per second. A total that falls began anew.
+fn growth(totals: &[(u32, f64)]) -> Vec<(u32, f64)> {
+    let between = |pair: &[(u32, f64)]| {
+        let ((from_s, before), (to_s, after)) = (pair[0], pair[1]);
+        let seconds = to_s.checked_sub(from_s).filter(|seconds| *seconds > 0)?;
+        (after >= before).then(|| (to_s, (after - before) / f64::from(seconds)))
+    };
+    totals.windows(2).filter_map(between).collect()
+}
+
+fn level(values: &[(u32, f64)], first_s: u32) -> Option<SignalLevel> {
+    let finite: Vec<(u32, f64)> = values.iter().copied().filter(|(_, value)| value.is_finite()).collect();
+    let max = finite.iter().map(|(_, value)| *value).max_by(f64::total_cmp)?;
+    let mean = finite.iter().map(|(_, value)| value).sum::<f64>() / finite.len() as f64;
+    let half = finite.iter().find(|(_, value)| max > 0.0 && *value >= max / 2.0);
+    let half_at_s = half.map(|(index, _)| index.saturating_sub(first_s));
+    Some(SignalLevel { mean, max, half_at_s })
+}

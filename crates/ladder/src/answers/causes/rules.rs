@@ -1,0 +1,326 @@
+//! The rules by which a cause is found, in the order in which they are asked: hard limits, pauses, then the processor and waits.
+
+use measure::{MachineMetric, ProcessMetric, ThreadState};
+
+use super::{Cause, Seen, Standing};
+use crate::contract::Rung;
+use crate::wording::{show_number, show_share};
+
+/// A server that uses more than this of its cores, or of one, has none left.
+const CPU_SHARE_FULL: f64 = 0.9;
+/// A server that uses less than this of its cores, in all and with its busiest thread, does not lack CPU.
+const CPU_SHARE_IDLE: f64 = 0.7;
+/// Server and generator that use less of their cores together than this do not take them from each other.
+const CPU_SHARE_CONTENDED: f64 = 0.5;
+/// A quota that halts a server for this share of the hold is why it is late …
+const THROTTLED_SHARE: f64 = 0.1;
+/// … and for this share it may be.
+const THROTTLED_SHARE_SUSPECTED: f64 = 0.02;
+/// Threads that wait for a disk at every moment, in the mean: one always does.
+const DISK_THREADS: f64 = 0.7;
+/// The same where it may be why.
+const DISK_THREADS_SUSPECTED: f64 = 0.3;
+/// Threads that wait for each other at every moment, in the mean.
+const FUTEX_THREADS: f64 = 1.5;
+/// A median that grew this many times shows a queue.
+const QUEUE_RATIO: f64 = 3.0;
+/// This share of the connections with unread bytes, in the mean over the hold, is a queue.
+const UNREAD_SHARE: f64 = 0.1;
+/// The same of connections whose clients do not take what was sent.
+const UNSENT_SHARE: f64 = 0.2;
+/// Pauses of this share of the hold are worth a word where nothing tells how many answers were late.
+const PAUSE_SHARE: f64 = 0.05;
+/// A half of the answers that is so much faster than the slowest hundredth did not queue.
+const STALLS_RATIO: f64 = 0.2;
+
+type Rule = fn(&Seen<'_>) -> Option<Cause>;
+
+/// All of them, in the order in which they are asked.
+pub(super) const IN_ORDER: [Rule; 12] = [
+    descriptor_limit,
+    accept_queue,
+    connection_limit,
+    throttled,
+    collects_garbage,
+    disk,
+    processor,
+    one_thread,
+    lock,
+    clients,
+    shared_cores,
+    idle,
+];
+
+/// `The server used 0.26 cores (12.8 % of those it may use)`
+fn used(seen: &Seen<'_>) -> String {
+    format!(
+        "The server used {} cores ({} of those it may use)",
+        show_cores(seen.cpu_cores),
+        show_share(seen.cpu_share)
+    )
+}
+
+fn show_cores(cores: f64) -> String {
+    format!("{cores:.2}")
+}
+
+/// Within one of its limit: what is opened next fails.
+fn descriptor_limit(seen: &Seen<'_>) -> Option<Cause> {
+    let (most, limit) = (seen.max(ProcessMetric::FdsOfOne)?, seen.max(ProcessMetric::FdLimit)?);
+    if limit <= 0.0 || most < (0.98 * limit).min(limit - 1.0) {
+        return None;
+    }
+    let text = format!(
+        "A process of the server had {} of at most {} descriptors open: it can accept no more connections; raise its limit \
+         (ulimit -n).",
+        show_number(most),
+        show_number(limit)
+    );
+    Cause::named("descriptor-limit", text)
+}
+
+fn accept_queue(seen: &Seen<'_>) -> Option<Cause> {
+    let refused = seen.level(measure::Signal::Machine(MachineMetric::ListenOverflows))?;
+    let fullest = seen.max(ProcessMetric::AcceptQueueShare);
+    if refused.max <= 0.0 && fullest.is_none_or(|share| share < 1.0) {
+        return None;
+    }
+    let text = match fullest {
+        Some(share) if share >= 1.0 => {
+            let waiting = seen.max(ProcessMetric::AcceptQueue).unwrap_or_default();
+            format!(
+                "Its accept queue was full ({} connections waited), and the kernel turned others away: it accepts too \
+                 slowly, or its listen backlog is too small.",
+                show_number(waiting)
+            )
+        }
+        _ => {
+            let text = "The kernel turned connections of this machine away because an accept queue was full; the server's own \
+                        was not seen full."
+                .to_owned();
+            return Cause::suspected("accept-queue", text);
+        }
+    };
+    Cause::named("accept-queue", text)
+}
+
+/// The server closes or refuses connections beyond a number, and is at no other limit.
+fn connection_limit(seen: &Seen<'_>) -> Option<Cause> {
+    if !seen.is_about_connections() || seen.cpu_share > CPU_SHARE_IDLE {
+        return None;
+    }
+    let level = seen.level(measure::Signal::Subject(ProcessMetric::Connections))?;
+    let asked = seen.rung.connections.counts.asked as f64;
+    // As many as it had in every second of the hold, and fewer than were asked for.
+    let is_flat = level.max > 0.0 && level.mean >= 0.9 * level.max;
+    if !is_flat || level.max > 0.95 * asked {
+        return None;
+    }
+    let text = format!(
+        "It kept {} of {} connections open throughout and turned the others away, while it used {} of its cores: a limit on \
+         its connections.",
+        show_number(level.max),
+        show_number(asked),
+        show_share(seen.cpu_share)
+    );
+    Cause::named("connection-limit", text)
+}
+
+fn throttled(seen: &Seen<'_>) -> Option<Cause> {
+    let share = seen.mean(ProcessMetric::ThrottledShare).filter(|_| seen.is_about_speed())?;
+    let text =
+        format!("A CPU quota of its control group halted the server for {} of the hold.", show_share(share));
+    match share {
+        THROTTLED_SHARE.. => Cause::named("throttled", text),
+        THROTTLED_SHARE_SUSPECTED.. => Cause::suspected("throttled", text),
+        _ => None,
+    }
+}
+
+/// The share of answers or ticks that has to be late for the rung to fail by its signal.
+fn late_share_needed(seen: &Seen<'_>) -> f64 {
+    let signal = seen.signal;
+    if signal == "ticks.late_share" {
+        return seen.rung.ticks.as_ref().and_then(|ticks| ticks.late_share).unwrap_or(PAUSE_SHARE) / 2.0;
+    }
+    let quantile = signal.rsplit_once(".p").and_then(|(_, digits)| format!("0.{digits}").parse::<f64>().ok());
+    quantile.map_or(PAUSE_SHARE, |quantile| (1.0 - quantile).max(1e-4))
+}
+
+fn collects_garbage(seen: &Seen<'_>) -> Option<Cause> {
+    let share = seen.mean(ProcessMetric::GcShare).filter(|_| seen.is_about_speed())?;
+    let longest = seen.max(ProcessMetric::GcShare)?;
+    let needed = late_share_needed(seen);
+    if share < 0.5 * needed || share <= 0.005 {
+        return None;
+    }
+    let text = format!(
+        "Its runtime stopped all of its threads for {} of the hold (at most {} of a second) to collect garbage.",
+        show_share(share),
+        show_share(longest)
+    );
+    if share >= needed { Cause::named("gc", text) } else { Cause::suspected("gc", text) }
+}
+
+fn disk(seen: &Seen<'_>) -> Option<Cause> {
+    let threads = seen.threads(ThreadState::Disk).filter(|_| seen.is_about_speed())?;
+    if seen.cpu_share > CPU_SHARE_FULL {
+        return None;
+    }
+    let text =
+        format!("{}: {} of its threads waited for a disk at any moment.", used(seen), show_threads(threads));
+    match threads {
+        DISK_THREADS.. => Cause::named("disk", text),
+        DISK_THREADS_SUSPECTED.. => Cause::suspected("disk", text),
+        _ => None,
+    }
+}
+
+fn processor(seen: &Seen<'_>) -> Option<Cause> {
+    if !seen.is_about_speed() || seen.cpu_share <= CPU_SHARE_FULL {
+        return None;
+    }
+    Cause::named("cpu", format!("{}: it had no CPU left.", used(seen)))
+}
+
+/// One thread has a core full, or several share one because only one of them runs at a time.
+fn one_thread(seen: &Seen<'_>) -> Option<Cause> {
+    if !seen.is_about_speed() {
+        return None;
+    }
+    if let Some((name, cores)) = seen.busiest_thread()
+        && cores > CPU_SHARE_FULL
+    {
+        let text = format!(
+            "{}: thread '{name}' had one core full ({} of it), so more cores do not help it.",
+            used(seen),
+            show_share(cores.min(1.0)),
+        );
+        return Cause::named("thread", text);
+    }
+    let waiting = seen.threads(ThreadState::Futex)?;
+    let is_one_core = (CPU_SHARE_FULL..1.15).contains(&seen.cpu_cores);
+    if !is_one_core || waiting < 1.0 {
+        return None;
+    }
+    let text = format!(
+        "{}: its threads had one core together while {} of them waited for each other, so one ran at a time (a lock held \
+         while computing, such as that of an interpreter); more cores do not help it.",
+        used(seen),
+        show_threads(waiting),
+    );
+    Cause::named("thread", text)
+}
+
+/// It has time, asks nobody, waits for no disk, and requests wait: what they wait for is within the server.
+fn lock(seen: &Seen<'_>) -> Option<Cause> {
+    if !seen.is_about_speed() || !is_idle(seen) {
+        return None;
+    }
+    let threads = |state| seen.threads(state).unwrap_or(0.0);
+    let (futex, used) = (threads(ThreadState::Futex), used(seen));
+    let unread = seen
+        .mean(ProcessMetric::UnreadConnections)
+        .zip(seen.mean(ProcessMetric::Connections))
+        .filter(|(unread, open)| *open > 0.0 && *unread >= UNREAD_SHARE * open);
+    let sight = if let Some((unread, open)) = unread {
+        let (unread, open) = (show_number(unread.round()), show_number(open.round()));
+        format!("{used}, and {unread} of {open} connections had requests that it did not read")
+    } else if futex >= FUTEX_THREADS && futex > threads(ThreadState::Transfer) {
+        format!("{used}, and {} of its threads waited for another thread at any moment", show_threads(futex))
+    } else if waits_for_all(seen) {
+        format!("{used}, and had read every request that waited")
+    } else {
+        return None;
+    };
+    let within = "a lock, a timer or a limit on what runs at once";
+    match seen.max(ProcessMetric::OtherSockets) {
+        Some(0.0) => Cause::named("lock", format!("{sight}: {within}.")),
+        Some(count) => {
+            let text = format!(
+                "{sight}: {within}, or another service ({} sockets lead elsewhere).",
+                show_number(count)
+            );
+            Cause::suspected("lock", text)
+        }
+        None => Cause::suspected("lock", format!("{sight}: {within}, or another service that it asks.")),
+    }
+}
+
+/// Even the faster half of the answers takes several times as long as under the load that held: they queue.
+fn waits_for_all(seen: &Seen<'_>) -> bool {
+    let half = |rung: &Rung| rung.response_ns.as_ref()?.p50;
+    let (Some(good), Some(times)) = (seen.good, &seen.rung.response_ns) else { return false };
+    // An infinite median: most were never answered.
+    half(good).is_some_and(|before| times.p50.is_none_or(|after| after as f64 >= QUEUE_RATIO * before as f64))
+}
+
+/// Neither the server nor its busiest thread lacks CPU, and the machine has some left.
+fn is_idle(seen: &Seen<'_>) -> bool {
+    let thread = seen.busiest_thread().map_or(0.0, |(_, cores)| cores);
+    let machine = seen.of_machine(MachineMetric::BusyShare).unwrap_or(0.0);
+    [seen.cpu_share, thread, machine].iter().all(|share| *share < CPU_SHARE_IDLE)
+}
+
+fn clients(seen: &Seen<'_>) -> Option<Cause> {
+    let (unsent, open) =
+        (seen.mean(ProcessMetric::UnsentConnections)?, seen.mean(ProcessMetric::Connections)?);
+    if !seen.is_about_speed() || open <= 0.0 || unsent < UNSENT_SHARE * open {
+        return None;
+    }
+    let text = format!(
+        "{} of {} connections had bytes that their clients or the network had not taken: the network, or this generator, may \
+         be what is slow.",
+        show_number(unsent.round()),
+        show_number(open.round())
+    );
+    Cause::suspected("network", text)
+}
+
+/// What server and generator use of the server's cores together.
+fn together_share(seen: &Seen<'_>) -> f64 {
+    if seen.cpu_cores > 0.0 {
+        seen.cpu_share * (seen.cpu_cores + seen.rung.worker.process.cpu_cores) / seen.cpu_cores
+    } else {
+        0.0
+    }
+}
+
+fn shared_cores(seen: &Seen<'_>) -> Option<Cause> {
+    let is_shared = seen.climb.run.shared_cores && together_share(seen) > CPU_SHARE_CONTENDED;
+    if !seen.is_about_speed() || !is_shared {
+        return None;
+    }
+    let ours = show_cores(seen.rung.worker.process.cpu_cores);
+    let text = format!(
+        "{}, the generator {ours} of the same cores: on a machine of its own the server may hold more.",
+        used(seen)
+    );
+    Cause::suspected("shared-cores", text)
+}
+
+/// It has time, and what it waits for is not visible from outside.
+fn idle(seen: &Seen<'_>) -> Option<Cause> {
+    if !seen.is_about_speed() {
+        return None;
+    }
+    let unknown = format!("{}: CPU is not what it lacked; look for a lock, a queue or a wait.", used(seen));
+    let response = seen.rung.response_ns.as_ref();
+    let stalls = response
+        .and_then(|times| times.p50.zip(times.p99))
+        .is_some_and(|(half, slowest)| (half as f64) < STALLS_RATIO * slowest as f64);
+    if stalls {
+        let text = format!(
+            "{unknown} Half of the answers came in time and the slowest hundredth took over {} times as long: it stops \
+             now and then, or some requests take long.",
+            (1.0 / STALLS_RATIO) as u32
+        );
+        return Cause::suspected("pause", text);
+    }
+    Some(Cause { name: "open", standing: Standing::Open, text: unknown })
+}
+
+/// `2.4`, or `1` where it is as good as whole.
+fn show_threads(threads: f64) -> String {
+    show_number((threads * 10.0).round() / 10.0)
+}

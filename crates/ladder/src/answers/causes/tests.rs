@@ -1,0 +1,182 @@
+use measure::trial::kind;
+
+use super::*;
+use crate::answers::{Asked, answers, rung};
+use crate::contract::{RunFacts, ThreadFigures};
+use crate::judge::{Criteria, Verdict};
+use crate::testing::TrialBuilder;
+
+/// A load of 100 clients that held at 2 ms, and one of 200 that failed at 80 ms, with 0.3 of 2 cores used.
+fn two_rungs(edit: impl Fn(&mut Rung)) -> Climb {
+    let held = |load: f64, response_ns: u64| {
+        let terms = Criteria {
+            objectives: vec!["response.p99 < 50ms".parse().unwrap()],
+            patience_ns: 1_000_000_000,
+            ..Criteria::default()
+        };
+        let (trial, judgement) = TrialBuilder { response_ns, ..TrialBuilder::asking(load) }.judged(&terms);
+        let mut rung = rung(&trial, &judgement);
+        let subject = rung.subject.as_mut().unwrap();
+        (subject.process.cpu_cores, subject.process.cpu_share) = (0.3, Some(0.15));
+        subject.busiest_thread = Some(ThreadFigures { name: "main".to_owned(), cpu_cores: 0.3 });
+        rung
+    };
+    let (good, mut bad) = (held(100.0, 2_000_000), held(200.0, 80_000_000));
+    assert_eq!((good.verdict, bad.verdict), (Verdict::Pass, Verdict::Fail));
+    edit(&mut bad);
+    answers(&RunFacts::default(), None, vec![good, bad], Asked::default())
+}
+
+fn set(rung: &mut Rung, signals: &[(&str, f64)]) {
+    for &(name, value) in signals {
+        let known: Vec<String> = all().map(Signal::name).collect();
+        assert!(known.iter().any(|other| other == name), "{name} of {known:?}");
+        let level = SignalLevel { mean: value, max: value, half_at_s: Some(0) };
+        rung.activity.insert(name.to_owned(), level);
+    }
+}
+
+fn all() -> impl Iterator<Item = Signal> {
+    let processes = ProcessMetric::ALL.iter().map(|metric| Signal::Subject(*metric));
+    let machines = MachineMetric::ALL.iter().map(|metric| Signal::Machine(*metric));
+    processes.chain(ThreadState::ALL.iter().map(|state| Signal::Threads(*state))).chain(machines)
+}
+
+fn cause_of(climb: &Climb) -> (String, String) {
+    let answer = climb.conclusions.iter().find(|conclusion| conclusion.id == "why_not_more").unwrap();
+    let cause = &answer.evidence["cause"];
+    let text = |key: &str| cause[key].as_str().unwrap_or_default().to_owned();
+    assert!(answer.text.ends_with(&text("text")), "{} ends with {}", answer.text, text("text"));
+    (text("name"), text("standing"))
+}
+
+fn cause_with(signals: &[(&str, f64)]) -> (String, String) {
+    cause_of(&two_rungs(|rung| set(rung, signals)))
+}
+
+/// Each row: what is read, and the cause with its standing. Beside every named cause stands a reading that must not name it.
+#[test]
+fn what_is_read_names_a_cause_only_where_it_is_sufficient() {
+    type Row<'a> = (&'a [(&'a str, f64)], &'a str, &'a str);
+    let idle = ("other_sockets", 0.0);
+    let rows: &[Row<'_>] = &[
+        (&[("fds_of_one", 1_024.0), ("fd_limit", 1_024.0)], "descriptor-limit", "named"),
+        (&[("fds_of_one", 1_023.0), ("fd_limit", 1_024.0)], "descriptor-limit", "named"),
+        (&[("fds_of_one", 900.0), ("fd_limit", 1_024.0)], "lock", "suspected"),
+        (&[("fds_of_one", 3.0), ("fd_limit", 0.0)], "lock", "suspected"),
+        (&[("machine.listen_overflows", 3.0), ("accept_queue_share", 1.0)], "accept-queue", "named"),
+        (&[("machine.listen_overflows", 3.0), ("accept_queue_share", 0.4)], "accept-queue", "suspected"),
+        (&[("machine.listen_overflows", 0.0), ("accept_queue_share", 0.4)], "lock", "suspected"),
+        (&[("throttled_share", 0.4)], "throttled", "named"),
+        (&[("throttled_share", 0.05)], "throttled", "suspected"),
+        (&[("throttled_share", 0.0)], "lock", "suspected"),
+        // A p99 needs a hundredth of the answers to be late.
+        (&[("gc_share", 0.12)], "gc", "named"),
+        (&[("gc_share", 0.007)], "gc", "suspected"),
+        (&[("gc_share", 0.001)], "lock", "suspected"),
+        (&[("threads.disk", 0.95)], "disk", "named"),
+        (&[("threads.disk", 0.4)], "disk", "suspected"),
+        (&[("threads.disk", 0.1)], "lock", "suspected"),
+        (&[("threads.futex", 12.0), idle], "lock", "named"),
+        (&[("threads.futex", 12.0), ("other_sockets", 4.0)], "lock", "suspected"),
+        (&[("threads.futex", 12.0)], "lock", "suspected"),
+        (&[("unread_connections", 150.0), ("connections", 200.0), idle], "lock", "named"),
+        (&[idle], "lock", "named"),
+        // The cores are full, but not of the server.
+        (&[("machine.busy_share", 0.97), idle], "open", "open"),
+        (
+            &[("unsent_connections", 90.0), ("connections", 200.0), ("machine.busy_share", 0.97)],
+            "network",
+            "suspected",
+        ),
+    ];
+    for (signals, name, standing) in rows {
+        assert_eq!(cause_with(signals), ((*name).to_owned(), (*standing).to_owned()), "{signals:?}");
+    }
+}
+
+#[test]
+fn a_full_processor_or_thread_is_named_and_several_threads_that_share_one_core_are_one() {
+    let with = |cores: f64, share: f64, thread: f64, futex: f64| {
+        cause_of(&two_rungs(|rung| {
+            let subject = rung.subject.as_mut().unwrap();
+            (subject.process.cpu_cores, subject.process.cpu_share) = (cores, Some(share));
+            subject.busiest_thread.as_mut().unwrap().cpu_cores = thread;
+            set(rung, &[("threads.futex", futex), ("machine.busy_share", 0.9)]);
+        }))
+    };
+    let named = |name: &str| (name.to_owned(), "named".to_owned());
+    assert_eq!(with(1.9, 0.95, 0.95, 0.0), named("cpu"));
+    assert_eq!(with(0.98, 0.49, 0.97, 0.0), named("thread"));
+    assert_eq!(with(1.0, 0.5, 0.13, 7.0), named("thread"));
+    assert_eq!(with(1.0, 0.5, 0.5, 0.2).0, "open", "two threads that work side by side");
+    assert_eq!(with(0.6, 0.3, 0.3, 7.0).0, "open", "threads that wait, and a machine without time");
+}
+
+#[test]
+fn a_limit_on_connections_is_named_where_their_number_never_moves_below_what_was_asked() {
+    let with = |mean: f64, max: f64, signal: &str| {
+        cause_of(&two_rungs(|rung| {
+            rung.signal = Some(signal.to_owned());
+            set(rung, &[("connections", max)]);
+            rung.activity.get_mut("connections").unwrap().mean = mean;
+        }))
+    };
+    assert_eq!(with(40.0, 40.0, "errors").0, "connection-limit");
+    assert_ne!(with(20.0, 40.0, "errors").0, "connection-limit", "their number changes");
+    assert_ne!(with(200.0, 200.0, "errors").0, "connection-limit", "all are open");
+    assert_ne!(with(40.0, 40.0, "response.p99").0, "connection-limit", "another failure");
+}
+
+#[test]
+fn a_server_that_is_gone_or_not_watched_has_no_cause_besides() {
+    let none = (String::new(), String::new());
+    assert_eq!(cause_of(&two_rungs(|rung| rung.subject = None)), none);
+    assert_eq!(cause_of(&two_rungs(|rung| rung.signal = Some("server exited".to_owned()))), none);
+}
+
+#[test]
+fn half_of_the_answers_in_time_is_no_queue() {
+    let cause = cause_of(&two_rungs(|rung| {
+        let times = rung.response_ns.as_mut().unwrap();
+        (times.p50, times.p99) = (Some(2_000_000), Some(280_000_000));
+        set(rung, &[("other_sockets", 0.0)]);
+    }));
+    assert_eq!(cause, ("pause".to_owned(), "suspected".to_owned()));
+}
+
+#[test]
+fn what_changed_most_stands_first() {
+    let with = |signals: &[(&str, f64)]| {
+        let mut rung = two_rungs(|_| {}).rungs.remove(1);
+        rung.activity.clear();
+        set(&mut rung, signals);
+        rung
+    };
+    let good = with(&[("rss_bytes", 1e6), ("threads.futex", 0.0), ("connections", 100.0), ("fds", 120.0)]);
+    let bad =
+        with(&[("rss_bytes", 1.05e6), ("threads.futex", 3.0), ("connections", 200.0), ("gc_share", 0.1)]);
+    let moved = moved(&good, &bad);
+    let names: Vec<&str> = moved.iter().map(|one| one["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["threads.futex", "connections"]);
+    assert_eq!((&moved[1]["held"], &moved[1]["failed"]), (&json!(100.0), &json!(200.0)));
+}
+
+/// Readings of a trial reach the rung: levels as they stand, totals by their growth.
+#[test]
+fn the_readings_of_the_hold_come_to_the_rung_by_their_names() {
+    let sample = |what, value| measure::Sample { at_ns: 0, what, value };
+    let mut builder = TrialBuilder::asking(100.0);
+    builder.samples.push(Box::new(move |second| {
+        vec![
+            sample(measure::Reading::Threads(ThreadState::Futex), f64::from(second % 2) * 4.0),
+            sample(measure::Reading::Subject(ProcessMetric::MajorFaults), f64::from(second) * 10.0),
+        ]
+    }));
+    let (trial, judgement) = builder.event(70, kind::INTERRUPTED, "").judged(&Criteria::default());
+    let rung = rung(&trial, &judgement);
+    let futex = &rung.activity["threads.futex"];
+    assert_eq!((futex.mean, futex.max), (2.0, 4.0));
+    let faults = &rung.activity["major_faults"];
+    assert!((faults.mean - 10.0).abs() < 1e-9 && faults.max <= 20.0, "{faults:?}");
+}
