@@ -664,6 +664,7 @@ export type Rung = {
   /** how the server ended under load; absent where it was not told to */ shutdown?: ShutdownFigures | null
   /** what became of the changes of cheaters; absent where there were none */ cheats?: CheatFigures | null
   /** the server's process tree */ subject: SubjectFigures | null
+  /** what the server and the machine did over the hold, by name: every reading of fixed name; absent in older runs */ activity?: { [key in string]: SignalLevel }
   /** this process */ worker: WorkerFigures
   /** what it was judged by */ evidence: Evidence
 }
@@ -734,6 +735,13 @@ export type ShutdownRequests = {
   /** of these, refused or never answered */ dropped: number
   /** sent or planned later */ later: number
   /** of these, refused, lost or never sent, as they may be */ later_refused: number
+}
+
+/** A reading over the seconds of the hold. */
+export type SignalLevel = {
+  /** mean; of a total its growth per second */ mean: number
+  /** largest second */ max: number
+  /** seconds from the start of the hold until it first reached half of its largest value; null where that is 0 */ half_at_s: number | null
 }
 
 /** The receiver that waited longest on average, over the whole trial. */
