@@ -52,6 +52,8 @@ function whyNotMore(page: RunPage): Answer {
     facts.push(['at', `${number(rung.load)} ${unitText(rung.load_unit)}`])
     if (objective) facts.push(['objective', objective.text])
     else if (rung.verdict === 'GENERATOR_LIMITED' && signal) facts.push(['limited by', figureName(signal)])
+    const cause = said?.evidence.cause as { name: string; standing: string } | null | undefined
+    if (cause && cause.standing !== 'open') facts.push(['cause', `${cause.name.replaceAll('-', ' ')}${cause.standing === 'suspected' ? ' (suspected)' : ''}`])
     if (rung.subject) facts.push(['server', `${inUnit('cores')(rung.subject.cpu_cores)}${typeof rung.subject.cpu_share === 'number' ? ` (${share(rung.subject.cpu_share)})` : ''}`])
   }
   return {

@@ -55,6 +55,17 @@ impl Cause {
         Some(Cause { name, standing: Standing::Suspected, text })
     }
 
+    /// As a sentence of the answer: a suspicion says that it is one.
+    pub fn sentence(&self) -> String {
+        let mut letters = self.text.chars();
+        match (self.standing, letters.next()) {
+            (Standing::Suspected, Some(first)) => {
+                format!("Suspected: {}{}", first.to_lowercase(), letters.as_str())
+            }
+            _ => self.text.clone(),
+        }
+    }
+
     /// For the evidence of the answer.
     pub fn json(&self) -> Value {
         json!({ "name": self.name, "standing": self.standing.text(), "text": self.text })

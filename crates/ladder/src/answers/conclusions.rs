@@ -221,7 +221,7 @@ fn why_not_more(climb: &Climb) -> Conclusion {
         let cell = smallest.map_or(String::new(), |cell| format!(" ({})", show_cell(cell)));
         let mut sentences = vec![format!("At {}{cell}: {}.", load_of(climb, rung.load), reason(rung))];
         let cause = causes::cause(climb, rung);
-        sentences.extend(cause.as_ref().map(|cause| cause.text.clone()));
+        sentences.extend(cause.as_ref().map(Cause::sentence));
         let held = causes::held_below(climb, rung);
         let evidence = json!({
             "cause": cause.as_ref().map(Cause::json), "held": held.map(|held| held.load),
