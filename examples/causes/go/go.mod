@@ -1,0 +1,3 @@
+module stepladder/causes
+
+go 1.26.0
