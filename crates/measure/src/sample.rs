@@ -88,18 +88,16 @@ readings! {
         CpuShareMax "cpu_share_max" OfSecond,
         /// the most that one thread was runnable and had no core, in [0, 1]
         WaitingShareMax "waiting_share_max" OfSecond,
-        /// share of the second in which its CPU quota halted it, in [0, 1]
+        /// share of the periods of a CPU quota in which that halted it, in [0, 1]
         ThrottledShare "throttled_share" OfSecond,
-        /// descriptors that one of its processes may have open, the least
-        FdLimit "fd_limit" Largest,
         /// descriptors of the process that is nearest to its limit
         FdsOfOne "fds_of_one" Largest,
+        /// descriptors that this process may have open
+        FdLimit "fd_limit" Largest,
         /// pages that had to be read from a disk
         MajorFaults "major_faults" Total,
-        /// how often its threads gave up a core by themselves
-        VoluntarySwitches "voluntary_switches" Total,
-        /// how often a core was taken from its threads
-        InvoluntarySwitches "involuntary_switches" Total,
+        /// how often its threads came to a core
+        ContextSwitches "context_switches" OfSecond,
         /// share of the second in which its runtime stopped all of its threads to collect garbage, in [0, 1]
         GcShare "gc_share" OfSecond,
         /// memory that its runtime's garbage collector manages, in use

@@ -51,9 +51,17 @@ fn members(set: &CpuSet) -> impl Iterator<Item = usize> {
 
 /// The tightest CPU quota on the way from a process's groups to the root, in cores.
 ///
-/// `groups` is the text of /proc/PID/cgroup. Version 2 has one line `0::/path`, version 1 one per controller.
+/// `groups` is the text of /proc/PID/cgroup.
 pub(crate) fn quota(groups: &str, mount: &Path) -> Option<f64> {
-    let mut tightest: Option<f64> = None;
+    let of_groups = groups_of_cpu(groups, mount).into_iter();
+    of_groups.filter_map(|group| quota_v2(&group).or_else(|| quota_v1(&group))).min_by(f64::total_cmp)
+}
+
+/// The groups that may limit a process's CPU time, from its own to the root.
+///
+/// Version 2 has one line `0::/path`, version 1 one per controller.
+pub(crate) fn groups_of_cpu(groups: &str, mount: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
     for line in groups.lines() {
         let mut parts = line.splitn(3, ':').skip(1);
         let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else { continue };
@@ -67,18 +75,11 @@ pub(crate) fn quota(groups: &str, mount: &Path) -> Option<f64> {
         for root in roots {
             // Inside a container the path may be the host's and not exist here; then the container's own root still has
             // the quota.
-            let mut group = root.join(path.trim_start_matches('/'));
-            while group.starts_with(&root) {
-                if let Some(cores) = quota_v2(&group).or_else(|| quota_v1(&group)) {
-                    tightest = Some(tightest.map_or(cores, |least| least.min(cores)));
-                }
-                if !group.pop() {
-                    break;
-                }
-            }
+            let group = root.join(path.trim_start_matches('/'));
+            found.extend(group.ancestors().take_while(|group| group.starts_with(&root)).map(Path::to_owned));
         }
     }
-    tightest
+    found
 }
 
 fn quota_v2(group: &Path) -> Option<f64> {

@@ -263,7 +263,7 @@ fn read_stat(proc: &Path, pid: i32) -> io::Result<Stat> {
 }
 
 /// One thread for each descriptor table of a process.
-fn distinct_tables(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
+pub(crate) fn distinct_tables(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
     let mut tables = vec![pid];
     for &tid in tasks.iter().filter(|&&tid| tid != pid) {
         let mut is_new = true;

@@ -5,6 +5,7 @@
 //! between two readings. Everything is sent as `Entry` into one channel; it never waits for a receiver.
 //! Units: `at_ns` on the trial's clock, which the caller provides as a closure.
 
+mod activity;
 mod disturbance;
 mod placement;
 
@@ -157,6 +158,7 @@ impl Sampling {
         let begin_s = thread_cpu_s();
         self.sample(false);
         let mut due_ns: VecDeque<u64> = VecDeque::new();
+        let mut look_ns = 0;
         loop {
             let now_ns = (self.plan.now_ns)();
             if due_ns.is_empty() {
@@ -166,11 +168,19 @@ impl Sampling {
                 due_ns.retain(|&due| due > now_ns);
             }
             let Some(&due) = due_ns.front() else { continue };
+            // Threads are looked at in between.
+            let (due, is_look) = if look_ns < due { (look_ns, true) } else { (due, false) };
             match stopped.recv_timeout(Duration::from_nanos(due.saturating_sub(now_ns))) {
                 Err(RecvTimeoutError::Timeout) => {}
                 Ok(()) | Err(RecvTimeoutError::Disconnected) => break,
             }
             if (self.plan.now_ns)() < due {
+                continue;
+            }
+            if is_look {
+                let states = &mut self.disturbances.activity.states;
+                states.look();
+                look_ns = (self.plan.now_ns)() + states.gap_ns();
                 continue;
             }
             due_ns.pop_front();

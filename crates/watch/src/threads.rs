@@ -19,12 +19,17 @@ pub struct ThreadsReading {
     pub waiting_share_max: f64,
     /// the thread that was longest on a core: its name and that share
     pub busiest: Option<(String, f64)>,
+    /// how often threads came to a core, per second
+    pub context_switches: f64,
 }
 
 /// How many threads are read at once: 256 take about 2 ms.
 pub const READ_MAX: usize = 256;
 /// Of more threads the busiest are read each time, and as many others in turn.
 const OTHERS_IN_TURN: usize = 64;
+
+/// A thread that ran within this time is active.
+const ACTIVE_NS: u64 = 3_000_000_000;
 
 /// Reads threads again and again.
 #[derive(Debug)]
@@ -40,6 +45,9 @@ struct Seen {
     at_ns: u64,
     on_cpu_ns: u64,
     waiting_ns: u64,
+    /// times that it came to a core
+    runs: u64,
+    ran_at_ns: u64,
     last_share: f64,
 }
 
@@ -62,8 +70,8 @@ impl Threads {
         let mut reading: Option<ThreadsReading> = None;
         let mut busiest = None;
         for &thread in &chosen {
-            let Some((on_cpu_ns, waiting_ns)) = self.times(thread) else { continue };
-            let mut seen = Seen { at_ns, on_cpu_ns, waiting_ns, last_share: 0.0 };
+            let Some((on_cpu_ns, waiting_ns, runs)) = self.times(thread) else { continue };
+            let mut seen = Seen { at_ns, on_cpu_ns, waiting_ns, runs, ran_at_ns: at_ns, last_share: 0.0 };
             // Times that decreased belong to another thread with the same id.
             let before = self.known.get(&thread).filter(|before| {
                 before.at_ns < at_ns && before.on_cpu_ns <= on_cpu_ns && before.waiting_ns <= waiting_ns
@@ -73,7 +81,12 @@ impl Threads {
                 let (on_cpu, waiting) =
                     (share(on_cpu_ns - before.on_cpu_ns), share(waiting_ns - before.waiting_ns));
                 seen.last_share = on_cpu;
+                let came = runs.saturating_sub(before.runs);
+                if came == 0 && on_cpu == 0.0 {
+                    seen.ran_at_ns = before.ran_at_ns;
+                }
                 let reading = reading.get_or_insert_default();
+                reading.context_switches += came as f64 * 1e9 / (at_ns - before.at_ns) as f64;
                 reading.waiting_share_max = reading.waiting_share_max.max(waiting);
                 if busiest.is_none() || on_cpu > reading.cpu_share_max {
                     reading.cpu_share_max = on_cpu;
@@ -95,6 +108,17 @@ impl Threads {
         let name = busiest.and_then(|thread| self.name(thread));
         reading.busiest = name.map(|name| (name, reading.cpu_share_max));
         Some(reading)
+    }
+
+    /// Threads of the last readings that ran within the last three seconds, the busiest first, each with its process's number
+    /// before its own.
+    pub(crate) fn active(&self) -> Vec<(i32, i32)> {
+        let now_ns = self.known.values().map(|seen| seen.at_ns).max().unwrap_or(0);
+        let ran = self.known.iter().filter(|(_, seen)| now_ns.saturating_sub(seen.ran_at_ns) < ACTIVE_NS);
+        let mut active: Vec<(f64, (i32, i32))> =
+            ran.map(|(thread, seen)| (seen.last_share, *thread)).collect();
+        active.sort_by(|a, b| b.0.total_cmp(&a.0));
+        active.into_iter().map(|(_, thread)| thread).collect()
     }
 
     /// The threads of this process whose name begins with `prefix`.
@@ -127,10 +151,11 @@ impl Threads {
         by_share
     }
 
-    fn times(&self, (pid, tid): (i32, i32)) -> Option<(u64, u64)> {
+    /// On a core and waiting for one, ns, and how often it came to a core.
+    fn times(&self, (pid, tid): (i32, i32)) -> Option<(u64, u64, u64)> {
         let text = fs::read_to_string(self.proc.join(format!("{pid}/task/{tid}/schedstat"))).ok()?;
         let mut numbers = text.split_ascii_whitespace().map(str::parse::<u64>);
-        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+        Some((numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?))
     }
 
     fn name(&self, (pid, tid): (i32, i32)) -> Option<String> {

@@ -7,6 +7,7 @@ use std::time::SystemTime;
 
 use measure::{MachineMetric, ProcessMetric, Reading};
 
+use super::activity::Activity;
 use crate::machine::Machine;
 use crate::other_runs;
 use crate::others::{OtherPrograms, Totals};
@@ -28,6 +29,7 @@ pub(super) struct Disturbances {
     others: Option<OtherPrograms>,
     workers: Threads,
     subject: Threads,
+    pub activity: Activity,
     is_first: bool,
 }
 
@@ -38,6 +40,7 @@ impl Disturbances {
             others: others_can_be_told.then(OtherPrograms::new),
             workers: Threads::new(),
             subject: Threads::new(),
+            activity: Activity::new(),
             is_first: true,
         }
     }
@@ -54,6 +57,7 @@ impl Disturbances {
             others.read(&subject, totals, now_ns())
         });
         let workers = self.workers.read(&Threads::of_this_process(WORKER_PREFIX), now_ns());
+        let pids = subject.map(Watched::pids);
         let subject = subject.and_then(|watched| self.subject.read(watched.threads(), now_ns()));
         let events = |count: Option<f64>| count.filter(|_| !is_first);
         for (name, value) in [
@@ -77,6 +81,11 @@ impl Disturbances {
         put(Reading::Worker(ProcessMetric::WaitingShareMax), waiting_share_max);
         let waiting_share_max = subject.as_ref().map(|subject| subject.waiting_share_max);
         put(Reading::Subject(ProcessMetric::WaitingShareMax), waiting_share_max);
+        let switches = subject.as_ref().map(|subject| subject.context_switches);
+        put(Reading::Subject(ProcessMetric::ContextSwitches), switches);
+        if let Some(pids) = pids {
+            told.extend(self.activity.read(&pids, self.subject.active()));
+        }
         let busiest =
             subject.and_then(|subject| subject.busiest).filter(|(_, cores)| *cores >= THREAD_CORES_MIN);
         let programs = others.map(|others| others.programs).unwrap_or_default();

@@ -1,0 +1,191 @@
+//! The subject's TCP queues: connections that wait to be accepted, bytes that it does not read, bytes that nobody takes.
+//!
+//! Its listening ports are those of listening sockets among its descriptors, which are listed every ten seconds, at most
+//! `LISTED_MAX` of them; queues are read each second, and more seldom where that takes long.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+use std::time::Instant;
+
+use measure::ProcessMetric;
+
+use crate::process::distinct_tables;
+use crate::sock_diag::{CLOSE_WAIT, ESTABLISHED, LISTEN, SockDiag};
+
+/// Descriptors that are listed at once: 4,096 take about 10 ms.
+const LISTED_MAX: usize = 4_096;
+/// Descriptors are listed every so many readings, and at each until a port is known.
+const LISTED_EVERY: u64 = 10;
+/// A reading that took longer is followed by pauses, so that readings take a five-hundredth of the time.
+const READING_SHARE: u32 = 500;
+/// Ports that are watched.
+const PORTS_MAX: usize = 8;
+const ALL_STATES: u32 = 0xFFF & !LISTEN;
+
+/// Reads them again and again.
+#[derive(Debug)]
+pub(crate) struct Queues {
+    diag: Option<SockDiag>,
+    ports: Vec<u16>,
+    others: Option<u64>,
+    readings: u64,
+    not_before: Option<Instant>,
+}
+
+impl Queues {
+    pub(crate) fn new() -> Queues {
+        Queues { diag: SockDiag::open().ok(), ports: Vec::new(), others: None, readings: 0, not_before: None }
+    }
+
+    /// What is known now; nothing where the kernel does not tell, or where it is not the time.
+    pub(crate) fn read(&mut self, pids: &[i32]) -> Vec<(ProcessMetric, f64)> {
+        let begin = Instant::now();
+        if self.not_before.is_some_and(|instant| begin < instant) {
+            return Vec::new();
+        }
+        let told = self.read_now(pids);
+        self.not_before = Some(begin + begin.elapsed() * READING_SHARE);
+        told.unwrap_or_default()
+    }
+
+    fn read_now(&mut self, pids: &[i32]) -> Option<Vec<(ProcessMetric, f64)>> {
+        let diag = self.diag.as_mut()?;
+        let listening = diag.list(LISTEN, None).ok()?;
+        if self.ports.is_empty() || self.readings.is_multiple_of(LISTED_EVERY) {
+            let sockets = Sockets::of(pids);
+            let own = listening.iter().filter(|socket| sockets.inodes.contains(&socket.inode));
+            self.ports = own
+                .map(|socket| socket.local_port)
+                .collect::<BTreeSet<_>>()
+                .into_iter()
+                .take(PORTS_MAX)
+                .collect();
+            self.others = sockets.is_whole.then(|| {
+                let mut known: BTreeSet<u32> = listening.iter().map(|socket| socket.inode).collect();
+                for &port in &self.ports {
+                    let clients = diag.list(ALL_STATES, Some(port)).unwrap_or_default();
+                    known.extend(clients.iter().map(|socket| socket.inode));
+                }
+                sockets.inodes.difference(&known).count() as u64
+            });
+        }
+        self.readings += 1;
+        if self.ports.is_empty() {
+            return None;
+        }
+        let own = listening.iter().filter(|socket| self.ports.contains(&socket.local_port));
+        let (mut waiting, mut fullest) = (0.0, 0.0f64);
+        for socket in own {
+            waiting += f64::from(socket.receive_queue);
+            // The kernel lets in one more than the backlog says.
+            fullest = fullest.max(f64::from(socket.receive_queue) / (f64::from(socket.send_queue) + 1.0));
+        }
+        let mut open = Vec::new();
+        for &port in &self.ports {
+            open.extend(diag.list(ESTABLISHED | CLOSE_WAIT, Some(port)).ok()?);
+        }
+        // A connection that was not accepted yet has no inode.
+        open.retain(|socket| socket.inode != 0);
+        let count = |of: fn(&crate::sock_diag::Socket) -> u32| {
+            open.iter().filter(|socket| of(socket) > 0).count() as f64
+        };
+        let bytes = |of: fn(&crate::sock_diag::Socket) -> u32| {
+            open.iter().map(|socket| f64::from(of(socket))).sum::<f64>()
+        };
+        let mut told = vec![
+            (ProcessMetric::AcceptQueue, waiting),
+            (ProcessMetric::AcceptQueueShare, fullest.min(1.0)),
+            (ProcessMetric::Connections, open.len() as f64),
+            (ProcessMetric::UnreadConnections, count(|socket| socket.receive_queue)),
+            (ProcessMetric::UnreadBytes, bytes(|socket| socket.receive_queue)),
+            (ProcessMetric::UnsentConnections, count(|socket| socket.send_queue)),
+            (ProcessMetric::UnsentBytes, bytes(|socket| socket.send_queue)),
+        ];
+        told.extend(self.others.map(|others| (ProcessMetric::OtherSockets, others as f64)));
+        Some(told)
+    }
+}
+
+/// Sockets among the descriptors of some processes.
+struct Sockets {
+    inodes: BTreeSet<u32>,
+    /// every descriptor was looked at
+    is_whole: bool,
+}
+
+impl Sockets {
+    fn of(pids: &[i32]) -> Sockets {
+        let (mut inodes, mut listed) = (BTreeSet::new(), 0);
+        let mut is_whole = true;
+        for &pid in pids {
+            let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+            let tasks: Vec<i32> =
+                entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
+            for tid in distinct_tables(Path::new("/proc"), pid, &tasks) {
+                let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task/{tid}/fd")) else {
+                    is_whole = false;
+                    continue;
+                };
+                for entry in entries.flatten() {
+                    listed += 1;
+                    if listed > LISTED_MAX {
+                        return Sockets { inodes, is_whole: false };
+                    }
+                    inodes.extend(fs::read_link(entry.path()).ok().and_then(|link| inode_of(link.to_str()?)));
+                }
+            }
+        }
+        Sockets { inodes, is_whole }
+    }
+}
+
+/// `socket:[4711]`
+fn inode_of(link: &str) -> Option<u32> {
+    link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write as _;
+    use std::net::{TcpListener, TcpStream};
+    use std::time::Duration;
+
+    use super::*;
+
+    #[test]
+    fn the_queues_of_this_process_are_seen_by_its_descriptors() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let mut client = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let _server = listener.accept().unwrap();
+        client.write_all(b"hello").unwrap();
+        let _waits = TcpStream::connect(("127.0.0.1", port)).unwrap();
+        let mut queues = Queues::new();
+        let pid = std::process::id() as i32;
+        let begin = Instant::now();
+        loop {
+            queues.not_before = None;
+            let told = queues.read(&[pid]);
+            let of = |wanted| told.iter().find(|(metric, _)| *metric == wanted).map(|(_, value)| *value);
+            // Other tests of this process have sockets too.
+            if of(ProcessMetric::UnreadBytes).is_some_and(|bytes| bytes >= 5.0)
+                && of(ProcessMetric::AcceptQueue).is_some_and(|waiting| waiting >= 1.0)
+            {
+                assert!(queues.ports.contains(&port) && of(ProcessMetric::UnreadConnections) >= Some(1.0));
+                assert!(of(ProcessMetric::OtherSockets) >= Some(2.0), "the clients' ends lead elsewhere");
+                break;
+            }
+            assert!(begin.elapsed() < Duration::from_secs(10), "{told:?}");
+        }
+        assert_eq!(Queues::new().read(&[]), Vec::new(), "without a process there is no port");
+    }
+
+    #[test]
+    fn only_sockets_are_counted() {
+        assert_eq!(inode_of("socket:[4711]"), Some(4_711));
+        for other in ["pipe:[4711]", "socket:[x]", "socket:[99999999999]", "/dev/null", "socket:["] {
+            assert_eq!(inode_of(other), None, "{other}");
+        }
+    }
+}

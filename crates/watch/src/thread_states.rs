@@ -1,0 +1,205 @@
+//! What the subject's active threads are doing: in which call each is, looked at now and then.
+//!
+//! `/proc/PID/task/TID/syscall` names the system call that a thread is in, or says that it runs. Looks come at irregular moments, so that
+//! they cannot keep step with the ticks of a server. The mean over the looks of a second is the number of threads in each state. Reading it
+//! needs the right to trace the process: the same user, and where the kernel restricts that (Yama) a process of our own.
+//! Source: man 5 proc_pid_syscall.
+
+use std::fs;
+use std::path::PathBuf;
+
+use measure::ThreadState;
+
+/// Threads that are looked at, the busiest first.
+pub(crate) const LOOKED_AT_MAX: usize = 64;
+/// Between two looks at least and at most: sixteen a second in the mean.
+const GAP_LEAST_NS: u64 = 30_000_000;
+const GAP_MOST_NS: u64 = 95_000_000;
+
+/// Looks again and again.
+#[derive(Debug)]
+pub(crate) struct ThreadStates {
+    proc: PathBuf,
+    active: Vec<(i32, i32)>,
+    counts: [u32; ThreadState::ALL.len()],
+    looks: u32,
+    /// a thread could not be looked at although it lives
+    is_refused: bool,
+    random: u64,
+}
+
+impl ThreadStates {
+    pub(crate) fn new() -> ThreadStates {
+        ThreadStates {
+            proc: PathBuf::from("/proc"),
+            active: Vec::new(),
+            counts: [0; ThreadState::ALL.len()],
+            looks: 0,
+            is_refused: false,
+            random: 0x9E37_79B9_7F4A_7C15,
+        }
+    }
+
+    /// Time until the next look, ns.
+    pub(crate) fn gap_ns(&mut self) -> u64 {
+        // xorshift64
+        self.random ^= self.random << 13;
+        self.random ^= self.random >> 7;
+        self.random ^= self.random << 17;
+        GAP_LEAST_NS + self.random % (GAP_MOST_NS - GAP_LEAST_NS)
+    }
+
+    /// Looks at every active thread once.
+    pub(crate) fn look(&mut self) {
+        if self.is_refused || self.active.is_empty() {
+            return;
+        }
+        self.looks += 1;
+        for at in 0..self.active.len() {
+            let (pid, tid) = self.active[at];
+            let folder = self.proc.join(format!("{pid}/task/{tid}"));
+            match fs::read_to_string(folder.join("syscall")) {
+                Ok(text) => {
+                    let in_disk_wait = || {
+                        fs::read_to_string(folder.join("stat")).is_ok_and(|stat| {
+                            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
+                        })
+                    };
+                    if let Some(state) = state_of(&text, in_disk_wait) {
+                        self.counts[state as usize] += 1;
+                    }
+                }
+                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => self.is_refused = true,
+                // It has ended.
+                Err(_) => {}
+            }
+        }
+    }
+
+    /// The mean number of threads in each state since it was asked before; nothing where there was no look. From here on these
+    /// threads are looked at.
+    pub(crate) fn take(&mut self, active: Vec<(i32, i32)>) -> Vec<(ThreadState, f64)> {
+        let looks = std::mem::take(&mut self.looks);
+        let counts = std::mem::take(&mut self.counts);
+        self.active = active;
+        self.active.truncate(LOOKED_AT_MAX);
+        if looks == 0 || self.is_refused {
+            return Vec::new();
+        }
+        let mean = |&state: &ThreadState| (state, f64::from(counts[state as usize]) / f64::from(looks));
+        ThreadState::ALL.iter().map(mean).collect()
+    }
+}
+
+/// By the first word of the file; `None` where it says nothing. `-1`: blocked outside of a call.
+fn state_of(text: &str, in_disk_wait: impl Fn() -> bool) -> Option<ThreadState> {
+    let word = text.split_ascii_whitespace().next()?;
+    if word == "running" {
+        return Some(ThreadState::Running);
+    }
+    let state = match word.parse::<libc::c_long>().ok()? {
+        libc::SYS_futex => ThreadState::Futex,
+        libc::SYS_epoll_pwait | libc::SYS_epoll_pwait2 | libc::SYS_ppoll | libc::SYS_pselect6 => {
+            ThreadState::Events
+        }
+        libc::SYS_accept | libc::SYS_accept4 | libc::SYS_io_uring_enter => ThreadState::Events,
+        #[cfg(target_arch = "x86_64")]
+        libc::SYS_epoll_wait | libc::SYS_poll | libc::SYS_select => ThreadState::Events,
+        libc::SYS_fsync
+        | libc::SYS_fdatasync
+        | libc::SYS_sync_file_range
+        | libc::SYS_msync
+        | libc::SYS_syncfs => ThreadState::Disk,
+        libc::SYS_nanosleep | libc::SYS_clock_nanosleep => ThreadState::Sleep,
+        libc::SYS_read | libc::SYS_write | libc::SYS_readv | libc::SYS_writev | libc::SYS_connect => {
+            if in_disk_wait() {
+                ThreadState::Disk
+            } else {
+                ThreadState::Transfer
+            }
+        }
+        libc::SYS_recvfrom | libc::SYS_recvmsg | libc::SYS_sendto | libc::SYS_sendmsg => {
+            ThreadState::Transfer
+        }
+        _ if in_disk_wait() => ThreadState::Disk,
+        _ => ThreadState::OtherCall,
+    };
+    Some(state)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Barrier, Mutex};
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn calls_are_known_by_their_numbers() {
+        let state = |text: &str, on_disk: bool| state_of(text, || on_disk);
+        let call = |number: libc::c_long| format!("{number} 0x1 0x2 0x3 0x4 0x5 0x6 0x7 0x8\n");
+        assert_eq!(state("running\n", true), Some(ThreadState::Running));
+        assert_eq!(state(&call(libc::SYS_futex), false), Some(ThreadState::Futex));
+        assert_eq!(state(&call(libc::SYS_epoll_pwait), false), Some(ThreadState::Events));
+        assert_eq!(state(&call(libc::SYS_fsync), false), Some(ThreadState::Disk));
+        assert_eq!(state(&call(libc::SYS_write), true), Some(ThreadState::Disk));
+        assert_eq!(state(&call(libc::SYS_write), false), Some(ThreadState::Transfer));
+        assert_eq!(state("-1 0x7f 0x7f\n", true), Some(ThreadState::Disk));
+        assert_eq!(state("-1 0x7f 0x7f\n", false), Some(ThreadState::OtherCall));
+        assert_eq!((state("", false), state("perhaps\n", false)), (None, None));
+    }
+
+    #[test]
+    fn threads_of_this_process_are_seen_where_they_wait() {
+        let lock = Arc::new(Mutex::new(()));
+        let tids = Arc::new(Mutex::new(Vec::new()));
+        let begun = Arc::new(Barrier::new(3));
+        let tid = || rustix::thread::gettid().as_raw_nonzero().get();
+        let held = lock.lock().unwrap();
+        let threads: Vec<_> = [false, true]
+            .into_iter()
+            .map(|sleeps| {
+                let (lock, tids, begun) = (lock.clone(), tids.clone(), begun.clone());
+                std::thread::spawn(move || {
+                    tids.lock().unwrap().push(tid());
+                    begun.wait();
+                    if sleeps {
+                        std::thread::sleep(Duration::from_secs(2));
+                    } else {
+                        drop(lock.lock().unwrap());
+                    }
+                })
+            })
+            .collect();
+        begun.wait();
+        let pid = std::process::id() as i32;
+        let active: Vec<(i32, i32)> = tids.lock().unwrap().iter().map(|tid| (pid, *tid)).collect();
+        let mut states = ThreadStates::new();
+        states.take(active.clone());
+        let begin = Instant::now();
+        // Both are asleep soon.
+        let seen = loop {
+            states.look();
+            let seen = states.take(active.clone());
+            let of = |wanted| seen.iter().find(|(state, _)| *state == wanted).map_or(0.0, |(_, mean)| *mean);
+            if of(ThreadState::Futex) == 1.0 && of(ThreadState::Sleep) == 1.0 {
+                break true;
+            }
+            if begin.elapsed() > Duration::from_millis(1_800) {
+                break false;
+            }
+        };
+        drop(held);
+        threads.into_iter().for_each(|thread| thread.join().unwrap());
+        assert!(seen, "one waits for the lock, one sleeps");
+    }
+
+    #[test]
+    fn gaps_keep_no_step_and_stay_within_their_bounds() {
+        let mut states = ThreadStates::new();
+        let gaps: Vec<u64> = (0..1_000).map(|_| states.gap_ns()).collect();
+        assert!(gaps.iter().all(|gap| (GAP_LEAST_NS..GAP_MOST_NS).contains(gap)));
+        let mean = gaps.iter().sum::<u64>() / 1_000;
+        assert!((60_000_000..65_000_000).contains(&mean), "{mean}");
+    }
+}
