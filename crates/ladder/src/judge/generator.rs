@@ -480,8 +480,9 @@ mod tests {
                 (judgement.verdict, judgement.reason.unwrap_or_default())
             };
         const NONE: (&str, u64) = ("", 0);
-        let judged_as =
-            |busy_share, error, is_sent, open| judged_by("errors == 0", busy_share, error, is_sent, open);
+        let judged_as = |busy_share: f64, error: (&str, u64), is_sent: bool, open: u64| {
+            judged_by("errors == 0", busy_share, error, is_sent, open)
+        };
         let judged = |busy_share: f64, error: (&str, u64)| judged_as(busy_share, error, false, 100);
         assert_eq!(
             judged_as(0.99, NONE, true, 100).0,
