@@ -18,6 +18,7 @@ pub mod other_runs;
 mod others;
 pub mod preflight;
 mod process;
+pub mod profile;
 mod realtime;
 mod sampler;
 pub mod statsd;
