@@ -12,8 +12,8 @@ use console::say;
 use console::signals::Interrupt;
 use ladder::{Criteria, Next, NextTrial, Repeats};
 use measure::{LoadUnit, Purpose, TrialHead};
-use plan::{HoldLength, Plan, Scheme};
-use store::{Committed, RunId, RunWriter, Store};
+use plan::{HoldLength, Plan, Scheme, Target};
+use store::{Committed, Outcome, RunId, RunWriter, Store};
 
 use crate::consent::Consent;
 use crate::context::TrialContext;
@@ -24,7 +24,7 @@ use crate::progress::Progress;
 use crate::stored::{ended_early_by, keep_verdict, no_store, run_end, run_head, unix_ms};
 use crate::subject::{self, RunningSubject};
 use crate::trial::{self, Recovery, TrialSpec};
-use crate::{calibration, page, preflight};
+use crate::{calibration, page, preflight, profile};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
@@ -77,8 +77,13 @@ fn climb_subject(
     followers.begin(&outputs.store, &run)?;
     let climbing = Climbing { plan, machine, store, writer: &writer, committed: &committed, interrupt };
     let mut judged = JudgedRun::open(store, &run)?;
-    let outcome = climbing.all_trials(&mut judged, subject, progress);
+    let mut outcome = climbing.all_trials(&mut judged, subject, progress);
     let mut end = run_end(&outcome, interrupt);
+    if end.outcome == Outcome::Finished && !plan.profile.is_off() {
+        // Ctrl-C ends the profile only: the climb is whole.
+        let added = judged.read_rest(store);
+        outcome = added.and_then(|()| profile::add(&climbing, &judged, &outputs.store, subject, progress));
+    }
     let ended_early = ended_early_by(&end);
     let climb = judged.read_rest(store).and_then(|()| judged.answers(ended_early.as_deref()));
     if let Ok(Some(climb)) = &climb {
@@ -95,10 +100,11 @@ fn climb_subject(
     };
     outputs.results.write(&climb)?;
     outputs::append_step_summary(&climb);
+    let offer = profile::offer(plan, &climb, subject.pid).map_or(String::new(), |text| text + "\n");
     if outputs.take_stdout() {
-        say::err_own_text!("{}", page::results(&climb, layout::columns_of(std::io::stderr())));
+        say::err_own_text!("{}{offer}", page::results(&climb, layout::columns_of(std::io::stderr())));
     } else {
-        say::out_text!("{}", page::results(&climb, layout::columns()));
+        say::out_text!("{}{offer}", page::results(&climb, layout::columns()));
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }
@@ -231,9 +237,20 @@ impl Climbing<'_> {
         subject: &mut RunningSubject,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
+        let target = subject.target.clone();
+        let spec = self.spec(trial, &target, subject)?;
+        self.run_trial(&spec, subject, progress)
+    }
+
+    /// What such a trial is, for `trial::run`.
+    pub fn spec<'t>(
+        &self,
+        trial: SubjectTrial<'_>,
+        target: &'t Target,
+        subject: &RunningSubject,
+    ) -> anyhow::Result<TrialSpec<'t>> {
         let SubjectTrial { plan, seq, purpose, load, cell, request, hold, terms, recovery_load } = trial;
         let needs = plan::needs(plan, load);
-        let target = subject.target.clone();
         let head = TrialHead {
             seq,
             purpose,
@@ -245,16 +262,16 @@ impl Climbing<'_> {
             cell,
             metric_names: bots::catalog::metric_names(&plan.bots, target.scheme)?,
         };
-        let mut workers = self.machine.split(plan, load, (&target, subject.address))?;
+        let mut workers = self.machine.split(plan, load, (target, subject.address))?;
         for worker in &mut workers {
             worker.request = request;
             worker.members.clone_from(&subject.members);
             worker.recovery_share = recovery_load.map(|lower| lower / load);
         }
-        let spec = TrialSpec {
+        Ok(TrialSpec {
             head,
             workers,
-            target: &target,
+            target,
             hold,
             settle_ns: plan.ladder.settle_ns,
             realtime: plan.generator.realtime,
@@ -265,8 +282,7 @@ impl Climbing<'_> {
             recovery: recovery_load
                 .zip(plan.ladder.recovery_ns)
                 .map(|(load, within_ns)| Recovery { load, within_ns }),
-        };
-        self.run_trial(&spec, subject, progress)
+        })
     }
 
     /// The same engine against the null server of the subject's protocol: own latency at a pace, own ceiling in a

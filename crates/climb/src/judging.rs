@@ -4,12 +4,15 @@ use std::collections::BTreeMap;
 
 use anyhow::Context as _;
 use ladder::{
-    Asked, Calibration, Climb, Criteria, Gate, Intended, Judged, Judgement, Link, ListSchedule, Loads, Next,
-    NextTrial, RunFacts, Rung, Schedule, answers, disturbance, judge, least_disturbed, rung, warm_up_cut,
+    Asked, Calibration, Climb, Conclusion, Criteria, Gate, Intended, Judged, Judgement, Link, ListSchedule,
+    Loads, Next, NextTrial, RunFacts, Rung, Schedule, answers, disturbance, judge, least_disturbed, rung,
+    warm_up_cut,
 };
 use measure::{LoadUnit, Measure, Purpose, Summary, Trial};
 use plan::{HoldLength, Plan, SubjectSource, TickSource};
 use store::{RunHead, RunId, RunKind, RunState, Store};
+
+use crate::profile;
 
 /// Clients of the null server at an easy pace: our own share of every latency.
 pub const LATENCY_CLIENTS: f64 = 64.0;
@@ -56,6 +59,8 @@ pub struct JudgedRun {
     read: usize,
     done: Vec<Judged>,
     rungs: Vec<Rung>,
+    /// what a profile behind the climb found
+    profile: Option<Conclusion>,
 }
 
 impl JudgedRun {
@@ -71,7 +76,7 @@ impl JudgedRun {
             .with_context(|| format!("the plan of run {run} is of another version of Stepladder"))?;
         let link = link_of(&head)?;
         let (id, done, rungs) = (run.clone(), Vec::new(), Vec::new());
-        Ok(JudgedRun { id, head, plan, link, calibration: None, read: 0, done, rungs })
+        Ok(JudgedRun { id, head, plan, link, calibration: None, read: 0, done, rungs, profile: None })
     }
 
     /// The whole run, also a trial that was cut off.
@@ -91,7 +96,11 @@ impl JudgedRun {
 
     /// Reads and judges all trials that were not read yet. Nothing may be recorded any more.
     pub fn read_rest(&mut self, store: &Store) -> anyhow::Result<()> {
-        self.read(store, |_| true)
+        self.read(store, |_| true)?;
+        // What another version wrote is left out.
+        self.profile =
+            store.artifact(&self.id, profile::ARTIFACT)?.and_then(|it| serde_json::from_slice(&it).ok());
+        Ok(())
     }
 
     fn read(&mut self, store: &Store, is_final: impl Fn(bool) -> bool) -> anyhow::Result<()> {
@@ -173,6 +182,7 @@ impl JudgedRun {
         };
         let mut climb = answers(&facts, self.calibration.as_ref(), self.rungs.clone(), asked);
         climb.conclusions.extend(self.plan.bots.conclusions(&climb.rungs));
+        climb.conclusions.extend(self.profile.clone());
         Ok(Some(climb))
     }
 

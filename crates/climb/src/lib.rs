@@ -19,6 +19,7 @@ mod phases;
 mod planned;
 pub mod preflight;
 mod probe;
+pub mod profile;
 pub mod progress;
 pub mod secrets;
 pub mod stored;

@@ -8,6 +8,8 @@ use console::layout::wrapped;
 use ladder::wording::{show_cell, show_many, show_number, show_share};
 use ladder::{Climb, Rung, Verdict};
 
+use crate::profile;
+
 fn style(verdict: Verdict) -> Style {
     let colour = match verdict {
         Verdict::Pass => AnsiColor::Green,
@@ -90,6 +92,7 @@ pub fn results(climb: &Climb, columns: Option<usize>) -> String {
     for (heading, words) in &page.conclusions {
         text += &format!("\n{bold}{heading}{bold:#}\n  {}\n", wrapped(words, 2, columns));
     }
+    text += &profile::table(climb);
     let run = format!("run {} · stepladder show {}", climb.run.id, climb.run.id);
     text += &format!("\n{}\n", wrapped(&run, 2, columns));
     text

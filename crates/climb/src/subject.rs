@@ -275,6 +275,18 @@ impl RunningSubject {
         })
     }
 
+    /// Whether it was started here.
+    pub fn is_started(&self) -> bool {
+        self.started.is_some()
+    }
+
+    /// Ends what was started, and says whether it was; what ran before goes on.
+    pub fn end_if_started(&mut self) -> bool {
+        let is_started = self.is_started();
+        self.end();
+        is_started
+    }
+
     /// Stops what was started; what ran before goes on.
     pub fn stop(mut self) {
         self.end();

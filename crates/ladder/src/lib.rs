@@ -18,6 +18,7 @@ pub mod disturbance;
 pub mod duel;
 mod figures;
 mod gate;
+pub mod growth;
 pub mod judge;
 pub mod models;
 pub mod objective;

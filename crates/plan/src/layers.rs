@@ -10,10 +10,10 @@ use std::path::Path;
 
 use crate::flags::Flags;
 use crate::mistakes::{ConfigError, Mistake, Mistakes, Place};
-use crate::plan::{Arrivals, Plan, Subject, SubjectSource, TickSource};
+use crate::plan::{Arrivals, Plan, Profile, Subject, SubjectSource, TickSource};
 use crate::scenario::{self, Node, ScenarioText};
 use crate::scheme::Scheme;
-use crate::settings::{Setting, Shape};
+use crate::settings::{Kind, Setting, Shape};
 use crate::units;
 use crate::vocabulary;
 use crate::workloads::script::settings as script;
@@ -87,6 +87,12 @@ settings! { SETTINGS;
         .flag("--seed", "N").help("Random seed");
     PATIENCE = Setting::of("How", &[]).key("patience", Shape::Text, "1s").about("An answer after this is late.")
         .flag("--patience", "TIME").help("An answer after this is late").default("1s");
+    PROFILE = Setting::of("How", &[]).key("profile", Shape::Text, "cpu")
+        .about("What of the server is profiled behind the climb, at the last load that held and the first that failed.")
+        .flag("--profile", "WHAT")
+        .help("Behind the climb, hold the last load that held and the first that failed once more with perf, and say which \
+            functions of the server took the time")
+        .kind(Kind::Optional("cpu")).one_of(Profile::NAMES).of_climbs();
     NAME = Setting::of("Output", &[]).at_most(NAME_BYTES_MAX).key("name", Shape::Text, "master")
         .about("The name of the run, to find it again.")
         .flag("--name", "NAME").help("The run's name");
@@ -193,6 +199,7 @@ pub fn resolve_with(
     });
     let seed = reader.value(&SEED, |text| units::whole_within(text, 0, u64::MAX));
     let generator = generator::read(&mut reader);
+    let profile = reader.value(&PROFILE, str::parse::<Profile>);
     let name = reader.value(&NAME, units::not_blank);
     let note = reader.value(&NOTE, units::not_blank);
 
@@ -213,6 +220,7 @@ pub fn resolve_with(
             note,
             scenario: path,
             may_load,
+            profile: profile.unwrap_or_default(),
         }),
         _ => Err(sorted(reader.mistakes)),
     }

@@ -37,7 +37,7 @@ pub use mistakes::{
 };
 pub use permissions::{Permission, may_load_for_file, permissions};
 pub use plan::{
-    Arrivals, Axis, Cell, Generator, Handshake, HoldLength, Ladder, Plan, Ramp, RampRule, Subject,
+    Arrivals, Axis, Cell, Generator, Handshake, HoldLength, Ladder, Plan, Profile, Ramp, RampRule, Subject,
     SubjectSource, SubjectStop, TickSource,
 };
 pub use ramp::ramp_sentence;

@@ -51,6 +51,31 @@ pub struct Plan {
     pub scenario: Option<String>,
     /// hosts outside loopback and private ranges that the user may load
     pub may_load: Vec<String>,
+    /// what is profiled behind the climb
+    #[serde(default, skip_serializing_if = "Profile::is_off")]
+    pub profile: Profile,
+}
+
+/// What of the subject is profiled behind the climb, where one load held and a larger one failed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, Display)]
+#[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
+pub enum Profile {
+    /// nothing
+    #[default]
+    Off,
+    /// where its CPU time goes
+    Cpu,
+}
+
+impl Profile {
+    /// Every one, as options write it.
+    pub const NAMES: &[&str] = &["off", "cpu"];
+
+    /// Whether nothing is profiled.
+    pub fn is_off(&self) -> bool {
+        *self == Profile::Off
+    }
 }
 
 /// What a WebSocket handshake says besides what the protocol asks for.

@@ -10,7 +10,7 @@ use std::str::FromStr;
 use measure::ticklog::{TickForm, TimeUnit};
 use thiserror::Error;
 
-use crate::plan::{Arrivals, HoldLength, TickSource};
+use crate::plan::{Arrivals, HoldLength, Profile, TickSource};
 use crate::vocabulary;
 use crate::workloads::Pairing;
 
@@ -414,6 +414,14 @@ impl FromStr for Arrivals {
 
     fn from_str(text: &str) -> Result<Arrivals, UnitError> {
         word_of(text, "poisson, even, burst, closed", &ARRIVALS)
+    }
+}
+
+impl FromStr for Profile {
+    type Err = UnitError;
+
+    fn from_str(text: &str) -> Result<Profile, UnitError> {
+        word_of(text, "off, cpu", &[("off", Profile::Off), ("cpu", Profile::Cpu)])
     }
 }
 

@@ -102,6 +102,10 @@ pub struct AgainArgs {
     pub i_may_load: Vec<String>,
     #[command(flatten)]
     pub(crate) wait: Wait,
+    /// Behind the climb, hold the last load that held and the first that failed once more with perf, and say which functions of
+    /// the server took the time: off or cpu [default: as the stored run]
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "cpu")]
+    pub profile: Option<plan::Profile>,
     /// Another name for the new run
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

@@ -78,6 +78,7 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     plan.may_load.extend(args.i_may_load.iter().cloned());
     let consent = Consent::obtain(&file, permissions, args.allow_start, args.i_may_load.clone());
     let consent = consent.map_err(wrong_usage)?;
+    plan.profile = args.profile.unwrap_or(plan.profile);
     plan.name = args.name.clone().or(plan.name);
     plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
     let outputs =

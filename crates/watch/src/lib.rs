@@ -19,6 +19,7 @@ pub mod other_runs;
 mod others;
 pub mod preflight;
 mod process;
+pub mod profile;
 mod queues;
 mod realtime;
 mod sampler;

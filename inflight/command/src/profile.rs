@@ -13,6 +13,7 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use climb::profile::picture;
 use inferno::flamegraph;
 use inferno::flamegraph::color::{MultiPalette, Palette};
 use inflight_analysis::{CellKey, Heap, HeapBy, HeapError, Kind, Profile, Report, Stacks, Subject};
@@ -212,12 +213,8 @@ fn flame_graph(profile: &Profile) -> anyhow::Result<Vec<u8>> {
     );
     options.count_name = profile.subject.unit().to_owned();
     options.colors = Palette::Multi(MultiPalette::Java);
-    options.no_javascript = true;
-    let lines = for_colours(&profile.stacks);
-    let mut svg = Vec::new();
-    flamegraph::from_lines(&mut options, lines.iter().map(String::as_str), &mut svg)
-        .with_context(|| format!("the profile of client {} cannot be drawn", profile.client))?;
-    Ok(without_script(&String::from_utf8_lossy(&svg)).into_bytes())
+    picture::svg(options, &for_colours(&profile.stacks))
+        .with_context(|| format!("the profile of client {} cannot be drawn", profile.client))
 }
 
 /// As inferno reads them, in the colours of their kinds.
@@ -237,17 +234,6 @@ fn colour(kind: Kind) -> &'static str {
         Kind::Gc => "_[i]",
         Kind::Kernel => "_[k]",
     }
-}
-
-/// inferno leaves a frame of its script, and the call of it, where it was asked for none.
-fn without_script(svg: &str) -> String {
-    let mut clean = String::with_capacity(svg.len());
-    let mut rest = svg;
-    while let Some((before, script)) = rest.split_once("<script") {
-        clean += before;
-        rest = script.split_once("</script>").map_or("", |(_, behind)| behind);
-    }
-    (clean + rest).replace(r#" onload="init(evt)""#, "")
 }
 
 /// A profile as a table.

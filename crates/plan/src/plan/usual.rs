@@ -54,5 +54,6 @@ pub(crate) fn plan(
         note: None,
         scenario: None,
         may_load: Vec::new(),
+        profile: Profile::Off,
     }
 }

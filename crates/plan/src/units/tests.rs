@@ -210,6 +210,7 @@ fn tick_sources_and_words_are_known_or_said_to_be_still_to_come() {
     ] {
         assert_eq!(message(text.parse::<TickSource>()), wrong, "{text}");
     }
+    assert_eq!(message("alloc".parse::<Profile>()), "\"alloc\" is unknown; known: off, cpu");
     assert_eq!(message("evn".parse::<Arrivals>()), "\"evn\" is unknown; known: poisson, even, burst, closed");
     assert_eq!(message("loose".parse::<Pairing>()), "\"loose\" is unknown; known: pipelined, strict");
 }

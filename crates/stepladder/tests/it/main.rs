@@ -31,6 +31,7 @@ mod otlp;
 mod output;
 mod place;
 mod printing;
+mod profiles;
 mod protobuf;
 mod recordings;
 mod rest;

@@ -96,6 +96,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "drivers",
                 "engine",
                 "hazelcast",
+                "inflight-analysis",
                 "ladder",
                 "measure",
                 "plan",

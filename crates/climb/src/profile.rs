@@ -1,0 +1,296 @@
+//! The profile behind a climb: the last load that held and the first that failed, held once more under `perf`.
+//!
+//! These holds are not judged and are no trials of the store; what is kept of them are artifacts of the run: both folded
+//! stacks, the picture of their difference, and the conclusion (`ladder::growth`), which every reader of the run shows. Whatever
+//! goes wrong here is that conclusion, and the climb's answers stay.
+
+mod hold;
+pub mod picture;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
+use console::masks::mask;
+use inflight_analysis::{Kind, Stacks};
+use ladder::growth::{self, ProfiledHold};
+use ladder::wording::{show_ns, show_number, show_share};
+use ladder::{Climb, Conclusion, Rung, Verdict};
+use measure::{Measure, Trial};
+use plan::{HoldLength, Plan, SubjectSource};
+use watch::profile::{PerfMaps, Recording, SAMPLES_PER_S};
+
+use crate::climb::Climbing;
+use crate::judging::JudgedRun;
+use crate::progress::Progress;
+use crate::subject::RunningSubject;
+
+/// The artifact with the conclusion, as JSON.
+pub const ARTIFACT: &str = "profile.json";
+/// No load is held longer for its profile.
+const HOLD_NS_MAX: u64 = 10_000_000_000;
+/// The table leaves out functions with less than this share of the server's CPU.
+const SHARE_SHOWN: f64 = 0.002;
+/// What makes runtimes write the names of what they compile, before the user's own command line. V8's interpreted functions
+/// have names too.
+const NAMES_FOR_PERF: &str = "export NODE_OPTIONS=\"${NODE_OPTIONS:+$NODE_OPTIONS }--perf-basic-prof --interpreted-frames-native-stack\"\n\
+    export JAVA_TOOL_OPTIONS=\"${JAVA_TOOL_OPTIONS:+$JAVA_TOOL_OPTIONS }-XX:+PreserveFramePointer\"\n\
+    export PYTHONPERFSUPPORT=1\n";
+
+/// Two loads of one cell, by whose difference a server is explained.
+struct Pair<'a> {
+    cell: BTreeMap<String, String>,
+    good: &'a Rung,
+    bad: &'a Rung,
+}
+
+impl<'a> Pair<'a> {
+    /// `None`: nothing held, or nothing failed.
+    fn of(climb: &'a Climb) -> Option<Pair<'a>> {
+        let whole = std::iter::once((BTreeMap::new(), &climb.capacity));
+        let cells = climb.capacity.cells.iter().map(|cell| (cell.cell.clone(), &cell.capacity));
+        whole.filter(|_| climb.capacity.cells.is_empty()).chain(cells).find_map(|(cell, capacity)| {
+            let held = |load: f64, verdict| {
+                let is_it = |rung: &&Rung| {
+                    rung.load == load
+                        && rung.verdict == verdict
+                        && rung.cell.clone().unwrap_or_default() == cell
+                };
+                climb.rungs.iter().rev().find(is_it)
+            };
+            let good = held(capacity.lower_bound?, Verdict::Pass)?;
+            let bad = held(capacity.upper_bound?, Verdict::Fail)?;
+            Some(Pair { cell, good, bad })
+        })
+    }
+}
+
+/// What a run could still be asked, where no profile was: the words for it.
+pub fn offer(plan: &Plan, climb: &Climb, pid: Option<u32>) -> Option<String> {
+    let is_fit = plan.profile.is_off() && pid.is_some() && Pair::of(climb).is_some();
+    // A stored run starts no command without it.
+    let start =
+        if matches!(plan.subject.source, SubjectSource::Started { .. }) { " --allow-start" } else { "" };
+    is_fit.then(|| {
+        format!("`stepladder again {} --profile{start}` shows where the server's time went.", climb.run.id)
+    })
+}
+
+/// Profiles and keeps what is found. `store`: the file of the store; the picture goes into `profiles/` beside it.
+///
+/// Errors: the store cannot be written.
+pub fn add(
+    climbing: &Climbing<'_>,
+    judged: &JudgedRun,
+    store: &Path,
+    subject: &mut RunningSubject,
+    progress: &mut Progress,
+) -> anyhow::Result<()> {
+    let Some(climb) = judged.answers(None)? else { return Ok(()) };
+    let mut conclusion = match profiled(climbing, &climb, subject, progress) {
+        Ok((conclusion, stacks)) => {
+            let [good, bad] = &stacks;
+            climbing.writer.artifact("profile-good.folded", good.folded.as_bytes())?;
+            climbing.writer.artifact("profile-bad.folded", bad.folded.as_bytes())?;
+            with_picture(conclusion, &climb, &stacks, store)
+        }
+        Err(error) => growth::none(&mask(&format!("{error:#}"))),
+    };
+    conclusion.text = mask(&conclusion.text).into_owned();
+    Ok(climbing.writer.artifact(ARTIFACT, serde_json::to_string(&conclusion)?.as_bytes())?)
+}
+
+/// Writes the picture, and says where; that it cannot be written is said too.
+fn with_picture(
+    mut conclusion: Conclusion,
+    climb: &Climb,
+    stacks: &[Profiled; 2],
+    store: &Path,
+) -> Conclusion {
+    let folder = store.parent().unwrap_or(Path::new("")).join("profiles");
+    let path = folder.join(format!("{}.svg", climb.run.id));
+    let title = format!(
+        "{}: CPU per operation, {}",
+        climb.run.id,
+        stacks.each_ref().map(Profiled::place).join(" → ")
+    );
+    let drawn = picture::difference(&title, stacks.each_ref().map(|one| (&one.stacks, one.ns_per_sample())))
+        .and_then(|svg| {
+            std::fs::create_dir_all(&folder)?;
+            std::fs::write(&path, svg).with_context(|| path.display().to_string())
+        });
+    conclusion.text += &match drawn {
+        Ok(()) => {
+            conclusion.evidence.insert("picture".to_owned(), path.display().to_string().into());
+            format!(" Flame graph: {}.", path.display())
+        }
+        Err(error) => format!(" Its flame graph cannot be written: {error:#}."),
+    };
+    conclusion
+}
+
+/// One hold and its stacks.
+struct Profiled {
+    hold: ProfiledHold,
+    folded: String,
+    stacks: Stacks,
+}
+
+impl Profiled {
+    fn place(&self) -> String {
+        format!("{} {}", show_number(self.hold.load), self.hold.load_unit)
+    }
+
+    fn ns_per_sample(&self) -> f64 {
+        1e9 / self.hold.samples_per_s / self.hold.operations.max(1) as f64
+    }
+
+    /// Errors: the load was never held, or the stacks are none.
+    fn of(trial: &Trial, judged: &Rung, folded: String) -> anyhow::Result<Profiled> {
+        let Some(hold) = &trial.hold else {
+            bail!("{} {} could not be held again", judged.load, judged.load_unit)
+        };
+        let stacks = Stacks::read(&folded)?;
+        let flow = trial.flow();
+        let operations = flow.answered + flow.told + flow.failed;
+        let mut functions: BTreeMap<String, u64> = BTreeMap::new();
+        for one in stacks.top(usize::MAX) {
+            let name =
+                if one.kind == Kind::Kernel { format!("{} (kernel)", one.function) } else { one.function };
+            *functions.entry(name).or_default() += one.own;
+        }
+        let rate_per_s = operations as f64 / hold.seconds().max(f64::MIN_POSITIVE);
+        let per_operation = |cores: f64, rate: f64| (rate > 0.0).then_some(cores * 1e9 / rate);
+        let hold = ProfiledHold {
+            load: judged.load,
+            load_unit: judged.load_unit,
+            hold_s: hold.seconds(),
+            operations,
+            samples: stacks.sum(),
+            samples_per_s: f64::from(SAMPLES_PER_S),
+            cpu_ns: trial.subject.as_ref().and_then(|used| per_operation(used.cpu_cores, rate_per_s)),
+            judged_cpu_ns: judged
+                .subject
+                .as_ref()
+                .and_then(|used| per_operation(used.process.cpu_cores, judged.rate_per_s)),
+            rate_per_s,
+            judged_rate_per_s: judged.rate_per_s,
+            p99_ns: trial.distribution(Measure::Response).summary().and_then(|summary| summary.p99),
+            p50_ns: trial.distribution(Measure::Response).summary().and_then(|summary| summary.p50),
+            judged_p50_ns: judged.response_ns.as_ref().and_then(|summary| summary.p50),
+            judged_p99_ns: judged.response_ns.as_ref().and_then(|summary| summary.p99),
+            functions,
+        };
+        Ok(Profiled { hold, folded, stacks })
+    }
+}
+
+/// Errors: why there is no profile, for the user.
+fn profiled(
+    climbing: &Climbing<'_>,
+    climb: &Climb,
+    subject: &mut RunningSubject,
+    progress: &mut Progress,
+) -> anyhow::Result<(Conclusion, [Profiled; 2])> {
+    let Some(pid) = subject.pid else {
+        bail!("the server's process is not known; name it with --pid, or let --start start it")
+    };
+    let Some(pair) = Pair::of(climb) else { bail!("it needs a load that held and a larger one that failed") };
+    let folder = tempfile::tempdir().context("no temporary folder; check TMPDIR")?;
+    // Whether perf may be used at all is asked of a process that lives.
+    Recording::check(if subject.has_ended() { std::process::id() } else { pid }, folder.path())?;
+    let plan = &plan_of(climbing.plan, &pair);
+    let options = climbing.plan.ladder.cells.iter().find(|cell| cell.names == pair.cell);
+    let cell = options.cloned().unwrap_or_default();
+    let unit = pair.good.load_unit;
+    progress.say(&format!(
+        "profiling at {} and {} {unit} (not judged)",
+        show_number(pair.good.load),
+        show_number(pair.bad.load)
+    ));
+    // What runtimes wrote for us goes with them, whatever happens in between.
+    let mut maps = PerfMaps::default();
+    let outcome = (|| {
+        subject.restart_with(plan, cell.options.clone())?;
+        let good = hold::profiled(
+            climbing,
+            plan,
+            (pair.good, &cell),
+            folder.path(),
+            (subject, &mut maps),
+            progress,
+        )?;
+        if plan.ladder.restart_per_rung {
+            subject.restart(plan)?;
+        }
+        let bad =
+            hold::profiled(climbing, plan, (pair.bad, &cell), folder.path(), (subject, &mut maps), progress)?;
+        anyhow::Ok([good, bad])
+    })();
+    if subject.end_if_started() {
+        drop(maps);
+    } else {
+        maps.forget();
+    }
+    let stacks = outcome?;
+    Ok((growth::conclusion(&stacks[0].hold, &stacks[1].hold), stacks))
+}
+
+/// The plan of the profiled holds: nothing is searched, ended or recovered, and a command of the user's starts with what makes
+/// names for perf.
+fn plan_of(plan: &Plan, pair: &Pair<'_>) -> Plan {
+    let mut plan = plan.in_cell(&pair.cell);
+    if let SubjectSource::Started { command, .. } = &mut plan.subject.source {
+        command.insert_str(0, NAMES_FOR_PERF);
+    }
+    plan.ladder.stop = None;
+    plan.ladder.recovery_ns = None;
+    plan.ladder.hold = match plan.ladder.hold {
+        HoldLength::Time(ns) => HoldLength::Time(ns.min(HOLD_NS_MAX)),
+        HoldLength::Ticks(_) | HoldLength::Games(_) => HoldLength::Time(HOLD_NS_MAX),
+    };
+    plan
+}
+
+/// The functions that grew most, as a table; empty without a profile.
+pub fn table(climb: &Climb) -> String {
+    let Some(conclusion) = climb.conclusions.iter().find(|part| part.id == growth::PROFILE) else {
+        return String::new();
+    };
+    let grew = growth::listed(conclusion, "grew");
+    let has_grown = grew.iter().any(|one| one.is_sure);
+    let (mut listed, heading) = if has_grown {
+        (grew, "The functions that grew most")
+    } else {
+        (growth::listed(conclusion, "most"), "The functions that took most")
+    };
+    listed.retain(|one| one.bad.share >= SHARE_SHOWN);
+    if listed.is_empty() {
+        return String::new();
+    }
+    let per = conclusion.evidence.get("per").and_then(serde_json::Value::as_str).unwrap_or("operation");
+    let load = |name: &str| {
+        let load = conclusion.evidence.get(name).and_then(|hold| hold.get("load"));
+        load.and_then(serde_json::Value::as_f64).map_or(String::new(), show_number)
+    };
+    let (good, bad) = (load("good"), load("bad"));
+    let mut text = format!(
+        "\n  {heading}: CPU per {per}, and share of the server's CPU\n  {:>10} {:>10}   {:>8} {:>8}\n",
+        format!("at {good}"),
+        format!("at {bad}"),
+        good,
+        bad
+    );
+    for one in listed {
+        let function: String = one.function.chars().take(90).collect();
+        text += &format!(
+            "  {:>10} {:>10}   {:>8} {:>8}  {function}{}\n",
+            show_ns(one.good.ns),
+            show_ns(one.bad.ns),
+            show_share(one.good.share),
+            show_share(one.bad.share),
+            if one.is_sure || !has_grown { "" } else { " (may be chance)" }
+        );
+    }
+    text
+}

@@ -1,0 +1,306 @@
+//! Which functions of a server took more CPU per operation at a load that failed than at one that held.
+//!
+//! From two profiled holds: samples by function, and the operations that were done meanwhile. A sample belongs to the
+//! innermost function of the server's own code; one stack is one sample. Units: ns of CPU per operation, shares of all samples
+//! in [0, 1].
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use measure::LoadUnit;
+use serde::{Deserialize, Serialize};
+
+use crate::contract::Conclusion;
+use crate::wording::{show_ns, show_number, show_share};
+
+/// The id of the conclusion that tells of a profile.
+pub const PROFILE: &str = "profile";
+/// Functions that are listed.
+const LISTED: usize = 10;
+/// Functions that the words name.
+const NAMED: usize = 3;
+/// A function is listed from so many standard deviations on; what a few samples more make is chance.
+const LISTED_DEVIATIONS: f64 = 2.0;
+/// A difference counts from so many of its standard deviations on: many functions are compared at once.
+const SURE_DEVIATIONS: f64 = 4.0;
+/// A function whose growth is less than this share of an operation's CPU explains nothing.
+const LEAST_SHARE: f64 = 0.01;
+
+/// One load, held once more while its server was profiled.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ProfiledHold {
+    /// in `load_unit`
+    pub load: f64,
+    /// of what
+    pub load_unit: LoadUnit,
+    /// length of the hold, s
+    pub hold_s: f64,
+    /// requests or messages that the server was done with meanwhile
+    pub operations: u64,
+    /// stacks that were taken
+    pub samples: u64,
+    /// of them, per second of CPU time
+    pub samples_per_s: f64,
+    /// the server's CPU per operation while it was profiled, ns; null where its processes were not readable
+    pub cpu_ns: Option<f64>,
+    /// the same in the hold that was judged
+    pub judged_cpu_ns: Option<f64>,
+    /// operations per second
+    pub rate_per_s: f64,
+    /// the same in the hold that was judged
+    pub judged_rate_per_s: f64,
+    /// response time, p99, ns; null with too few samples
+    pub p99_ns: Option<u64>,
+    /// the same in the hold that was judged
+    pub judged_p99_ns: Option<u64>,
+    /// response time, p50, ns
+    pub p50_ns: Option<u64>,
+    /// the same in the hold that was judged
+    pub judged_p50_ns: Option<u64>,
+    /// samples by function
+    #[serde(skip)]
+    pub functions: BTreeMap<String, u64>,
+}
+
+impl ProfiledHold {
+    fn of(&self, function: &str) -> Cost {
+        let samples = self.functions.get(function).copied().unwrap_or(0);
+        let operations = self.operations.max(1) as f64;
+        Cost {
+            samples,
+            share: samples as f64 / self.samples.max(1) as f64,
+            ns: samples as f64 * 1e9 / self.samples_per_s / operations,
+        }
+    }
+
+    /// One standard deviation of what a function with so many samples costs, ns per operation.
+    fn deviation_ns(&self, samples: u64) -> f64 {
+        (samples as f64 + 1.0).sqrt() * 1e9 / self.samples_per_s / self.operations.max(1) as f64
+    }
+
+    fn place(&self) -> String {
+        format!("{} {}", show_number(self.load), self.load_unit)
+    }
+}
+
+/// What a function took in one hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Cost {
+    /// of the hold's
+    pub samples: u64,
+    /// of the server's CPU
+    pub share: f64,
+    /// per operation
+    pub ns: f64,
+}
+
+/// A function in both holds.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Growth {
+    /// its name, with its file where that is known; text from the server under test is never markup
+    pub function: String,
+    /// at the load that held
+    pub good: Cost,
+    /// at the load that failed
+    pub bad: Cost,
+    /// the growth per operation, in its standard deviations
+    pub deviations: f64,
+    /// more per operation than the samples vary by chance, and at least 1 % of an operation's CPU
+    pub is_sure: bool,
+}
+
+impl Growth {
+    fn ns(&self) -> f64 {
+        self.bad.ns - self.good.ns
+    }
+}
+
+/// Every function of either hold, the one that grew most per operation first; among equals the costlier one.
+pub fn growths(good: &ProfiledHold, bad: &ProfiledHold) -> Vec<Growth> {
+    let functions: BTreeSet<&String> = good.functions.keys().chain(bad.functions.keys()).collect();
+    let all_ns = bad.samples as f64 * 1e9 / bad.samples_per_s / bad.operations.max(1) as f64;
+    let growth = |function: &String| {
+        let (before, after) = (good.of(function), bad.of(function));
+        let deviation = good.deviation_ns(before.samples).hypot(bad.deviation_ns(after.samples));
+        let grown = after.ns - before.ns;
+        let deviations = grown / deviation;
+        let is_sure = deviations > SURE_DEVIATIONS && grown >= LEAST_SHARE * all_ns;
+        Growth { function: function.clone(), good: before, bad: after, deviations, is_sure }
+    };
+    let mut all: Vec<Growth> = functions.into_iter().map(growth).collect();
+    all.sort_by(|a, b| b.ns().total_cmp(&a.ns()).then(b.bad.ns.total_cmp(&a.bad.ns)));
+    all
+}
+
+/// What two profiled holds say; its evidence has the ten functions that grew most, and the ten that took most.
+pub fn conclusion(good: &ProfiledHold, bad: &ProfiledHold) -> Conclusion {
+    let all = growths(good, bad);
+    let text = words(good, bad, &all);
+    let grew: Vec<&Growth> =
+        all.iter().filter(|one| one.deviations > LISTED_DEVIATIONS).take(LISTED).collect();
+    let mut most: Vec<&Growth> = all.iter().filter(|one| one.bad.samples > 0).collect();
+    most.sort_by(|a, b| b.bad.ns.total_cmp(&a.bad.ns));
+    most.truncate(LISTED);
+    let evidence = serde_json::json!({
+        "what": "cpu", "per": per(bad), "good": good, "bad": bad, "grew": grew, "most": most,
+    });
+    let evidence = evidence.as_object().cloned().unwrap_or_default();
+    Conclusion { id: PROFILE.to_owned(), text, evidence }
+}
+
+/// Why there is no profile, although one was asked for.
+pub fn none(why: &str) -> Conclusion {
+    let evidence = serde_json::json!({ "what": "cpu", "missing": why });
+    Conclusion {
+        id: PROFILE.to_owned(),
+        text: format!("None was taken: {why}."),
+        evidence: evidence.as_object().cloned().unwrap_or_default(),
+    }
+}
+
+/// The functions that a conclusion lists: those that `grew`, or took `most`. Empty for every other conclusion.
+pub fn listed(conclusion: &Conclusion, which: &str) -> Vec<Growth> {
+    let listed = conclusion.evidence.get(which).cloned().unwrap_or_default();
+    serde_json::from_value(listed).unwrap_or_default()
+}
+
+fn per(hold: &ProfiledHold) -> &'static str {
+    if hold.load_unit.counts_requests() { "request" } else { "message" }
+}
+
+fn words(good: &ProfiledHold, bad: &ProfiledHold, all: &[Growth]) -> String {
+    let per = per(bad);
+    if good.samples == 0 || bad.samples == 0 {
+        let place = if bad.samples == 0 { bad.place() } else { good.place() };
+        return format!(
+            "No stack was seen at {place}: the server's processes used no CPU, or none that perf sees."
+        );
+    }
+    let grown = all.iter().filter(|one| one.is_sure).take(NAMED);
+    let mut parts: Vec<String> = grown
+        .enumerate()
+        .map(|(at, one)| {
+            let (function, share, before) = (&one.function, show_share(one.bad.share), show_share(one.good.share));
+            let (ns, ns_before) = (show_ns(one.bad.ns), show_ns(one.good.ns));
+            if at == 0 {
+                format!(
+                    "`{function}` took {share} of the server's CPU at {} and {before} at {}; per {per} {ns} against {ns_before}.",
+                    bad.place(),
+                    good.place()
+                )
+            } else {
+                format!("`{function}`: {share} and {before}; per {per} {ns} against {ns_before}.")
+            }
+        })
+        .collect();
+    let costliest = all.iter().max_by(|a, b| a.bad.ns.total_cmp(&b.bad.ns));
+    let is_named = |one: &Growth| all.iter().filter(|one| one.is_sure).take(NAMED).any(|named| named == one);
+    if parts.is_empty() {
+        parts.push(format!(
+            "No function took surely more CPU per {per} at {} than at {}.",
+            bad.place(),
+            good.place()
+        ));
+    }
+    if let Some(one) = costliest.filter(|one| !is_named(one)) {
+        parts.push(format!(
+            "Most went to `{}`: {} of the server's CPU at {} and {} at {}; per {per} {} against {}.",
+            one.function,
+            show_share(one.bad.share),
+            bad.place(),
+            show_share(one.good.share),
+            good.place(),
+            show_ns(one.bad.ns),
+            show_ns(one.good.ns),
+        ));
+    }
+    parts.push(price(good, per));
+    parts.join(" ")
+}
+
+/// What being profiled cost the server, at the load that held: the other one is not steady.
+fn price(good: &ProfiledHold, per: &str) -> String {
+    let time = |ns: Option<u64>| ns.map_or("—".to_owned(), |ns| show_ns(ns as f64));
+    let (name, now, judged) = match (good.p99_ns, good.judged_p99_ns) {
+        (Some(now), Some(judged)) => ("p99", Some(now), Some(judged)),
+        _ => ("median", good.p50_ns, good.judged_p50_ns),
+    };
+    let mut text = format!(
+        "While it was profiled at {} it did {}/s with a {name} of {}; judged, {}/s and {}",
+        good.place(),
+        show_number(good.rate_per_s),
+        time(now),
+        show_number(good.judged_rate_per_s),
+        time(judged),
+    );
+    if let (Some(cpu_ns), Some(judged_ns)) = (good.cpu_ns, good.judged_cpu_ns) {
+        text += &format!("; CPU per {per} {} and {}", show_ns(cpu_ns), show_ns(judged_ns));
+    }
+    text + "."
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn hold(load: f64, operations: u64, functions: &[(&str, u64)]) -> ProfiledHold {
+        ProfiledHold {
+            load,
+            load_unit: LoadUnit::Requests,
+            hold_s: 10.0,
+            operations,
+            samples: functions.iter().map(|(_, samples)| samples).sum(),
+            samples_per_s: 500.0,
+            rate_per_s: operations as f64 / 10.0,
+            judged_rate_per_s: operations as f64 / 10.0,
+            functions: functions.iter().map(|(name, samples)| ((*name).to_owned(), *samples)).collect(),
+            ..ProfiledHold::default()
+        }
+    }
+
+    #[test]
+    fn what_grew_per_operation_comes_first_however_much_the_rest_grew_with_the_load() {
+        let good = hold(100.0, 1000, &[("parse", 1000), ("render", 100), ("gone", 50)]);
+        let bad = hold(200.0, 2000, &[("parse", 2000), ("render", 2100), ("one", 1)]);
+        let found = growths(&good, &bad);
+        let names: Vec<&str> = found.iter().map(|one| one.function.as_str()).collect();
+        assert_eq!(names, ["render", "one", "parse", "gone"]);
+        // 2100 samples of 2 ms over 2000 requests.
+        assert_eq!((found[0].good.ns, found[0].bad.ns), (200_000.0, 2_100_000.0));
+        let sure: Vec<bool> = found.iter().map(|one| one.is_sure).collect();
+        assert_eq!(sure, [true, false, false, false], "one sample is chance");
+    }
+
+    #[test]
+    fn the_words_name_what_grew_and_what_profiling_cost() {
+        let good = hold(100.0, 1000, &[("parse", 1000), ("renderReport (report.mjs:12)", 100)]);
+        let bad = hold(200.0, 2000, &[("parse", 2000), ("renderReport (report.mjs:12)", 2100)]);
+        let told = conclusion(&good, &bad);
+        let expected = "`renderReport (report.mjs:12)` took 51.2 % of the server's CPU at 200 req/s and 9.09 % at 100 req/s; \
+                        per request 2.1 ms against 200 µs. While it was profiled at 100 req/s it did 100/s with a median of —; \
+                        judged, 100/s and —.";
+        assert_eq!(told.text, expected);
+        let listed = listed(&told, "grew");
+        assert_eq!((listed.len(), listed[0].function.as_str()), (1, "renderReport (report.mjs:12)"));
+    }
+
+    #[test]
+    fn what_did_not_grow_is_no_cause_and_the_costliest_function_is_named() {
+        let good = hold(10.0, 1000, &[("render", 1000), ("parse", 10)]);
+        let bad = hold(20.0, 2000, &[("render", 2010), ("parse", 20)]);
+        let text = conclusion(&good, &bad).text;
+        assert!(text.starts_with("No function took surely more CPU per request at 20 req/s"), "{text}");
+        assert!(text.contains("Most went to `render`: 99 % of the server's CPU at 20 req/s"), "{text}");
+        let silent = conclusion(&good, &hold(20.0, 0, &[])).text;
+        assert!(silent.starts_with("No stack was seen at 20 req/s"), "{silent}");
+        assert_eq!(none("perf is missing").text, "None was taken: perf is missing.");
+    }
+
+    #[test]
+    fn no_more_than_ten_functions_are_listed_and_only_those_that_grew() {
+        let names: Vec<String> = (0..30).map(|at| format!("f{at}")).collect();
+        let of = |each: u64| names.iter().map(|name| (name.as_str(), each)).collect::<Vec<_>>();
+        assert_eq!(listed(&conclusion(&hold(1.0, 100, &of(10)), &hold(2.0, 100, &of(40))), "grew").len(), 10);
+        assert_eq!(listed(&conclusion(&hold(1.0, 100, &of(20)), &hold(2.0, 100, &of(10))), "grew").len(), 0);
+        assert_eq!(listed(&conclusion(&hold(1.0, 100, &of(20)), &hold(2.0, 100, &of(10))), "most").len(), 10);
+    }
+}

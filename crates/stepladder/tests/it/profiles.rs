@@ -1,0 +1,169 @@
+//! `--profile`: what is said of a profile, and that the climb's answers stay whatever becomes of it.
+//!
+//! `perf` is a script of the tests, so that they need neither it nor the permission for it.
+
+use std::fs;
+use std::os::unix::fs::PermissionsExt as _;
+
+use serde_json::Value;
+
+use crate::main_job::assert_valid;
+use crate::place::{Place, Ran};
+
+/// The first load holds, and a fault fails the second, on any machine.
+const CLIMB: [&str; 14] = [
+    "climb",
+    "grid",
+    "--rungs",
+    "1,4",
+    "--hold",
+    "3s",
+    "--settle",
+    "100ms",
+    "--no-calibration",
+    "--objective",
+    "failed == 0",
+    "--json",
+    "run.json",
+    "--profile",
+];
+const FAULT: [&str; 3] = ["--", "--fault", "wrong-answers@5s:50%"];
+
+/// Ends as perf does, and tells of a function that took nothing at the first load and everything at the second.
+const WORKING: &str = r#"
+case "$1" in
+record)
+    for word; do
+        [ "$last" = -o ] && file=$word
+        [ "$last" = -p ] && pids=$word
+        [ "$word" = -- ] && is_try=1
+        last=$word
+    done
+    echo data > "$file"
+    [ -n "$is_try" ] && exit 0
+    AT_RECORD
+    trap 'exit 0' INT
+    while :; do sleep 0.02; done ;;
+script)
+    echo >> "$0.calls"
+    [ "$(wc -l < "$0.calls")" -gt 1 ] && name='JS:*renderReport /srv/report.mjs:12:3' || name='JS:*parse /srv/parse.mjs:3:1'
+    at=0
+    while [ "$at" -lt 300 ]; do
+        printf 'node 7 1.%03d: cpu-clock: \n\t7f01 %s (/tmp/perf-4194305.map)\n\n' "$at" "$name"
+        at=$((at + 1))
+    done ;;
+esac
+"#;
+
+fn with_perf(words: &[&str], perf: Option<&str>) -> (Place, Ran) {
+    let place = Place::new();
+    let folder = place.path("bin");
+    fs::create_dir(&folder).expect("a folder");
+    let mut path = folder.as_os_str().to_owned();
+    if let Some(script) = perf {
+        let perf = place.write("bin/perf", &format!("#!/bin/sh\n{script}"));
+        fs::set_permissions(perf, fs::Permissions::from_mode(0o755)).expect("it can be run");
+        path.push(":/usr/bin:/bin");
+    }
+    let mut command = place.command(words.iter().chain(&FAULT));
+    command.env("PATH", path);
+    let ran = place.start_command(command).finish();
+    (place, ran)
+}
+
+/// The run has its answers, whatever became of its profile.
+#[track_caller]
+fn profile_of(place: &Place, ran: &Ran) -> Value {
+    assert_eq!(ran.code, 1, "the climb's verdict decides: {ran:#?}");
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_eq!(
+        (run["capacity"]["lower_bound"].as_f64(), run["capacity"]["upper_bound"].as_f64()),
+        (Some(1.0), Some(4.0))
+    );
+    assert_eq!(run["rungs"].as_array().map(Vec::len), Some(2), "profiled holds are no rungs");
+    let conclusions = run["conclusions"].as_array().expect("conclusions");
+    conclusions.iter().find(|one| one["id"] == "profile").unwrap_or_else(|| panic!("{ran:#?}")).clone()
+}
+
+#[test]
+fn the_words_name_the_function_that_grew_and_its_file() {
+    let (place, ran) = with_perf(&CLIMB, Some(&WORKING.replace("AT_RECORD", "")));
+    let profile = profile_of(&place, &ran);
+    let text = profile["text"].as_str().expect("words");
+    assert!(
+        text.starts_with("`renderReport (report.mjs:12)` took 100 % of the server's CPU at 4 in flight"),
+        "{text}"
+    );
+    assert!(
+        text.contains("and 0 % at 1 in flight") && text.contains("While it was profiled at 1 in flight"),
+        "{text}"
+    );
+    assert_eq!(profile["evidence"]["grew"][0]["bad"]["samples"], 300);
+    assert!(ran.out.contains("renderReport (report.mjs:12)\n"), "the table has it: {ran:#?}");
+    let picture = fs::read_to_string(place.path("profiles/grid-1.svg")).expect("the picture");
+    assert!(picture.contains("renderReport") && !picture.contains("<script"), "{picture}");
+    let shown = place.run(["show", "grid-1"]);
+    assert!(shown.out.contains("`renderReport (report.mjs:12)` took 100 %"), "it is stored: {shown:#?}");
+    place.run(["export", "grid-1", "--csv", "csv"]);
+    let folded = fs::read_to_string(place.path("csv/artifacts/profile-bad.folded")).expect("the stacks");
+    assert_eq!(folded, "user:renderReport (report.mjs:12) 300\n");
+}
+
+#[test]
+fn without_perf_or_its_permission_the_reason_is_said_and_the_answers_stay() {
+    let (place, ran) = with_perf(&CLIMB, None);
+    let profile = profile_of(&place, &ran);
+    assert!(
+        profile["evidence"]["missing"]
+            .as_str()
+            .is_some_and(|why| why.starts_with("perf is missing; install it"))
+    );
+    assert!(ran.out.contains("None was taken: perf is missing"), "{ran:#?}");
+
+    let refuses = "echo 'Error:\nAccess to performance monitoring and observability operations is limited.\n\
+                   Consider adjusting /proc/sys/kernel/perf_event_paranoid setting' >&2; exit 255";
+    let (place, ran) = with_perf(&CLIMB, Some(refuses));
+    let text = profile_of(&place, &ran)["text"].as_str().expect("words").to_owned();
+    assert!(
+        text.starts_with("None was taken: perf is not permitted")
+            && text.contains("sysctl kernel.perf_event_paranoid=1"),
+        "{text}"
+    );
+    assert!(!place.path("profiles").exists());
+}
+
+#[test]
+fn a_server_that_ends_while_it_is_profiled_takes_no_answer_with_it() {
+    let kills = WORKING.replace("AT_RECORD", "sleep 1; kill -9 $(echo \"$pids\" | tr , ' ')");
+    let (place, ran) = with_perf(&CLIMB, Some(&kills));
+    let text = profile_of(&place, &ran)["text"].as_str().expect("words").to_owned();
+    assert!(
+        text.starts_with("None was taken: the server ended while it was profiled at 1 in flight "),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_run_that_was_not_profiled_offers_it_and_again_does_it() {
+    let (place, ran) = with_perf(&CLIMB[..13], None);
+    assert!(
+        ran.out.ends_with("`stepladder again grid-1 --profile` shows where the server's time went.\n"),
+        "{ran:#?}"
+    );
+    assert!(!ran.out.contains("\nProfile"), "{ran:#?}");
+    let mut again = place.command(["again", "grid-1", "--profile"]);
+    again.env("PATH", place.path("bin"));
+    let ran = place.start_command(again).finish();
+    assert!(
+        ran.out.contains("None was taken: perf is missing") && !ran.out.contains("shows where"),
+        "{ran:#?}"
+    );
+}
+
+#[test]
+fn what_cannot_be_profiled_is_refused_with_what_can() {
+    let place = Place::new();
+    place.run(["climb", "grid", "--profile", "alloc"]).refused(3, &["\"alloc\" is unknown; known: off, cpu"]);
+    place.run(["again", "grid", "--profile", "alloc"]).refused(3, &["\"alloc\" is unknown; known: off, cpu"]);
+}

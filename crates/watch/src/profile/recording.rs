@@ -1,0 +1,242 @@
+//! `perf record` over processes that run already.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read as _;
+use std::os::unix::fs::MetadataExt as _;
+use std::os::unix::process::CommandExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, getuid, kill_process, set_parent_process_death_signal};
+
+use super::NoProfile;
+
+/// Stacks per second of CPU time.
+pub const SAMPLES_PER_S: u32 = 499;
+/// How long perf may take to write what it has once it is told to end.
+const END_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a first look at a process takes.
+const LOOK_S: &str = "0.05";
+
+/// A recording that goes on. Dropped, it is ended and its file is left.
+#[derive(Debug)]
+pub struct Recording {
+    child: Child,
+    file: PathBuf,
+    said: PathBuf,
+}
+
+impl Recording {
+    /// Of these processes and what they start, into `folder`. Errors: perf cannot be started.
+    pub fn of(pids: &[u32], folder: &Path) -> Result<Recording, NoProfile> {
+        Self::start(pids, folder, &[])
+    }
+
+    /// Whether `pid` can be recorded at all; it is for a moment.
+    pub fn check(pid: u32, folder: &Path) -> Result<(), NoProfile> {
+        let recording = Self::start(&[pid], folder, &["--", "sleep", LOOK_S])?;
+        let file = recording.wait()?;
+        // It is only a try.
+        let _ = std::fs::remove_file(file);
+        Ok(())
+    }
+
+    fn start(pids: &[u32], folder: &Path, until: &[&str]) -> Result<Recording, NoProfile> {
+        let (file, said) = (folder.join("perf.data"), folder.join("perf.said"));
+        let cannot =
+            |error: std::io::Error| NoProfile::Failed { said: format!("{}: {error}", said.display()) };
+        let output = File::create(&said).map_err(cannot)?;
+        let pids = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
+        let rate = SAMPLES_PER_S.to_string();
+        let mut command = Command::new("perf");
+        command
+            .args([
+                "record",
+                "-q",
+                "-e",
+                "cpu-clock",
+                "-F",
+                &rate,
+                "-g",
+                "-k",
+                "CLOCK_MONOTONIC",
+                "-p",
+                &pids,
+                "-o",
+            ])
+            .arg(&file)
+            .args(until)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(output);
+        // SAFETY: only system calls between fork and exec, no allocation and no lock.
+        unsafe {
+            command.pre_exec(|| {
+                // Our threads block the signal that ends perf.
+                let mut none = std::mem::zeroed();
+                libc::sigemptyset(&mut none);
+                if libc::sigprocmask(libc::SIG_SETMASK, &none, std::ptr::null_mut()) != 0 {
+                    return Err(std::io::Error::last_os_error());
+                }
+                Ok(set_parent_process_death_signal(Some(Signal::INT))?)
+            });
+        }
+        let child = command.spawn().map_err(|error| match error.kind() {
+            std::io::ErrorKind::NotFound => NoProfile::Missing,
+            _ => NoProfile::Failed { said: error.to_string() },
+        })?;
+        Ok(Recording { child, file, said })
+    }
+
+    /// Ends it; returns the file. Errors: what perf said.
+    pub fn end(self) -> Result<PathBuf, NoProfile> {
+        // A recording that ended by itself is not reaped yet, so the signal meets nobody else.
+        let _ = kill_process(Pid::from_child(&self.child), Signal::INT);
+        self.wait()
+    }
+
+    fn wait(mut self) -> Result<PathBuf, NoProfile> {
+        let begin = Instant::now();
+        let status = loop {
+            match self.child.try_wait() {
+                Ok(Some(status)) => break status,
+                Ok(None) if begin.elapsed() < END_PATIENCE => std::thread::sleep(Duration::from_millis(10)),
+                _ => {
+                    let _ = self.child.kill();
+                    let _ = self.child.wait();
+                    return Err(NoProfile::Failed { said: "it did not end in time".to_owned() });
+                }
+            }
+        };
+        let has_data = std::fs::metadata(&self.file).is_ok_and(|file| file.len() > 0);
+        if status.success() || has_data && std::os::unix::process::ExitStatusExt::signal(&status).is_some() {
+            return Ok(self.file.clone());
+        }
+        let mut said = Vec::new();
+        if let Ok(file) = File::open(&self.said) {
+            let _ = file.take(1 << 16).read_to_end(&mut said);
+        }
+        Err(why(&String::from_utf8_lossy(&said)))
+    }
+}
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        if matches!(self.child.try_wait(), Ok(None)) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// What perf's message means.
+fn why(said: &str) -> NoProfile {
+    let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
+    if has(&[
+        "perf_event_paranoid",
+        "Permission denied",
+        "Operation not permitted",
+        "No permission",
+        "Access to performance",
+    ]) {
+        let paranoid = std::fs::read_to_string("/proc/sys/kernel/perf_event_paranoid");
+        let paranoid = paranoid.map_or("unknown".to_owned(), |text| text.trim().to_owned());
+        return NoProfile::NotPermitted { paranoid };
+    }
+    if has(&["No such process", "Couldn't create thread/CPU maps", "failed to get thread map"]) {
+        return NoProfile::Gone;
+    }
+    let line = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or("it said nothing");
+    let line: String = line.replace(char::is_control, " ").trim().chars().take(200).collect();
+    NoProfile::Failed { said: line }
+}
+
+/// What runtimes write for perf, of processes that were started here: maps of compiled functions, and beside them a log of V8 in
+/// the process's folder. It is removed when this is dropped.
+#[derive(Debug, Default)]
+pub struct PerfMaps(BTreeMap<u32, Option<PathBuf>>);
+
+impl PerfMaps {
+    /// Of these processes as well, which still live.
+    pub fn add(&mut self, pids: &[u32]) {
+        for pid in pids {
+            let folder = std::fs::read_link(format!("/proc/{pid}/cwd")).ok();
+            let known = self.0.entry(*pid).or_default();
+            *known = folder.or(known.take());
+        }
+    }
+
+    /// Leaves it all: the processes were not started here.
+    pub fn forget(mut self) {
+        self.0.clear();
+    }
+}
+
+impl Drop for PerfMaps {
+    fn drop(&mut self) {
+        for (pid, folder) in &self.0 {
+            remove_ours(&PathBuf::from(format!("/tmp/perf-{pid}.map")));
+            let entries =
+                folder.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+            let ending = format!("-{pid}-v8.log");
+            let is_log = |name: &str| name.starts_with("isolate-0x") && name.ends_with(&ending);
+            for entry in entries.filter(|entry| entry.file_name().to_str().is_some_and(is_log)) {
+                remove_ours(&entry.path());
+            }
+        }
+    }
+}
+
+/// Only what our own user wrote, and no link that leads elsewhere.
+fn remove_ours(path: &Path) {
+    let is_ours = path.symlink_metadata().is_ok_and(|file| file.is_file() && file.uid() == getuid().as_raw());
+    if is_ours {
+        // That it stays does no harm.
+        let _ = std::fs::remove_file(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_perf_says_is_told_from_what_can_be_done_about_it() {
+        let refused = "Error:\nAccess to performance monitoring and observability operations is limited.\n\
+                       Consider adjusting /proc/sys/kernel/perf_event_paranoid setting";
+        let told = why(refused).to_string();
+        assert!(
+            told.contains("not permitted") && told.contains("sysctl kernel.perf_event_paranoid=1"),
+            "{told}"
+        );
+        assert!(matches!(why("Couldn't create thread/CPU maps: No such process\n"), NoProfile::Gone));
+        assert_eq!(why("a\n\u{1b}[1mout of memory\n\n").to_string(), "perf failed: [1mout of memory");
+        assert_eq!(why("").to_string(), "perf failed: it said nothing");
+    }
+
+    #[test]
+    fn maps_are_removed_with_their_owner_and_links_are_left() {
+        let own = std::process::id();
+        let log = std::env::current_dir().unwrap().join(format!("isolate-0xabc-{own}-v8.log"));
+        std::fs::write(&log, "").unwrap();
+        let mut maps = PerfMaps::default();
+        maps.add(&[own]);
+        drop(maps);
+        assert!(!log.exists());
+        let pid = u32::MAX - own;
+        let path = format!("/tmp/perf-{pid}.map");
+        let mut maps = PerfMaps::default();
+        maps.add(&[pid]);
+        std::fs::write(&path, "").unwrap();
+        drop(maps);
+        assert!(!Path::new(&path).exists());
+        let mut maps = PerfMaps::default();
+        maps.add(&[pid]);
+        std::os::unix::fs::symlink("/dev/null", &path).unwrap();
+        drop(maps);
+        assert!(Path::new(&path).symlink_metadata().is_ok());
+        std::fs::remove_file(&path).unwrap();
+    }
+}
