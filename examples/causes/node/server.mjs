@@ -42,8 +42,8 @@ function rebuildIndex() {
 }
 
 let disk;
-async function writeTwice() {
-    for (let time = 0; time < 2; time++) {
+async function writeAndSync() {
+    for (let time = 0; time < 8; time++) {
         await disk.write(Buffer.alloc(4096), 0, 4096, 0);
         await disk.sync();
     }
@@ -57,7 +57,7 @@ async function work() {
     if (cause === 'single-thread') burn(1);
     if (cause === 'cpu-bound') burn(2);
     if (cause === 'lock') await oneAtATime(() => new Promise((done) => { setTimeout(done, 5); }));
-    if (cause === 'slow-disk') await oneAtATime(writeTwice);
+    if (cause === 'slow-disk') await oneAtATime(writeAndSync);
     if (cause === 'hidden-sync' && requests % 20 === 0) renderReport();
 }
 
