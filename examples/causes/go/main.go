@@ -94,7 +94,7 @@ func rebuildIndex(index *sync.RWMutex) {
 	time.Sleep(300 * time.Millisecond)
 }
 
-// slowDisk writes twice what must be on the disk, one request at a time. The file has no name.
+// slowDisk writes for 10 ms what must be on the disk, one request at a time. The file has no name.
 func slowDisk() func() {
 	file, err := os.CreateTemp("", "causes-")
 	if err != nil {
@@ -108,7 +108,7 @@ func slowDisk() func() {
 	return func() {
 		lock.Lock()
 		defer lock.Unlock()
-		for range 2 {
+		for until := time.Now().Add(10 * time.Millisecond); time.Now().Before(until); {
 			if _, err := file.WriteAt(page, 0); err != nil {
 				log.Fatal(err)
 			}

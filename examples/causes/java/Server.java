@@ -57,14 +57,14 @@ public class Server {
         };
     }
 
-    /** Two writes that must be on the disk, one request at a time. The file has no name. */
+    /** 10 ms of writes that must be on the disk, one request at a time. The file has no name. */
     private static Work slowDisk() throws IOException {
         Path path = Files.createTempFile("causes-", null);
         FileChannel file = FileChannel.open(path, StandardOpenOption.WRITE);
         Files.delete(path);
         return () -> {
             synchronized (file) {
-                for (int time = 0; time < 2; time++) {
+                for (long started = System.nanoTime(); System.nanoTime() - started < 10_000_000; ) {
                     file.write(ByteBuffer.allocate(4096), 0);
                     file.force(true);
                 }
