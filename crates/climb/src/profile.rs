@@ -282,7 +282,7 @@ pub fn table(climb: &Climb, columns: Option<usize>) -> String {
     let legend = if has_grown && listed.iter().any(|one| !one.is_sure) { " (?: may be chance)" } else { "" };
     let heading = format!("{heading}: CPU per {per}, and share of the server's CPU{legend}");
     let mut text = format!(
-        "\n{}\n  {:>10} {:>10}   {:>8} {:>8}\n",
+        "\n  {}\n  {:>10} {:>10}   {:>8} {:>8}\n",
         wrapped(&heading, 2, columns),
         format!("at {good}"),
         format!("at {bad}"),
