@@ -100,11 +100,15 @@ fn climb_subject(
     };
     outputs.results.write(&climb)?;
     outputs::append_step_summary(&climb);
-    let offer = profile::offer(plan, &climb, subject.pid).map_or(String::new(), |text| text + "\n");
+    let columns =
+        if outputs.take_stdout() { layout::columns_of(std::io::stderr()) } else { layout::columns() };
+    let offer = profile::offer(plan, &climb, subject.pid)
+        .map_or(String::new(), |text| layout::wrapped(&text, 0, columns) + "\n");
+    let page = page::results(&climb, columns);
     if outputs.take_stdout() {
-        say::err_own_text!("{}{offer}", page::results(&climb, layout::columns_of(std::io::stderr())));
+        say::err_own_text!("{page}{offer}");
     } else {
-        say::out_text!("{}{offer}", page::results(&climb, layout::columns()));
+        say::out_text!("{page}{offer}");
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }

@@ -92,7 +92,7 @@ pub fn results(climb: &Climb, columns: Option<usize>) -> String {
     for (heading, words) in &page.conclusions {
         text += &format!("\n{bold}{heading}{bold:#}\n  {}\n", wrapped(words, 2, columns));
     }
-    text += &profile::table(climb);
+    text += &profile::table(climb, columns);
     let run = format!("run {} · stepladder show {}", climb.run.id, climb.run.id);
     text += &format!("\n{}\n", wrapped(&run, 2, columns));
     text

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use console::layout::wrapped;
 use console::masks::mask;
 use inflight_analysis::{Kind, Stacks};
 use ladder::growth::{self, ProfiledHold};
@@ -29,6 +30,10 @@ use crate::subject::RunningSubject;
 pub const ARTIFACT: &str = "profile.json";
 /// No load is held longer for its profile.
 const HOLD_NS_MAX: u64 = 10_000_000_000;
+/// A name in the table is no longer.
+const NAME_WIDTH: usize = 90;
+/// What its figures take.
+const FIGURES_WIDTH: usize = 45;
 /// The table leaves out functions with less than this share of the server's CPU.
 const SHARE_SHOWN: f64 = 0.002;
 /// What makes runtimes write the names of what they compile, before the user's own command line. V8's interpreted functions
@@ -252,8 +257,8 @@ fn plan_of(plan: &Plan, pair: &Pair<'_>) -> Plan {
     plan
 }
 
-/// The functions that grew most, as a table; empty without a profile.
-pub fn table(climb: &Climb) -> String {
+/// The functions that grew most, as a table at most so wide; empty without a profile.
+pub fn table(climb: &Climb, columns: Option<usize>) -> String {
     let Some(conclusion) = climb.conclusions.iter().find(|part| part.id == growth::PROFILE) else {
         return String::new();
     };
@@ -274,22 +279,27 @@ pub fn table(climb: &Climb) -> String {
         load.and_then(serde_json::Value::as_f64).map_or(String::new(), show_number)
     };
     let (good, bad) = (load("good"), load("bad"));
+    let legend = if has_grown && listed.iter().any(|one| !one.is_sure) { " (?: may be chance)" } else { "" };
+    let heading = format!("{heading}: CPU per {per}, and share of the server's CPU{legend}");
     let mut text = format!(
-        "\n  {heading}: CPU per {per}, and share of the server's CPU\n  {:>10} {:>10}   {:>8} {:>8}\n",
+        "\n  {}\n  {:>10} {:>10}   {:>8} {:>8}\n",
+        wrapped(&heading, 2, columns),
         format!("at {good}"),
         format!("at {bad}"),
         good,
         bad
     );
+    let name_width =
+        columns.map_or(NAME_WIDTH, |columns| columns.saturating_sub(FIGURES_WIDTH)).min(NAME_WIDTH);
     for one in listed {
-        let function: String = one.function.chars().take(90).collect();
+        let function: String = one.function.chars().take(name_width).collect();
         text += &format!(
-            "  {:>10} {:>10}   {:>8} {:>8}  {function}{}\n",
+            "  {:>10} {:>10}   {:>8} {:>8} {}{function}\n",
             show_ns(one.good.ns),
             show_ns(one.bad.ns),
             show_share(one.good.share),
             show_share(one.bad.share),
-            if one.is_sure || !has_grown { "" } else { " (may be chance)" }
+            if one.is_sure || !has_grown { " " } else { "?" }
         );
     }
     text
