@@ -32,6 +32,13 @@ pub mod tick_feed;
 pub mod tick_log;
 mod watched;
 
+#[cfg(feature = "fuzz")]
+pub mod fuzz {
+    //! Parsers of files that other programs write, for fuzz targets.
+
+    pub use crate::hsperf::parse as hsperf;
+}
+
 pub use control_group::{ControlGroup, NoControlGroup};
 pub use cores::AllowedCores;
 pub use exit_guard::ExitGuard;

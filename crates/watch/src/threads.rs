@@ -47,7 +47,8 @@ struct Seen {
     waiting_ns: u64,
     /// times that it came to a core
     runs: u64,
-    ran_at_ns: u64,
+    /// `None`: not since it is watched
+    ran_at_ns: Option<u64>,
     last_share: f64,
 }
 
@@ -71,7 +72,7 @@ impl Threads {
         let mut busiest = None;
         for &thread in &chosen {
             let Some((on_cpu_ns, waiting_ns, runs)) = self.times(thread) else { continue };
-            let mut seen = Seen { at_ns, on_cpu_ns, waiting_ns, runs, ran_at_ns: at_ns, last_share: 0.0 };
+            let mut seen = Seen { at_ns, on_cpu_ns, waiting_ns, runs, ran_at_ns: None, last_share: 0.0 };
             // Times that decreased belong to another thread with the same id.
             let before = self.known.get(&thread).filter(|before| {
                 before.at_ns < at_ns && before.on_cpu_ns <= on_cpu_ns && before.waiting_ns <= waiting_ns
@@ -82,9 +83,7 @@ impl Threads {
                     (share(on_cpu_ns - before.on_cpu_ns), share(waiting_ns - before.waiting_ns));
                 seen.last_share = on_cpu;
                 let came = runs.saturating_sub(before.runs);
-                if came == 0 && on_cpu == 0.0 {
-                    seen.ran_at_ns = before.ran_at_ns;
-                }
+                seen.ran_at_ns = if came > 0 || on_cpu > 0.0 { Some(at_ns) } else { before.ran_at_ns };
                 let reading = reading.get_or_insert_default();
                 reading.context_switches += came as f64 * 1e9 / (at_ns - before.at_ns) as f64;
                 reading.waiting_share_max = reading.waiting_share_max.max(waiting);
@@ -114,7 +113,9 @@ impl Threads {
     /// before its own.
     pub(crate) fn active(&self) -> Vec<(i32, i32)> {
         let now_ns = self.known.values().map(|seen| seen.at_ns).max().unwrap_or(0);
-        let ran = self.known.iter().filter(|(_, seen)| now_ns.saturating_sub(seen.ran_at_ns) < ACTIVE_NS);
+        let is_active =
+            |seen: &Seen| seen.ran_at_ns.is_some_and(|ran_ns| now_ns.saturating_sub(ran_ns) < ACTIVE_NS);
+        let ran = self.known.iter().filter(|(_, seen)| is_active(seen));
         let mut active: Vec<(f64, (i32, i32))> =
             ran.map(|(thread, seen)| (seen.last_share, *thread)).collect();
         active.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -240,6 +241,24 @@ mod tests {
         assert!(threads.known.len() == all.len(), "{} were read", threads.known.len());
         let seconds = threads.known.values().filter(|seen| seen.at_ns == 20 * SECOND_NS).count();
         assert_eq!(seconds, READ_MAX);
+    }
+
+    #[test]
+    fn a_thread_is_active_from_when_it_runs_until_three_seconds_later() {
+        let proc = tempfile::tempdir().unwrap();
+        let mut threads = Threads::rooted(proc.path().to_owned());
+        let all = [(10, 1), (10, 2)];
+        let mut active = Vec::new();
+        for second in 1..=8 {
+            plant(proc.path(), 1, "pool", 5, 0);
+            plant(proc.path(), 2, "main", 5 + second.min(3) * 10, 0);
+            threads.read(&all, second * SECOND_NS);
+            active.push(threads.active());
+        }
+        let main = vec![(10, 2)];
+        assert_eq!(active[0], [], "nothing is known of it yet");
+        assert!(active[1..5].iter().all(|active| *active == main), "{active:?}");
+        assert_eq!(active[5], []);
     }
 
     #[test]

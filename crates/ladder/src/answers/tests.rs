@@ -155,7 +155,7 @@ fn answers_are_worded_for_each_outcome() {
     );
     assert_eq!(
         text_of(&between, "why_not_more"),
-        "At 2000 games (4000 clients): ticks.late_share was 31.2 % (objective: ticks.late_share < 25%). The server used \
+        "At 2000 games (4000 clients): ticks.late_share was 31.2 % (objective: ticks.late_share < 25%). Suspected: the server used \
          0.80 cores (40 % of those it may use), the generator 0.30 of the same cores: on a machine of its own the server \
          may hold more."
     );

@@ -2,7 +2,7 @@
 //!
 //! None of it decides a verdict; it tells why one came about (`ladder`'s causes). What cannot be read is absent, never 0.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -89,8 +89,10 @@ impl Activity {
     fn look_for_files(&mut self, pids: &[i32]) {
         self.limits = pids.iter().filter_map(|pid| Some((*pid, descriptor_limit(*pid)?))).collect();
         self.jvms = pids.iter().filter_map(|pid| Some((*pid, hsperf::find(*pid)?))).collect();
-        let groups = pids.first().and_then(|pid| fs::read_to_string(format!("/proc/{pid}/cgroup")).ok());
-        self.groups = groups_of_cpu(&groups.unwrap_or_default(), Path::new("/sys/fs/cgroup"));
+        let texts = pids.iter().filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cgroup")).ok());
+        let groups: BTreeSet<PathBuf> =
+            texts.flat_map(|text| groups_of_cpu(&text, Path::new("/sys/fs/cgroup"))).collect();
+        self.groups = groups.into_iter().collect();
         self.groups.retain(|group| periods(group).is_some_and(|(periods, _)| periods > 0.0));
     }
 

@@ -45,6 +45,27 @@ fn ticks_of(input: &[u8], form: TickForm, rate_hz: Option<f64>) {
     follower.finish();
 }
 
+/// The file of counters that a JVM maps into its memory.
+pub(super) fn jvm_counters(input: &[u8]) {
+    if let Some(counters) = watch::fuzz::hsperf(input) {
+        assert!(counters.gc_s >= 0.0 && counters.heap_used_bytes >= 0.0, "{counters:?}");
+    }
+}
+
+/// One with a single counter.
+pub(super) fn jvm_counter_seeds() -> Vec<Vec<u8>> {
+    let mut file = vec![0xca, 0xfe, 0xc0, 0xc0, 1, 2, 0, 1];
+    file.extend([0; 16]);
+    for number in [32u32, 1, 56, 20, 0] {
+        file.extend(number.to_le_bytes());
+    }
+    file.extend([b'J', 0, 1, 1]);
+    file.extend(48u32.to_le_bytes());
+    file.extend(b"sun.os.hrt.frequency\0\0\0\0\0\0\0\0");
+    file.extend(1_000_000_000u64.to_le_bytes());
+    vec![file]
+}
+
 pub(super) fn tick_log_seeds() -> Vec<Vec<u8>> {
     let mut spread = Distribution::new();
     (1..100u64).for_each(|at| spread.record(at * 333_333));

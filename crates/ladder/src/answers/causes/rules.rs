@@ -28,6 +28,8 @@ const QUEUE_RATIO: f64 = 3.0;
 const UNREAD_SHARE: f64 = 0.1;
 /// The same of connections whose clients do not take what was sent.
 const UNSENT_SHARE: f64 = 0.2;
+/// A number whose mean is this share of its largest value hardly moved.
+const STEADY_SHARE: f64 = 0.8;
 /// Pauses of this share of the hold are worth a word where nothing tells how many answers were late.
 const PAUSE_SHARE: f64 = 0.05;
 /// A half of the answers that is so much faster than the slowest hundredth did not queue.
@@ -111,8 +113,8 @@ fn connection_limit(seen: &Seen<'_>) -> Option<Cause> {
     }
     let level = seen.level(measure::Signal::Subject(ProcessMetric::Connections))?;
     let asked = seen.rung.connections.counts.asked as f64;
-    // As many as it had in every second of the hold, and fewer than were asked for.
-    let is_flat = level.max > 0.0 && level.mean >= 0.9 * level.max;
+    // As many in all seconds of the hold, but for one in which they still came, and fewer than were asked for.
+    let is_flat = level.max > 0.0 && level.mean >= STEADY_SHARE * level.max;
     if !is_flat || level.max > 0.95 * asked {
         return None;
     }
@@ -226,12 +228,13 @@ fn lock(seen: &Seen<'_>) -> Option<Cause> {
     let sight = if let Some((unread, open)) = unread {
         let (unread, open) = (show_number(unread.round()), show_number(open.round()));
         format!("{used}, and {unread} of {open} connections had requests that it did not read")
+    } else if !waits_for_all(seen) {
+        // Idle pools of threads wait for each other too.
+        return None;
     } else if futex >= FUTEX_THREADS && futex > threads(ThreadState::Transfer) {
         format!("{used}, and {} of its threads waited for another thread at any moment", show_threads(futex))
-    } else if waits_for_all(seen) {
-        format!("{used}, and had read every request that waited")
     } else {
-        return None;
+        format!("{used}, and had read every request that waited")
     };
     let within = "a lock, a timer or a limit on what runs at once";
     match seen.max(ProcessMetric::OtherSockets) {
@@ -249,8 +252,12 @@ fn lock(seen: &Seen<'_>) -> Option<Cause> {
 
 /// Even the faster half of the answers takes several times as long as under the load that held: they queue.
 fn waits_for_all(seen: &Seen<'_>) -> bool {
-    let half = |rung: &Rung| rung.response_ns.as_ref()?.p50;
-    let (Some(good), Some(times)) = (seen.good, &seen.rung.response_ns) else { return false };
+    let times = |rung: &Rung| {
+        let deliveries = rung.deliveries.as_ref().and_then(|books| books.latency_ns.clone());
+        rung.response_ns.clone().or(deliveries)
+    };
+    let half = |rung: &Rung| times(rung)?.p50;
+    let (Some(good), Some(times)) = (seen.good, times(seen.rung)) else { return false };
     // An infinite median: most were never answered.
     half(good).is_some_and(|before| times.p50.is_none_or(|after| after as f64 >= QUEUE_RATIO * before as f64))
 }
@@ -311,8 +318,8 @@ fn idle(seen: &Seen<'_>) -> Option<Cause> {
         .is_some_and(|(half, slowest)| (half as f64) < STALLS_RATIO * slowest as f64);
     if stalls {
         let text = format!(
-            "{unknown} Half of the answers came in time and the slowest hundredth took over {} times as long: it stops \
-             now and then, or some requests take long.",
+            "{unknown} Half of the answers came soon and the slowest took over {} times as long: it stops now and then, or \
+             some requests take long.",
             (1.0 / STALLS_RATIO) as u32
         );
         return Cause::suspected("pause", text);
