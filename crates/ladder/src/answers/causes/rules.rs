@@ -221,8 +221,11 @@ fn lock(seen: &Seen<'_>) -> Option<Cause> {
     }
     let threads = |state| seen.threads(state).unwrap_or(0.0);
     let (futex, used) = (threads(ThreadState::Futex), used(seen));
-    let unread = seen
-        .mean(ProcessMetric::UnreadConnections)
+    // In most seconds: after a pause there is a second with many.
+    let unread = seen.level(measure::Signal::Subject(ProcessMetric::UnreadConnections));
+    let unread = unread
+        .filter(|level| level.mean >= 0.5 * level.max)
+        .map(|level| level.mean)
         .zip(seen.mean(ProcessMetric::Connections))
         .filter(|(unread, open)| *open > 0.0 && *unread >= UNREAD_SHARE * open);
     let sight = if let Some((unread, open)) = unread {

@@ -147,6 +147,14 @@ fn half_of_the_answers_in_time_is_no_queue() {
         set(rung, &[("other_sockets", 0.0), ("threads.futex", 12.0)]);
     }));
     assert_eq!(cause, ("pause".to_owned(), "suspected".to_owned()));
+    // One reading of six came in a pause.
+    let cause = cause_of(&two_rungs(|rung| {
+        let times = rung.response_ns.as_mut().unwrap();
+        (times.p50, times.p99) = (Some(2_000_000), Some(280_000_000));
+        set(rung, &[("other_sockets", 0.0), ("connections", 64.0), ("unread_connections", 10.0)]);
+        rung.activity.get_mut("unread_connections").unwrap().max = 60.0;
+    }));
+    assert_eq!(cause, ("pause".to_owned(), "suspected".to_owned()));
 }
 
 #[test]
