@@ -140,7 +140,7 @@ readings! {
         ThrottleEvents "throttle_events" OfSecond,
         /// periods in which a CPU quota halted this process
         QuotaThrottleEvents "quota_throttle_events" OfSecond,
-        /// percent of the last 10 s in which a task waited for a core
+        /// share of the last 10 s in which a task waited for a core, in [0, 1]
         CpuPressure "cpu_pressure_some_avg10" Largest,
         /// load average over a minute
         Load1 "load1" Largest,
@@ -158,9 +158,9 @@ readings! {
         Retransmissions "retransmissions" OfSecond,
         /// UDP datagrams that were dropped because a receive buffer was full
         UdpDrops "udp_drops" OfSecond,
-        /// percent of the last 10 s in which a task waited for memory
+        /// share of the last 10 s in which a task waited for memory, in [0, 1]
         MemoryPressure "memory_pressure_some_avg10" Largest,
-        /// percent of the last 10 s in which a task waited for a disk
+        /// share of the last 10 s in which a task waited for a disk, in [0, 1]
         IoPressure "io_pressure_some_avg10" Largest,
         /// by how much the realtime clock was set
         ClockStep "clock_step_ms" OfSecond,

@@ -34,9 +34,16 @@ mod watched;
 
 #[cfg(feature = "fuzz")]
 pub mod fuzz {
-    //! Parsers of files that other programs write, for fuzz targets.
+    //! Parsers of what other programs and the kernel write, for fuzz targets.
 
     pub use crate::hsperf::parse as hsperf;
+
+    /// How many sockets a datagram of the kernel lists; `None` where its lengths are wrong, or it says that it failed.
+    pub fn sockets(bytes: &[u8]) -> Option<usize> {
+        let mut found = Vec::new();
+        crate::sock_diag::take(bytes, &mut found).ok()?;
+        Some(found.len())
+    }
 }
 
 pub use control_group::{ControlGroup, NoControlGroup};

@@ -28,6 +28,10 @@ pub struct MachineReading {
     pub quota_throttle_events: Option<f64>,
     /// share of the last 10 s in which some runnable task waited for a core
     pub cpu_pressure_some_avg10: Option<f64>,
+    /// share of the last 10 s in which some task waited for memory
+    pub memory_pressure_some_avg10: Option<f64>,
+    /// share of the last 10 s in which some task waited for a disk
+    pub io_pressure_some_avg10: Option<f64>,
     /// mean number of tasks that run or want to, over a minute
     pub load1: Option<f64>,
     /// mean over the first cores, where readable
@@ -119,7 +123,9 @@ impl Machine {
         reading.throttle_events = events(&mut self.throttled, throttled);
         let quota_throttled = self.quota_file.as_ref().and_then(|path| field(path, "nr_throttled"));
         reading.quota_throttle_events = events(&mut self.quota_throttled, quota_throttled);
-        reading.cpu_pressure_some_avg10 = self.pressure();
+        reading.cpu_pressure_some_avg10 = self.pressure("cpu");
+        reading.memory_pressure_some_avg10 = self.pressure("memory");
+        reading.io_pressure_some_avg10 = self.pressure("io");
         reading.load1 = fs::read_to_string(self.proc.join("loadavg"))
             .ok()
             .and_then(|text| text.split_whitespace().next()?.parse().ok());
@@ -151,8 +157,8 @@ impl Machine {
         (all, cores.collect())
     }
 
-    fn pressure(&self) -> Option<f64> {
-        let text = fs::read_to_string(self.proc.join("pressure/cpu")).ok()?;
+    fn pressure(&self, of: &str) -> Option<f64> {
+        let text = fs::read_to_string(self.proc.join("pressure").join(of)).ok()?;
         let some = text.lines().find(|line| line.starts_with("some "))?;
         let percent: f64 =
             some.split_whitespace().find_map(|part| part.strip_prefix("avg10="))?.parse().ok()?;
@@ -254,6 +260,7 @@ mod tests {
             "cpu  100 0 50 800 20 0 10 20 5 0\ncpu0 50 0 25 400 10 0 5 10\ncpu1 50 0 25 400 10 0 5 10\nintr 7\n",
         );
         plant(&proc, "pressure/cpu", "some avg10=12.50 avg60=1.00 avg300=0.00 total=5\nfull avg10=0.00\n");
+        plant(&proc, "pressure/io", "some avg10=75.00 avg60=1.00 avg300=0.00 total=5\nfull avg10=50.00\n");
         plant(&proc, "loadavg", "1.50 1.0 0.5 1/99 1234\n");
         plant(&proc, "self/cgroup", "0::/a\n");
         plant(&sys, "fs/cgroup/a/cpu.stat", "nr_periods 9\nnr_throttled 4\n");
@@ -290,6 +297,7 @@ mod tests {
         assert_eq!(second.busy_share, Some(0.8));
         assert_eq!((second.throttle_events, second.quota_throttle_events), (Some(3.0), Some(2.0)));
         assert_eq!((second.cpu_pressure_some_avg10, second.load1), (Some(0.125), Some(1.5)));
+        assert_eq!((second.io_pressure_some_avg10, second.memory_pressure_some_avg10), (Some(0.75), None));
         assert_eq!(second.frequency_hz, Some(2.5e9));
         assert_eq!(second.temperature_c, Some(58.5));
     }

@@ -6,19 +6,21 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use measure::ProcessMetric;
 
 use crate::process::distinct_tables;
 use crate::sock_diag::{CLOSE_WAIT, ESTABLISHED, LISTEN, SockDiag};
+use crate::threads::thread_cpu_s;
 
 /// Descriptors that are listed at once: 4,096 take about 10 ms.
 const LISTED_MAX: usize = 4_096;
 /// Descriptors are listed every so many readings, and at each until a port is known.
 const LISTED_EVERY: u64 = 10;
-/// A reading that took longer is followed by pauses, so that readings take a five-hundredth of the time.
-const READING_SHARE: u32 = 500;
+/// A reading is followed by a pause so that readings take at most a five-hundredth of a core. It follows from their CPU
+/// time: on a crowded machine a reading lasts long because it waits for a core, and queues matter most there.
+const READING_SHARE: f64 = 500.0;
 /// Ports that are watched.
 const PORTS_MAX: usize = 8;
 const ALL_STATES: u32 = 0xFFF & !LISTEN;
@@ -44,8 +46,10 @@ impl Queues {
         if self.not_before.is_some_and(|instant| begin < instant) {
             return Vec::new();
         }
+        let begin_cpu_s = thread_cpu_s();
         let told = self.read_now(pids);
-        self.not_before = Some(begin + begin.elapsed() * READING_SHARE);
+        let cost_s = (thread_cpu_s() - begin_cpu_s).max(0.0);
+        self.not_before = Some(begin + Duration::from_secs_f64(cost_s * READING_SHARE));
         told.unwrap_or_default()
     }
 
@@ -149,7 +153,6 @@ fn inode_of(link: &str) -> Option<u32> {
 mod tests {
     use std::io::Write as _;
     use std::net::{TcpListener, TcpStream};
-    use std::time::Duration;
 
     use super::*;
 

@@ -17,13 +17,13 @@ use std::{fmt, io};
 
 use measure::trial::kind;
 use measure::{Entry, Event, MachineMetric, ProcessMetric, Reading, Sample};
-use rustix::time::{ClockId, clock_gettime};
 
 use crate::control_group::ControlGroup;
 use crate::cores::AllowedCores;
 use crate::process::{ProcessReading, ProcessTree};
 use crate::realtime::Realtime;
 use crate::subject::ExitWatch;
+use crate::threads::thread_cpu_s;
 use crate::tick_feed::TickFeed;
 use crate::watched::Watched;
 use disturbance::{Disturbances, realtime_ns};
@@ -333,11 +333,6 @@ impl Sampling {
         // The receiver is gone only if the trial is already over.
         let _ = self.plan.to.send(entry);
     }
-}
-
-fn thread_cpu_s() -> f64 {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 #[cfg(test)]

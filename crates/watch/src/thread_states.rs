@@ -54,7 +54,7 @@ impl ThreadStates {
         if self.is_refused || self.active.is_empty() {
             return;
         }
-        self.looks += 1;
+        let mut is_seen = false;
         for at in 0..self.active.len() {
             let (pid, tid) = self.active[at];
             let folder = self.proc.join(format!("{pid}/task/{tid}"));
@@ -67,13 +67,16 @@ impl ThreadStates {
                     };
                     if let Some(state) = state_of(&text, in_disk_wait) {
                         self.counts[state as usize] += 1;
+                        is_seen = true;
                     }
                 }
                 Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => self.is_refused = true,
-                // It has ended.
+                // It has ended, or the kernel has no such file.
                 Err(_) => {}
             }
         }
+        // A look that saw nothing is none: 0 would claim that no thread did anything.
+        self.looks += u32::from(is_seen);
     }
 
     /// The mean number of threads in each state since it was asked before; nothing where there was no look. From here on these
@@ -192,6 +195,25 @@ mod tests {
         drop(held);
         threads.into_iter().for_each(|thread| thread.join().unwrap());
         assert!(seen, "one waits for the lock, one sleeps");
+    }
+
+    #[test]
+    fn looks_that_see_no_thread_tell_nothing_and_do_not_lower_the_mean() {
+        let proc = tempfile::tempdir().unwrap();
+        let task = proc.path().join("10/task/10");
+        fs::create_dir_all(&task).unwrap();
+        let mut states = ThreadStates { proc: proc.path().to_owned(), ..ThreadStates::new() };
+        states.take(vec![(10, 10)]);
+        states.look();
+        assert_eq!(states.take(vec![(10, 10)]), [], "a kernel without the file");
+        states.look();
+        fs::write(task.join("syscall"), "running\n").unwrap();
+        states.look();
+        let seen = states.take(vec![(10, 10)]);
+        assert!(
+            seen.contains(&(ThreadState::Running, 1.0)) && seen.contains(&(ThreadState::Disk, 0.0)),
+            "{seen:?}"
+        );
     }
 
     #[test]

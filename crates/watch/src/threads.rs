@@ -9,6 +9,7 @@ use std::fs;
 use std::path::PathBuf;
 
 use measure::plain_name;
+use rustix::time::{ClockId, clock_gettime};
 
 /// The largest shares over some threads, each over the time since that thread was read before.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -169,6 +170,12 @@ impl Default for Threads {
     fn default() -> Self {
         Self::new()
     }
+}
+
+/// CPU time of the calling thread, s.
+pub(crate) fn thread_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ThreadCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }
 
 #[cfg(test)]

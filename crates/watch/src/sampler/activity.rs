@@ -31,6 +31,10 @@ pub(super) struct Activity {
     /// limit of descriptors of each process
     limits: BTreeMap<i32, u64>,
     jvms: BTreeMap<i32, PathBuf>,
+    /// periods of each quota and those in which it halted its group, at the reading before
+    quotas: BTreeMap<PathBuf, (f64, f64)>,
+    /// whose network namespace was read before
+    network_of: Option<i32>,
     /// counters at the reading before, by their names
     before: BTreeMap<&'static str, f64>,
     before_at: Option<Instant>,
@@ -45,6 +49,8 @@ impl Activity {
             groups: Vec::new(),
             limits: BTreeMap::new(),
             jvms: BTreeMap::new(),
+            quotas: BTreeMap::new(),
+            network_of: None,
             before: BTreeMap::new(),
             before_at: None,
         }
@@ -82,7 +88,7 @@ impl Activity {
             let share = growth.map(|(growth, seconds)| (growth / seconds).min(1.0));
             told.extend(share.map(|share| of_subject((ProcessMetric::GcShare, share))));
         }
-        told.extend(self.of_machine());
+        told.extend(self.of_network(pids));
         told
     }
 
@@ -110,35 +116,34 @@ impl Activity {
         [Some((ProcessMetric::FdsOfOne, open)), Some((ProcessMetric::FdLimit, limit))]
     }
 
-    /// Of the group that was halted most often.
+    /// Of the group that was halted for the largest share of its periods since the reading before.
     fn throttled_share(&mut self) -> Option<f64> {
-        let sums: Vec<(f64, f64)> = self.groups.iter().filter_map(|group| periods(group)).collect();
-        let (periods, throttled) = sums.into_iter().max_by(|a, b| a.1.total_cmp(&b.1))?;
-        // Both are kept for the next reading, whether there was one before or not.
-        let (periods, throttled) = (self.growth("periods", periods), self.growth("throttled", throttled));
-        let (periods, throttled) = periods.zip(throttled)?;
-        (periods > 0.0).then(|| (throttled / periods).min(1.0))
+        let read = |group: &PathBuf| Some((group.clone(), periods(group)?));
+        let now: BTreeMap<PathBuf, (f64, f64)> = self.groups.iter().filter_map(read).collect();
+        let before = std::mem::replace(&mut self.quotas, now);
+        // Each group is compared with itself: one that was halted often long ago may have the largest sum.
+        let share = |(group, now): (&PathBuf, &(f64, f64))| {
+            let then = before.get(group)?;
+            let (periods, throttled) = (now.0 - then.0, now.1 - then.1);
+            (periods > 0.0 && throttled >= 0.0).then(|| (throttled / periods).min(1.0))
+        };
+        self.quotas.iter().filter_map(share).max_by(f64::total_cmp)
     }
 
-    fn of_machine(&mut self) -> Vec<Told> {
+    /// Counters of the subject's network namespace, which may be another than ours.
+    fn of_network(&mut self, pids: &[i32]) -> Vec<Told> {
+        let Some(&pid) = pids.first() else { return Vec::new() };
+        let is_same = self.network_of.replace(pid) == Some(pid);
+        let read = |name: &str| fs::read_to_string(format!("/proc/{pid}/net/{name}")).unwrap_or_default();
+        let (netstat, snmp) = (read("netstat"), read("snmp"));
         let mut told = Vec::new();
-        for (metric, file, table, column) in [
-            (MachineMetric::ListenOverflows, "/proc/net/netstat", "TcpExt:", "ListenOverflows"),
-            (MachineMetric::Retransmissions, "/proc/net/snmp", "Tcp:", "RetransSegs"),
-            (MachineMetric::UdpDrops, "/proc/net/snmp", "Udp:", "RcvbufErrors"),
+        for (metric, text, table, column) in [
+            (MachineMetric::ListenOverflows, &netstat, "TcpExt:", "ListenOverflows"),
+            (MachineMetric::Retransmissions, &snmp, "Tcp:", "RetransSegs"),
+            (MachineMetric::UdpDrops, &snmp, "Udp:", "RcvbufErrors"),
         ] {
-            let text = fs::read_to_string(file).unwrap_or_default();
-            let growth = counter(&text, table, column).and_then(|value| self.growth(column, value));
-            told.extend(growth.map(|growth| (Reading::Machine(metric), growth)));
-        }
-        for (metric, file) in [
-            (MachineMetric::MemoryPressure, "/proc/pressure/memory"),
-            (MachineMetric::IoPressure, "/proc/pressure/io"),
-        ] {
-            let text = fs::read_to_string(file).unwrap_or_default();
-            let avg10 =
-                text.strip_prefix("some avg10=").and_then(|rest| rest.split(' ').next()?.parse().ok());
-            told.extend(avg10.map(|avg10| (Reading::Machine(metric), avg10)));
+            let growth = counter(text, table, column).and_then(|value| self.growth(column, value));
+            told.extend(growth.filter(|_| is_same).map(|growth| (Reading::Machine(metric), growth)));
         }
         told
     }
@@ -214,16 +219,34 @@ mod tests {
     #[test]
     fn the_periods_of_a_quota_are_counted_where_it_has_halted_its_group() {
         let folder = tempfile::tempdir().unwrap();
-        let plant = |periods: u64, throttled: u64| {
+        let plant = |group: &str, periods: u64, throttled: u64| {
+            fs::create_dir_all(folder.path().join(group)).unwrap();
             let text = format!("nr_periods {periods}\nnr_throttled {throttled}\nthrottled_time 5\n");
-            fs::write(folder.path().join("cpu.stat"), text).unwrap();
+            fs::write(folder.path().join(group).join("cpu.stat"), text).unwrap();
         };
-        let mut activity = Activity { groups: vec![folder.path().to_owned()], ..Activity::new() };
-        plant(100, 40);
+        let groups = vec![folder.path().join("old"), folder.path().join("young")];
+        let mut activity = Activity { groups, ..Activity::new() };
+        plant("old", 9_000, 8_000);
+        plant("young", 100, 40);
         assert_eq!(activity.throttled_share(), None, "there is nothing to compare with");
-        plant(110, 44);
-        assert_eq!(activity.throttled_share(), Some(0.4));
-        plant(110, 44);
+        plant("old", 9_010, 8_000);
+        plant("young", 110, 44);
+        assert_eq!(activity.throttled_share(), Some(0.4), "of the group that is halted now");
+        plant("old", 9_020, 8_008);
+        plant("young", 120, 44);
+        assert_eq!(activity.throttled_share(), Some(0.8));
         assert_eq!(activity.throttled_share(), None, "no period has passed");
+    }
+
+    #[test]
+    fn counters_of_a_network_are_told_only_between_two_readings_of_the_same_process() {
+        let mut other = std::process::Command::new("sleep").arg("60").spawn().unwrap();
+        let (own, child) = (std::process::id() as i32, other.id() as i32);
+        let mut activity = Activity::new();
+        let counts = [[own], [own], [child], [child]].map(|pids| activity.of_network(&pids).len());
+        other.kill().unwrap();
+        other.wait().unwrap();
+        assert_eq!(counts, [0, 3, 0, 3]);
+        assert_eq!(activity.of_network(&[]), [], "whose namespace it would be is not known");
     }
 }

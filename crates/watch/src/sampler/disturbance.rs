@@ -67,6 +67,8 @@ impl Disturbances {
             (MachineMetric::ThrottleEvents, events(reading.throttle_events)),
             (MachineMetric::QuotaThrottleEvents, events(reading.quota_throttle_events)),
             (MachineMetric::CpuPressure, reading.cpu_pressure_some_avg10),
+            (MachineMetric::MemoryPressure, reading.memory_pressure_some_avg10),
+            (MachineMetric::IoPressure, reading.io_pressure_some_avg10),
             (MachineMetric::Load1, reading.load1),
             (MachineMetric::Frequency, reading.frequency_hz),
             (MachineMetric::Temperature, reading.temperature_c),

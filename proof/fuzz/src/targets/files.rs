@@ -66,6 +66,33 @@ pub(super) fn jvm_counter_seeds() -> Vec<Vec<u8>> {
     vec![file]
 }
 
+/// A datagram in which the kernel lists sockets: never more of them than fit into it.
+pub(super) fn socket_list(input: &[u8]) {
+    if let Some(count) = watch::fuzz::sockets(input) {
+        assert!(count <= input.len() / SOCKET_BYTES, "{count} of {} bytes", input.len());
+    }
+}
+
+/// The least that one socket takes: its header and its message.
+const SOCKET_BYTES: usize = 16 + 72;
+
+/// Two sockets, the first with an attribute behind it, and the end; an error.
+pub(super) fn socket_list_seeds() -> Vec<Vec<u8>> {
+    let message = |kind: u16, body: &[u8]| {
+        let mut bytes = (16 + body.len() as u32).to_ne_bytes().to_vec();
+        bytes.extend(kind.to_ne_bytes());
+        bytes.extend([0; 10]);
+        bytes.extend(body);
+        bytes.resize(bytes.len().next_multiple_of(4), 0);
+        bytes
+    };
+    let mut socket = vec![2, 1, 0, 0, 31, 144];
+    socket.resize(72, 7);
+    let with_attribute = [&socket[..], &[5, 0, 8, 0, 0]].concat();
+    let list = [message(20, &with_attribute), message(20, &socket), message(3, &[0; 4])].concat();
+    vec![list, message(2, &(-2i32).to_ne_bytes())]
+}
+
 pub(super) fn tick_log_seeds() -> Vec<Vec<u8>> {
     let mut spread = Distribution::new();
     (1..100u64).for_each(|at| spread.record(at * 333_333));
