@@ -317,7 +317,8 @@ fn idle(seen: &Seen<'_>) -> Option<Cause> {
     let unknown = format!("{}: CPU is not what it lacked; look for a lock, a queue or a wait.", used(seen));
     let response = seen.rung.response_ns.as_ref();
     let stalls = response
-        .and_then(|times| times.p50.zip(times.p99))
+        // Of few answers only the slowest tenth can be told.
+        .and_then(|times| times.p50.zip(times.p99.or(times.p90)))
         .is_some_and(|(half, slowest)| (half as f64) < STALLS_RATIO * slowest as f64);
     if stalls {
         let text = format!(

@@ -150,7 +150,7 @@ fn half_of_the_answers_in_time_is_no_queue() {
     // One reading of six came in a pause.
     let cause = cause_of(&two_rungs(|rung| {
         let times = rung.response_ns.as_mut().unwrap();
-        (times.p50, times.p99) = (Some(2_000_000), Some(280_000_000));
+        (times.p50, times.p90, times.p99) = (Some(2_000_000), Some(90_000_000), None);
         set(rung, &[("other_sockets", 0.0), ("connections", 64.0), ("unread_connections", 10.0)]);
         rung.activity.get_mut("unread_connections").unwrap().max = 60.0;
     }));
