@@ -27,6 +27,7 @@ fn main() -> io::Result<()> {
     }
     let mut server = Command::new(std::env::current_exe()?)
         .args([threads.to_string(), "0".to_owned(), "0".to_owned(), "serve".to_owned()])
+        .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()?;
     let mut port = String::new();
@@ -94,6 +95,11 @@ fn print_means(from: &Receiver<Entry>) {
 fn serve(threads: usize) -> io::Result<()> {
     let listener = TcpListener::bind("127.0.0.1:0")?;
     listener.set_nonblocking(true)?;
+    // It ends with who started it, however that ends.
+    thread::spawn(|| {
+        let _ = io::stdin().read(&mut [0]);
+        std::process::exit(0);
+    });
     println!("{}", listener.local_addr()?.port());
     thread::scope(|scope| {
         (0..threads).for_each(|_| {
@@ -113,7 +119,10 @@ fn read_all(listener: &TcpListener) {
         unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, -1) };
         let ready = polled.iter().skip(1).map(|one| one.revents != 0);
         for (connection, _) in connections.iter_mut().zip(ready).filter(|(_, is_ready)| *is_ready) {
-            let _ = connection.read(&mut [0; 64]);
+            if connection.read(&mut [0; 64]).is_ok_and(|count| count == 0) {
+                // What has ended would be ready for ever.
+                std::process::exit(0);
+            }
         }
         if polled[0].revents != 0
             && let Ok((connection, _)) = listener.accept()

@@ -28,7 +28,8 @@ pub(crate) const LISTEN: u32 = 1 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Socket {
     pub local_port: u16,
-    pub is_listening: bool,
+    /// as a bit of a request
+    pub state: u32,
     /// bytes that were not read; of a listening socket connections that wait to be accepted
     pub receive_queue: u32,
     /// bytes that the other side has not acknowledged; of a listening socket the room of its accept queue
@@ -157,7 +158,7 @@ fn socket(body: &[u8]) -> Option<Socket> {
     let number = |at: usize| u32::from_ne_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
     Some(Socket {
         local_port: u16::from_be_bytes([body[4], body[5]]),
-        is_listening: 1 << body[1].min(31) == LISTEN,
+        state: 1 << body[1].min(31),
         receive_queue: number(56),
         send_queue: number(60),
         inode: number(68),
@@ -186,11 +187,14 @@ mod tests {
             let open = diag.list(ESTABLISHED | CLOSE_WAIT, Some(port)).unwrap();
             let listening = diag.list(LISTEN, Some(port)).unwrap();
             assert!(open.iter().chain(&listening).all(|socket| socket.local_port == port));
+            assert!(open.iter().all(|socket| socket.state == ESTABLISHED));
             let unread: u32 = open.iter().map(|socket| socket.receive_queue).sum();
             let waiting: u32 = listening.iter().map(|socket| socket.receive_queue).sum();
             // The one that waits has an end at the server already.
             if (open.len(), listening.len(), unread, waiting) == (2, 1, 5, 1) {
-                assert!(listening[0].is_listening && listening[0].send_queue >= 1 && listening[0].inode > 0);
+                assert!(
+                    listening[0].state == LISTEN && listening[0].send_queue >= 1 && listening[0].inode > 0
+                );
                 break;
             }
             assert!(begin.elapsed() < Duration::from_secs(10), "{open:?} {listening:?}");

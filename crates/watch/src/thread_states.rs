@@ -1,26 +1,41 @@
 //! What the subject's active threads are doing: in which call each is, looked at now and then.
 //!
 //! `/proc/PID/task/TID/syscall` names the system call that a thread is in, or says that it runs. Looks come at irregular moments, so that
-//! they cannot keep step with the ticks of a server. The mean over the looks of a second is the number of threads in each state. Reading it
+//! they cannot keep step with the ticks of a server, and the more seldom the longer they take. The mean over the looks of a second is the number of threads in each state. Reading it
 //! needs the right to trace the process: the same user, and where the kernel restricts that (Yama) a process of our own.
 //! Source: man 5 proc_pid_syscall.
 
-use std::fs;
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt as _;
 use std::path::PathBuf;
+use std::{io, str};
 
 use measure::ThreadState;
+
+use crate::threads::thread_cpu_s;
 
 /// Threads that are looked at, the busiest first.
 pub(crate) const LOOKED_AT_MAX: usize = 64;
 /// Between two looks at least and at most: sixteen a second in the mean.
 const GAP_LEAST_NS: u64 = 30_000_000;
 const GAP_MOST_NS: u64 = 95_000_000;
+/// Looks take at most this share of a core; those that would take more come more seldom.
+const LOOKS_SHARE: f64 = 0.0015;
+/// But one a second at least.
+const SLOWER_MAX: f64 = 16.0;
+/// How much a look counts in the mean of what they take.
+const NEWEST_WEIGHT: f64 = 0.1;
 
 /// Looks again and again.
 #[derive(Debug)]
 pub(crate) struct ThreadStates {
     proc: PathBuf,
     active: Vec<(i32, i32)>,
+    /// the file of each of them, open: opening it takes longer than reading it
+    files: BTreeMap<(i32, i32), File>,
+    /// CPU time of a look, s, in the mean over the last ones
+    cost_s: f64,
     counts: [u32; ThreadState::ALL.len()],
     looks: u32,
     /// a thread could not be looked at although it lives
@@ -33,6 +48,8 @@ impl ThreadStates {
         ThreadStates {
             proc: PathBuf::from("/proc"),
             active: Vec::new(),
+            files: BTreeMap::new(),
+            cost_s: 0.0,
             counts: [0; ThreadState::ALL.len()],
             looks: 0,
             is_refused: false,
@@ -46,7 +63,9 @@ impl ThreadStates {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        GAP_LEAST_NS + self.random % (GAP_MOST_NS - GAP_LEAST_NS)
+        let gap_ns = GAP_LEAST_NS + self.random % (GAP_MOST_NS - GAP_LEAST_NS);
+        let mean_s = (GAP_LEAST_NS + GAP_MOST_NS) as f64 / 2e9;
+        (gap_ns as f64 * (self.cost_s / mean_s / LOOKS_SHARE).clamp(1.0, SLOWER_MAX)) as u64
     }
 
     /// Looks at every active thread once.
@@ -54,29 +73,46 @@ impl ThreadStates {
         if self.is_refused || self.active.is_empty() {
             return;
         }
+        let begin_s = thread_cpu_s();
         let mut is_seen = false;
         for at in 0..self.active.len() {
-            let (pid, tid) = self.active[at];
+            let thread @ (pid, tid) = self.active[at];
             let folder = self.proc.join(format!("{pid}/task/{tid}"));
-            match fs::read_to_string(folder.join("syscall")) {
+            let mut text = [0; TEXT_BYTES];
+            match self.read(thread, &mut text) {
                 Ok(text) => {
                     let in_disk_wait = || {
                         fs::read_to_string(folder.join("stat")).is_ok_and(|stat| {
                             stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
                         })
                     };
-                    if let Some(state) = state_of(&text, in_disk_wait) {
+                    if let Some(state) = state_of(text, in_disk_wait) {
                         self.counts[state as usize] += 1;
                         is_seen = true;
                     }
                 }
-                Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => self.is_refused = true,
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => self.is_refused = true,
                 // It has ended, or the kernel has no such file.
-                Err(_) => {}
+                Err(_) => {
+                    self.files.remove(&thread);
+                }
             }
         }
         // A look that saw nothing is none: 0 would claim that no thread did anything.
         self.looks += u32::from(is_seen);
+        let cost_s = (thread_cpu_s() - begin_s).max(0.0);
+        self.cost_s += NEWEST_WEIGHT * (cost_s - self.cost_s);
+    }
+
+    /// The begin of a thread's file, which has the number of its call.
+    fn read<'a>(&mut self, thread: (i32, i32), text: &'a mut [u8; TEXT_BYTES]) -> io::Result<&'a str> {
+        let (pid, tid) = thread;
+        if !self.files.contains_key(&thread) {
+            let path = self.proc.join(format!("{pid}/task/{tid}/syscall"));
+            self.files.insert(thread, File::open(path)?);
+        }
+        let count = self.files[&thread].read_at(text, 0)?;
+        str::from_utf8(&text[..count]).map_err(|_| io::ErrorKind::InvalidData.into())
     }
 
     /// The mean number of threads in each state since it was asked before; nothing where there was no look. From here on these
@@ -86,6 +122,7 @@ impl ThreadStates {
         let counts = std::mem::take(&mut self.counts);
         self.active = active;
         self.active.truncate(LOOKED_AT_MAX);
+        self.files.retain(|thread, _| self.active.contains(thread));
         if looks == 0 || self.is_refused {
             return Vec::new();
         }
@@ -93,6 +130,9 @@ impl ThreadStates {
         ThreadState::ALL.iter().map(mean).collect()
     }
 }
+
+/// How much of a file is read; the number comes first.
+const TEXT_BYTES: usize = 32;
 
 /// By the first word of the file; `None` where it says nothing. `-1`: blocked outside of a call.
 fn state_of(text: &str, in_disk_wait: impl Fn() -> bool) -> Option<ThreadState> {
@@ -223,5 +263,13 @@ mod tests {
         assert!(gaps.iter().all(|gap| (GAP_LEAST_NS..GAP_MOST_NS).contains(gap)));
         let mean = gaps.iter().sum::<u64>() / 1_000;
         assert!((60_000_000..65_000_000).contains(&mean), "{mean}");
+        states.cost_s = 2.0 * LOOKS_SHARE * 0.0625;
+        let slower = (0..1_000).map(|_| states.gap_ns()).sum::<u64>() / 1_000;
+        assert!(
+            (120_000_000..130_000_000).contains(&slower),
+            "looks that take twice as long come half as often: {slower}"
+        );
+        states.cost_s = 1.0;
+        assert!((0..1_000).all(|_| states.gap_ns() <= 16 * GAP_MOST_NS));
     }
 }
