@@ -11,7 +11,8 @@ use std::fs;
 use std::path::{Component, Path, PathBuf};
 
 use crate::cores::{AllowedCores, quota};
-use crate::process::ProcessReading;
+use crate::machine::field;
+use crate::process::{ProcessReading, tasks};
 
 /// Where control groups are.
 const MOUNT: &str = "/sys/fs/cgroup";
@@ -180,19 +181,12 @@ impl Files {
     }
 }
 
-fn threads_of(pid: i32) -> Vec<(i32, i32)> {
-    let Ok(entries) = fs::read_dir(format!("/proc/{pid}/task")) else { return Vec::new() };
-    entries.flatten().filter_map(|entry| Some((pid, entry.file_name().to_str()?.parse().ok()?))).collect()
+fn threads_of(pid: i32) -> impl Iterator<Item = (i32, i32)> {
+    tasks(Path::new("/proc"), pid).into_iter().map(move |tid| (pid, tid))
 }
 
 fn number(path: &Path) -> Option<u64> {
     fs::read_to_string(path).ok()?.trim().parse().ok()
-}
-
-/// A value of a file with a name and a number in each line.
-fn field(path: &Path, name: &str) -> Option<u64> {
-    let text = fs::read_to_string(path).ok()?;
-    text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }
 
 /// How many numbers a list as `0-3,5` has; `None` for an empty one, and for what is none.

@@ -231,7 +231,8 @@ fn quota_file(proc: &Path, sys: &Path) -> Option<PathBuf> {
     })
 }
 
-fn field(path: &Path, name: &str) -> Option<u64> {
+/// A value of a file with a name and a number in each line.
+pub(crate) fn field(path: &Path, name: &str) -> Option<u64> {
     let text = fs::read_to_string(path).ok()?;
     text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.trim().parse().ok())
 }

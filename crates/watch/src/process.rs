@@ -114,7 +114,7 @@ impl ProcessTree {
             if matches!(stat.state, 'Z' | 'X') {
                 continue;
             }
-            let tasks = self.tasks(pid);
+            let tasks = tasks(&self.proc, pid);
             if self.with_children {
                 let children = match &parents {
                     Some(parents) => parents.get(&pid).cloned().unwrap_or_default(),
@@ -165,11 +165,6 @@ impl ProcessTree {
         let taken_over_ticks: u64 =
             taken_over.map(|(pid, known)| found[pid].reaped_ticks.saturating_sub(known.reaped_ticks)).sum();
         self.forgotten_ticks += ended_ticks.saturating_sub(taken_over_ticks);
-    }
-
-    fn tasks(&self, pid: i32) -> Vec<i32> {
-        let Ok(entries) = fs::read_dir(self.proc.join(format!("{pid}/task"))) else { return Vec::new() };
-        entries.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
     }
 
     fn children(&mut self, pid: i32, tasks: &[i32]) -> Vec<i32> {
@@ -262,8 +257,21 @@ fn read_stat(proc: &Path, pid: i32) -> io::Result<Stat> {
     Stat::from_read(&text[..]).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error.to_string()))
 }
 
+/// The folder of each descriptor table of a process, below /proc.
+pub(crate) fn descriptor_folders(pid: i32) -> Vec<PathBuf> {
+    let proc = Path::new("/proc");
+    let tables = distinct_tables(proc, pid, &tasks(proc, pid));
+    tables.into_iter().map(|tid| proc.join(format!("{pid}/task/{tid}/fd"))).collect()
+}
+
+/// The threads of a process; none when it has ended.
+pub(crate) fn tasks(proc: &Path, pid: i32) -> Vec<i32> {
+    let entries = fs::read_dir(proc.join(format!("{pid}/task"))).into_iter().flatten().flatten();
+    entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+}
+
 /// One thread for each descriptor table of a process.
-pub(crate) fn distinct_tables(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
+fn distinct_tables(proc: &Path, pid: i32, tasks: &[i32]) -> Vec<i32> {
     let mut tables = vec![pid];
     for &tid in tasks.iter().filter(|&&tid| tid != pid) {
         let mut is_new = true;

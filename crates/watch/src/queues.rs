@@ -1,16 +1,15 @@
-//! The subject's TCP queues: connections that wait to be accepted, bytes that it does not read, bytes that nobody takes.
+//! The subject's TCP queues: connections that wait to be accepted, bytes that it has not read, bytes that its clients have not.
 //!
 //! Its listening ports are those of listening sockets among its descriptors. Both are read the more seldom the longer it
 //! takes: with 2,000 connections, listing descriptors takes 12 ms and reading the queues 3–5 ms of CPU.
 
 use std::collections::BTreeSet;
 use std::fs;
-use std::path::Path;
 use std::time::{Duration, Instant};
 
 use measure::ProcessMetric;
 
-use crate::process::distinct_tables;
+use crate::process::descriptor_folders;
 use crate::sock_diag::{CLOSE_WAIT, ESTABLISHED, LISTEN, SockDiag};
 use crate::threads::thread_cpu_s;
 
@@ -20,11 +19,11 @@ const LISTED_MAX: usize = 4_096;
 const LOWEST: usize = 256;
 /// Descriptors are listed again after so long at least, and at each reading until a port is known.
 const LISTED_EVERY: Duration = Duration::from_secs(10);
-/// And seldom enough to take at most a thousandth of a core.
-const LISTING_SHARE: f64 = 1_000.0;
-/// A reading is followed by a pause so that readings take at most a five-hundredth of a core. It follows from their CPU
-/// time: on a crowded machine a reading lasts long because it waits for a core, and queues matter most there.
-const READING_SHARE: f64 = 500.0;
+/// And seldom enough to take at most one 2,000th of a core.
+const LISTING_SHARE: f64 = 2_000.0;
+/// A reading is followed by a pause so that readings take at most one 700th of a core. It follows from their CPU time: on a
+/// crowded machine a reading lasts long because it waits for a core, and queues matter most there.
+const READING_SHARE: f64 = 700.0;
 /// Ports that are watched.
 const PORTS_MAX: usize = 8;
 const ALL_STATES: u32 = 0xFFF & !LISTEN;
@@ -140,11 +139,7 @@ impl Sockets {
         let (mut inodes, mut listed) = (BTreeSet::new(), 0);
         let mut is_whole = true;
         for &pid in pids {
-            let entries = fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
-            let tasks: Vec<i32> =
-                entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-            for tid in distinct_tables(Path::new("/proc"), pid, &tasks) {
-                let folder = format!("/proc/{pid}/task/{tid}/fd");
+            for folder in descriptor_folders(pid) {
                 // Its size is their number (Linux 6.2 on).
                 let is_large = fs::metadata(&folder).is_ok_and(|of| of.len() > LISTED_MAX as u64);
                 let Ok(entries) = fs::read_dir(folder) else {

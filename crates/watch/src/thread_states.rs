@@ -21,7 +21,7 @@ pub(crate) const LOOKED_AT_MAX: usize = 64;
 const GAP_LEAST_NS: u64 = 30_000_000;
 const GAP_MOST_NS: u64 = 95_000_000;
 /// Looks take at most this share of a core; those that would take more come more seldom.
-const LOOKS_SHARE: f64 = 0.0015;
+const LOOKS_SHARE: f64 = 0.001;
 /// But one a second at least.
 const SLOWER_MAX: f64 = 16.0;
 /// How much a look counts in the mean of what they take.

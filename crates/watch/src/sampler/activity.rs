@@ -12,7 +12,8 @@ use measure::{MachineMetric, ProcessMetric, Reading};
 use super::disturbance::Told;
 use crate::cores::groups_of_cpu;
 use crate::hsperf;
-use crate::process::distinct_tables;
+use crate::machine::field;
+use crate::process::descriptor_folders;
 use crate::queues::Queues;
 use crate::thread_states::ThreadStates;
 
@@ -158,11 +159,8 @@ fn counter(text: &str, table: &str, column: &str) -> Option<f64> {
 
 /// Periods of a quota and those in which it halted the group, since the start.
 fn periods(group: &Path) -> Option<(f64, f64)> {
-    let text = fs::read_to_string(group.join("cpu.stat")).ok()?;
-    let field = |name: &str| {
-        text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse::<f64>().ok())
-    };
-    Some((field("nr_periods")?, field("nr_throttled")?))
+    let file = group.join("cpu.stat");
+    Some((field(&file, "nr_periods")? as f64, field(&file, "nr_throttled")? as f64))
 }
 
 /// The soft limit; `None` without one.
@@ -173,10 +171,8 @@ fn descriptor_limit(pid: i32) -> Option<u64> {
 
 /// Of its fullest table, by the size that the kernel gives the folder (Linux 6.2 on).
 fn descriptors_of_one(pid: i32) -> Option<u64> {
-    let entries = fs::read_dir(format!("/proc/{pid}/task")).ok()?.flatten();
-    let tasks: Vec<i32> = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect();
-    let tables = distinct_tables(Path::new("/proc"), pid, &tasks).into_iter();
-    let sizes = tables.filter_map(|tid| Some(fs::metadata(format!("/proc/{pid}/task/{tid}/fd")).ok()?.len()));
+    let sizes =
+        descriptor_folders(pid).into_iter().filter_map(|folder| Some(fs::metadata(folder).ok()?.len()));
     sizes.max().filter(|size| *size > 0)
 }
 
