@@ -652,6 +652,7 @@ export type Rung = {
   /** answered − sent */ service_ns: Summary | null
   /** sent − planned */ send_lag_ns: Summary | null
   /** read − readable */ receive_lag_ns: Summary | null
+  /** silences of all connections of a worker at once, of 20 ms or more while at least four answers were owed; absent where there was none */ stall_ns?: Summary
   /** from the send of a request to the first byte of its answer */ first_byte_ns: Summary | null
   /** the part of the handshakes that TLS took */ tls_ns: Summary | null
   /** of messages without a reply when the drain ended: they took at least so long */ unanswered_ns: Summary | null
@@ -883,4 +884,4 @@ export type WorkerFigures = {
 
 export type ColumnName = 't' | 'offered' | 'sent' | 'answered' | 'failed' | 'lost' | 'late' | 'open' | 'response_mean_ns' | 'response_p50_ns' | 'response_p99_ns' | 'service_p50_ns' | 'service_p99_ns' | 'send_lag_p99_ns' | 'delivery_mean_ns' | 'delivery_p99_ns' | 'ticks_due' | 'ticks_on_time' | 'ticks_over' | 'ticks_under' | 'ticks_missed' | 'late_share' | 'frames' | 'subject_cpu_cores' | 'subject_rss_bytes' | 'worker_cpu_cores' | 'worker_rss_bytes' | 'busy_share' | 'steal_share' | 'throttle_events' | 'others_cores' | 'worker_waiting_share' | 'subject_waiting_share' | 'subject_thread_cores' | 'bytes' | 'errors' | 'not_sent' | 'connects_failed'
 
-export type DistributionName = 'response' | 'service' | 'send_lag' | 'receive_lag' | 'handshake' | 'tick_interval' | 'tick_age' | 'delivery' | 'first_byte' | 'tls' | 'unanswered' | 'client_tick_interval' | 'tick_busy'
+export type DistributionName = 'response' | 'service' | 'send_lag' | 'receive_lag' | 'handshake' | 'tick_interval' | 'tick_age' | 'delivery' | 'first_byte' | 'tls' | 'unanswered' | 'stall' | 'client_tick_interval' | 'tick_busy'

@@ -166,6 +166,7 @@ impl Profiled {
         }
         let rate_per_s = operations as f64 / hold.seconds().max(f64::MIN_POSITIVE);
         let per_operation = |cores: f64, rate: f64| (rate > 0.0).then_some(cores * 1e9 / rate);
+        let times = trial.distribution(Measure::Response).summary();
         let hold = ProfiledHold {
             load: judged.load,
             load_unit: judged.load_unit,
@@ -180,8 +181,8 @@ impl Profiled {
                 .and_then(|used| per_operation(used.process.cpu_cores, judged.rate_per_s)),
             rate_per_s,
             judged_rate_per_s: judged.rate_per_s,
-            p99_ns: trial.distribution(Measure::Response).summary().and_then(|summary| summary.p99),
-            p50_ns: trial.distribution(Measure::Response).summary().and_then(|summary| summary.p50),
+            p99_ns: times.as_ref().and_then(|summary| summary.p99),
+            p50_ns: times.as_ref().and_then(|summary| summary.p50),
             judged_p50_ns: judged.response_ns.as_ref().and_then(|summary| summary.p50),
             judged_p99_ns: judged.response_ns.as_ref().and_then(|summary| summary.p99),
             functions,

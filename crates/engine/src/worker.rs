@@ -32,6 +32,12 @@ const DUE_BATCH: usize = 64;
 /// How many are served before a connection's turn. An overloaded worker always has something due; if each connection
 /// waited for 64 sends, 40,000 handshakes would wait for half a minute and time out, as they did.
 const DUE_BEFORE_CONNECTION: usize = 2;
+/// All connections silent for so long at once, while so many answers were owed throughout, are a stall. A server that is only
+/// slow answers one after the other.
+const STALL_NS_MIN: u64 = 20_000_000;
+const STALL_OWED_MIN: u64 = 4;
+/// Time between two looks at the clock beyond this is this worker's own absence.
+const ABSENT_NS_MIN: u64 = LOOK_NS + 5_000_000;
 /// The clock is read again after this many messages of one read: a script may take long for each.
 const SERVED_BEFORE_LOOK: u32 = 16;
 
@@ -74,6 +80,8 @@ pub struct Worker<B: Bots> {
     served: u64,
     /// when the thread last learnt which connections have something to read; `u64::MAX`: not known
     readable_since_ns: u64,
+    /// since when nothing has come although answers were owed; time of our own absence is left out
+    quiet_since_ns: u64,
 }
 
 impl<B: Bots> Worker<B> {
@@ -111,6 +119,7 @@ impl<B: Bots> Worker<B> {
             counted_ahead_ns: 0,
             served: 0,
             readable_since_ns: u64::MAX,
+            quiet_since_ns: 0,
         }
     }
 
@@ -237,6 +246,11 @@ impl<B: Bots> Worker<B> {
         if bytes > 0 {
             let phase = self.state.phase(at_ns);
             self.state.recorder.receive_lag(phase, self.state.read_lag_ns);
+            let quiet_ns = at_ns.saturating_sub(self.quiet_since_ns + self.state.read_lag_ns);
+            if quiet_ns >= STALL_NS_MIN && self.state.requests.open_count() >= STALL_OWED_MIN {
+                self.state.recorder.stall(phase, quiet_ns);
+            }
+            self.quiet_since_ns = at_ns;
         }
         let mut heard = 0_u32;
         while let Some(connection) = self.state.connections.get_mut(id) {
@@ -332,7 +346,13 @@ impl<B: Bots> Worker<B> {
 
     /// Reads the clock and hands over intervals that are full.
     fn look(&mut self, clock: &impl Clock) {
-        self.state.now_ns = clock.now_ns();
+        let before_ns = std::mem::replace(&mut self.state.now_ns, clock.now_ns());
+        let since_ns = self.state.now_ns.saturating_sub(before_ns);
+        if self.state.requests.open_count() < STALL_OWED_MIN {
+            self.quiet_since_ns = self.state.now_ns;
+        } else if since_ns > ABSENT_NS_MIN {
+            self.quiet_since_ns = self.state.now_ns.min(self.quiet_since_ns + since_ns);
+        }
         while self.state.now_ns >= self.interval_ends_ns {
             self.hand_over_interval();
         }

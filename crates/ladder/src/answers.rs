@@ -193,6 +193,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         service_ns: summary(Measure::Service),
         send_lag_ns: summary(Measure::SendLag),
         receive_lag_ns: summary(Measure::ReceiveLag),
+        stall_ns: summary(Measure::Stall),
         first_byte_ns: summary(Measure::FirstByte),
         tls_ns: summary(Measure::Tls),
         unanswered_ns: summary(Measure::Unanswered),

@@ -189,6 +189,11 @@ pub struct Rung {
     pub send_lag_ns: Option<Summary>,
     /// read − readable
     pub receive_lag_ns: Option<Summary>,
+    /// silences of all connections of a worker at once, of 20 ms or more while at least four answers were owed; absent where
+    /// there was none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub stall_ns: Option<Summary>,
     /// from the send of a request to the first byte of its answer
     pub first_byte_ns: Option<Summary>,
     /// the part of the handshakes that TLS took

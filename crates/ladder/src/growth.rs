@@ -18,9 +18,9 @@ pub const PROFILE: &str = "profile";
 const LISTED: usize = 10;
 /// Functions that the words name.
 const NAMED: usize = 3;
-/// A function is listed from so many standard deviations on; what a few samples more make is chance.
+/// A function is listed if it grew by more standard deviations than these: less may be chance.
 const LISTED_DEVIATIONS: f64 = 2.0;
-/// A difference counts from so many of its standard deviations on: many functions are compared at once.
+/// A growth is sure above this many standard deviations: many functions are compared at once.
 const SURE_DEVIATIONS: f64 = 4.0;
 /// A function whose growth is less than this share of an operation's CPU explains nothing.
 const LEAST_SHARE: f64 = 0.01;

@@ -41,6 +41,8 @@ pub enum Measure {
     Tls,
     /// planned and unanswered at the stop: they took at least so long
     Unanswered,
+    /// all connections silent at once although several answers were owed
+    Stall,
 }
 
 impl Measure {

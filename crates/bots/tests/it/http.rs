@@ -117,3 +117,29 @@ fn a_second_reply_and_one_to_no_request_are_errors_and_change_no_request() {
     assert_eq!(sum.errors[unpaired], 2 * requests);
     assert_eq!(sum.errors.iter().sum::<u64>(), 2 * requests);
 }
+
+#[test]
+fn a_stall_is_when_all_connections_are_silent_at_once_and_not_when_one_is_slow_or_the_worker_was_away() {
+    const MS: u64 = 1_000_000;
+    let stalls = |plan: &WorkerPlan, generator_stall, law: &mut dyn FnMut(u64) -> Option<u64>| {
+        let sum = simulate_sum::<Simulated>(plan, Times { generator_stall, ..times(10) }, &mut Law(law));
+        let stalls = sum.distribution(Measure::Stall, true);
+        (stalls.count(), stalls.max_ns().unwrap_or(0) / MS)
+    };
+    let quick = |at_ns: u64| Some(at_ns + MS);
+    let freezing = |at_ns: u64| {
+        let within_ns = at_ns % (2 * SECOND_NS);
+        Some(if within_ns < 300 * MS { at_ns - within_ns + 300 * MS } else { at_ns + MS })
+    };
+    let open_loop = open(200.0, 16, Arrivals::Even, 9);
+    assert_eq!(stalls(&open_loop, None, &mut { quick }), (0, 0));
+    // Until the fourth answer is owed, 15 to 20 ms of each freeze pass.
+    let (count, longest_ms) = stalls(&open_loop, None, &mut { freezing });
+    assert!(count == 5 && (275..=300).contains(&longest_ms), "{count} of {longest_ms} ms");
+    // Each request takes long, and not all at the same time; only before the first answer nothing has come.
+    assert_eq!(stalls(&open_loop, None, &mut |at_ns| Some(at_ns + 75 * MS)).0, 1);
+    assert_eq!(stalls(&open_loop, Some((3 * SECOND_NS, 4 * SECOND_NS)), &mut { quick }).0, 0);
+    // One request after the other is silent in between, and nothing else could come.
+    assert_eq!(stalls(&closed(1), None, &mut |at_ns| Some(at_ns + 300 * MS)).0, 0);
+    assert_eq!(stalls(&open(2.0, 16, Arrivals::Even, 9), None, &mut { quick }).0, 0, "nothing is owed");
+}

@@ -161,6 +161,11 @@ impl Recorder {
         self.interval.record(Measure::ReceiveLag, phase, lag_ns);
     }
 
+    /// All connections were silent for so long, until now.
+    pub(crate) fn stall(&mut self, phase: Phase, stall_ns: u64) {
+        self.interval.record(Measure::Stall, phase, stall_ns);
+    }
+
     #[inline]
     pub(crate) fn bytes_sent(&mut self, bytes: u64) {
         self.interval.bytes_sent += bytes;

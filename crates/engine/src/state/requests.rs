@@ -43,16 +43,29 @@ pub(crate) struct PendingRequests {
     slots: Vec<PendingRequest>,
     free: Vec<u32>,
     open: Vec<[u64; Phase::COUNT]>,
+    /// all of them
+    open_count: u64,
 }
 
 impl PendingRequests {
     pub(super) fn new(op_count: usize) -> Self {
-        PendingRequests { slots: Vec::new(), free: Vec::new(), open: vec![[0; Phase::COUNT]; op_count] }
+        PendingRequests {
+            slots: Vec::new(),
+            free: Vec::new(),
+            open: vec![[0; Phase::COUNT]; op_count],
+            open_count: 0,
+        }
     }
 
     /// Requests that were sent and have no outcome yet, by operation and phase.
     pub(crate) fn open(&self) -> &[[u64; Phase::COUNT]] {
         &self.open
+    }
+
+    /// How many they are.
+    #[inline]
+    pub(crate) fn open_count(&self) -> u64 {
+        self.open_count
     }
 
     /// Enters a request of a connection, not sent yet.
@@ -114,6 +127,7 @@ impl PendingRequests {
         let request = &mut self.slots[id.index as usize];
         request.sent_ns = Some(sent_ns);
         self.open[usize::from(request.op)][request.phase as usize] += 1;
+        self.open_count += 1;
     }
 
     /// Moves a request from the list of one connection to that of another.
@@ -137,6 +151,7 @@ impl PendingRequests {
     pub(super) fn finish(&mut self, list: &mut RequestList, id: RequestId) -> PendingRequest {
         let request = self.remove(list, id);
         self.open[usize::from(request.op)][request.phase as usize] -= 1;
+        self.open_count -= 1;
         request
     }
 

@@ -2,9 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use measure::{OverTime, Signal, Trial};
+use measure::{Measure, OverTime, Signal, Trial};
 
 use crate::contract::SignalLevel;
+
+/// The name of the share of time in which all connections were silent at once although answers were owed.
+pub(super) const STALLED_SHARE: &str = "stalled_share";
 
 /// Levels over the seconds of the hold, by the signals' names. A total needs two seconds.
 pub(super) fn activity(trial: &Trial) -> BTreeMap<String, SignalLevel> {
@@ -22,7 +25,13 @@ pub(super) fn activity(trial: &Trial) -> BTreeMap<String, SignalLevel> {
         };
         Some((signal.name(), level(&values, first_s)?))
     };
-    series.into_iter().filter_map(of).collect()
+    let mut levels: BTreeMap<String, SignalLevel> = series.into_iter().filter_map(of).collect();
+    if !trial.distribution(Measure::Stall).is_empty() {
+        let stalled: Vec<(u32, f64)> =
+            trial.hold_seconds().map(|second| (second.index, second.stalled_share)).collect();
+        levels.extend(level(&stalled, first_s).map(|level| (STALLED_SHARE.to_owned(), level)));
+    }
+    levels
 }
 
 /// From one second to the next, per second. A total that falls began anew.

@@ -76,7 +76,7 @@ impl Cause {
 /// server was gone, silent or wrong.
 pub(super) fn cause(climb: &Climb, rung: &Rung) -> Option<Cause> {
     let seen = Seen::of(climb, rung)?;
-    let found: Vec<Cause> = rules::IN_ORDER.iter().filter_map(|rule| rule(&seen)).collect();
+    let found = rules::fitting(&seen);
     let first = |standing| found.iter().find(|cause| cause.standing == standing).cloned();
     first(Standing::Named).or_else(|| first(Standing::Suspected)).or_else(|| first(Standing::Open))
 }

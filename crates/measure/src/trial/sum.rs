@@ -465,6 +465,7 @@ fn second_of(interval: &Interval) -> Second {
         open_min: interval.connections.open_min,
         response_mean_ns: interval.distribution(Measure::Response, true).mean_ns(),
         delivery_mean_ns: interval.distribution(Measure::Delivery, true).mean_ns(),
+        stalled_share: stalled_share(interval),
         client_ticks: interval.ticks,
         busy_share_max: interval.busy_share_max,
         ..Second::default()
@@ -481,4 +482,11 @@ fn add_optional(sum: &mut Option<Distribution>, more: Option<&Distribution>) {
     if let Some(more) = more {
         sum.get_or_insert_with(Distribution::new).add(more);
     }
+}
+
+/// A stall is recorded when it ends, so that one of several seconds makes a share above 1.
+fn stalled_share(interval: &Interval) -> f64 {
+    let stalls = interval.distribution(Measure::Stall, true);
+    let sum_ns = stalls.mean_ns().unwrap_or(0.0) * stalls.count() as f64;
+    sum_ns / (f64::from(interval.workers.max(1)) * SECOND_NS as f64)
 }

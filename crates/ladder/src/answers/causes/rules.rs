@@ -1,13 +1,17 @@
-//! The rules by which a cause is found, in the order in which they are asked: hard limits, pauses, then the processor and waits.
+//! The rules by which a cause is found, in the order in which they are asked: limits on connections, then what makes a server slow.
 
 use measure::{MachineMetric, ProcessMetric, ThreadState};
 
 use super::{Cause, Seen, Standing};
+use crate::answers::activity::STALLED_SHARE;
 use crate::contract::Rung;
-use crate::wording::{show_number, show_share};
+use crate::wording::{show_ns, show_number, show_share};
 
 /// A server that uses more than this of its cores, or of one, has none left.
 const CPU_SHARE_FULL: f64 = 0.9;
+/// The same where more threads want to run than there are cores, so many for each.
+const CPU_SHARE_CROWDED: f64 = 0.8;
+const RUNNABLE_PER_CORE: f64 = 1.5;
 /// A server that uses less than this of its cores, in all and with its busiest thread, does not lack CPU.
 const CPU_SHARE_IDLE: f64 = 0.7;
 /// Server and generator that use less of their cores together than this do not take them from each other.
@@ -18,8 +22,11 @@ const THROTTLED_SHARE: f64 = 0.1;
 const THROTTLED_SHARE_SUSPECTED: f64 = 0.02;
 /// Threads that wait for a disk at every moment, in the mean: one always does.
 const DISK_THREADS: f64 = 0.7;
+/// The same where one thread at a time has its turn, which waits for the disk or runs at so many moments in all.
+const DISK_THREADS_IN_TURN: f64 = 0.3;
+const DISK_OR_RUNNING: f64 = 0.8;
 /// The same where it may be why.
-const DISK_THREADS_SUSPECTED: f64 = 0.3;
+const DISK_THREADS_SUSPECTED: f64 = 0.2;
 /// Threads that wait for each other at every moment, in the mean.
 const FUTEX_THREADS: f64 = 1.5;
 /// A median that grew this many times shows a queue.
@@ -32,26 +39,32 @@ const UNSENT_SHARE: f64 = 0.2;
 const STEADY_SHARE: f64 = 0.8;
 /// Pauses of this share of the hold are worth a word where nothing tells how many answers were late.
 const PAUSE_SHARE: f64 = 0.05;
-/// A half of the answers that is so much faster than the slowest hundredth did not queue.
+/// Answers whose faster half takes at most this share of the slowest hundredth's time (of few answers, the slowest tenth's) did
+/// not queue.
 const STALLS_RATIO: f64 = 0.2;
+
+/// Silences of all connections at once are pauses of the server if there are so many, …
+const STALLS_MIN: u64 = 3;
+/// … they take no more of the hold than this: what is silent for longer is not only now and then, …
+const STALLED_SHARE_MAX: f64 = 0.6;
+/// … and so many times as much as under the load that held.
+const STALLS_GROWN: f64 = 2.0;
+/// A thread that waited for a core for this share of some second stood still for want of it.
+const WAITING_SHARE_MAX: f64 = 0.25;
 
 type Rule = fn(&Seen<'_>) -> Option<Cause>;
 
-/// All of them, in the order in which they are asked.
-pub(super) const IN_ORDER: [Rule; 12] = [
-    descriptor_limit,
-    accept_queue,
-    connection_limit,
-    throttled,
-    collects_garbage,
-    disk,
-    processor,
-    one_thread,
-    lock,
-    clients,
-    shared_cores,
-    idle,
-];
+/// Limits on connections, asked first: whatever the failure.
+const LIMITS: [Rule; 3] = [descriptor_limit, accept_queue, connection_limit];
+/// What makes a server slow, asked after them where the failure is one of speed.
+const SPEED: [Rule; 10] =
+    [throttled, collects_garbage, disk, processor, one_thread, stalls, lock, clients, shared_cores, idle];
+
+/// Every cause that fits, in the order in which the rules are asked.
+pub(super) fn fitting(seen: &Seen<'_>) -> Vec<Cause> {
+    let speed = SPEED.iter().filter(|_| seen.is_about_speed());
+    LIMITS.iter().chain(speed).filter_map(|rule| rule(seen)).collect()
+}
 
 /// `The server used 0.26 cores (12.8 % of those it may use)`
 fn used(seen: &Seen<'_>) -> String {
@@ -129,7 +142,7 @@ fn connection_limit(seen: &Seen<'_>) -> Option<Cause> {
 }
 
 fn throttled(seen: &Seen<'_>) -> Option<Cause> {
-    let share = seen.mean(ProcessMetric::ThrottledShare).filter(|_| seen.is_about_speed())?;
+    let share = seen.mean(ProcessMetric::ThrottledShare)?;
     let text =
         format!("A CPU quota of its control group halted the server for {} of the hold.", show_share(share));
     match share {
@@ -150,7 +163,7 @@ fn late_share_needed(seen: &Seen<'_>) -> f64 {
 }
 
 fn collects_garbage(seen: &Seen<'_>) -> Option<Cause> {
-    let share = seen.mean(ProcessMetric::GcShare).filter(|_| seen.is_about_speed())?;
+    let share = seen.mean(ProcessMetric::GcShare)?;
     let longest = seen.max(ProcessMetric::GcShare)?;
     let needed = late_share_needed(seen);
     if share < 0.5 * needed || share <= 0.005 {
@@ -165,31 +178,42 @@ fn collects_garbage(seen: &Seen<'_>) -> Option<Cause> {
 }
 
 fn disk(seen: &Seen<'_>) -> Option<Cause> {
-    let threads = seen.threads(ThreadState::Disk).filter(|_| seen.is_about_speed())?;
+    let threads = seen.threads(ThreadState::Disk)?;
     if seen.cpu_share > CPU_SHARE_FULL {
         return None;
     }
     let text =
         format!("{}: {} of its threads waited for a disk at any moment.", used(seen), show_threads(threads));
+    // A short wait begins and ends with some CPU in the kernel.
+    let running = seen.threads(ThreadState::Running).unwrap_or(0.0);
+    let has_turns = threads + running >= DISK_OR_RUNNING && is_idle(seen) && waits_for_all(seen);
     match threads {
         DISK_THREADS.. => Cause::named("disk", text),
+        DISK_THREADS_IN_TURN.. if has_turns => Cause::named("disk", text),
         DISK_THREADS_SUSPECTED.. => Cause::suspected("disk", text),
         _ => None,
     }
 }
 
+/// It has all of its cores, or nearly so while more threads want to run than there are cores.
 fn processor(seen: &Seen<'_>) -> Option<Cause> {
-    if !seen.is_about_speed() || seen.cpu_share <= CPU_SHARE_FULL {
+    if seen.cpu_share > CPU_SHARE_FULL {
+        return Cause::named("cpu", format!("{}: it had no CPU left.", used(seen)));
+    }
+    let (running, cores) = (seen.threads(ThreadState::Running)?, seen.mean(ProcessMetric::AllowedCores)?);
+    if seen.cpu_share <= CPU_SHARE_CROWDED || running < RUNNABLE_PER_CORE * cores {
         return None;
     }
-    Cause::named("cpu", format!("{}: it had no CPU left.", used(seen)))
+    let text = format!(
+        "{}, and {} of its threads wanted to run at any moment: it had no CPU left.",
+        used(seen),
+        show_threads(running)
+    );
+    Cause::named("cpu", text)
 }
 
 /// One thread has a core full, or several share one because only one of them runs at a time.
 fn one_thread(seen: &Seen<'_>) -> Option<Cause> {
-    if !seen.is_about_speed() {
-        return None;
-    }
     if let Some((name, cores)) = seen.busiest_thread()
         && cores > CPU_SHARE_FULL
     {
@@ -214,9 +238,31 @@ fn one_thread(seen: &Seen<'_>) -> Option<Cause> {
     Cause::named("thread", text)
 }
 
-/// It has time, asks nobody, waits for no disk, and requests wait: what they wait for is within the server.
+/// Its connections fell silent all at once, now and then, for as much of the time as answers had to be late.
+fn stalls(seen: &Seen<'_>) -> Option<Cause> {
+    let share_of = |rung: &Rung| rung.activity.get(STALLED_SHARE).map_or(0.0, |level| level.mean);
+    let (share, before) = (share_of(seen.rung), seen.good.map_or(0.0, share_of));
+    let stalls = seen.rung.stall_ns.as_ref()?;
+    // A server that answers in rounds is silent between them, and was so under the load that held.
+    let is_new = share >= STALLS_GROWN * before;
+    if share < late_share_needed(seen) || share > STALLED_SHARE_MAX || stalls.count < STALLS_MIN || !is_new {
+        return None;
+    }
+    let text = format!(
+        "All connections fell silent at once {} times, for up to {} and {} of the hold together, while answers were owed: the \
+         server stops as a whole, to collect garbage or in a call that everything waits for.",
+        show_number(stalls.count as f64),
+        show_ns(stalls.max.unwrap_or(0) as f64),
+        show_share(share)
+    );
+    let waits = seen.max(ProcessMetric::WaitingShareMax).unwrap_or(0.0);
+    // Threads that waited for a core stood still too.
+    if waits > WAITING_SHARE_MAX { Cause::suspected("pause", text) } else { Cause::named("pause", text) }
+}
+
+/// CPU is left, no other service is involved, and requests wait: what they wait for is within the server.
 fn lock(seen: &Seen<'_>) -> Option<Cause> {
-    if !seen.is_about_speed() || !is_idle(seen) {
+    if !is_idle(seen) {
         return None;
     }
     let threads = |state| seen.threads(state).unwrap_or(0.0);
@@ -275,7 +321,7 @@ fn is_idle(seen: &Seen<'_>) -> bool {
 fn clients(seen: &Seen<'_>) -> Option<Cause> {
     let (unsent, open) =
         (seen.mean(ProcessMetric::UnsentConnections)?, seen.mean(ProcessMetric::Connections)?);
-    if !seen.is_about_speed() || open <= 0.0 || unsent < UNSENT_SHARE * open {
+    if open <= 0.0 || unsent < UNSENT_SHARE * open {
         return None;
     }
     let text = format!(
@@ -298,7 +344,7 @@ fn together_share(seen: &Seen<'_>) -> f64 {
 
 fn shared_cores(seen: &Seen<'_>) -> Option<Cause> {
     let is_shared = seen.climb.run.shared_cores && together_share(seen) > CPU_SHARE_CONTENDED;
-    if !seen.is_about_speed() || !is_shared {
+    if !is_shared {
         return None;
     }
     let ours = show_cores(seen.rung.worker.process.cpu_cores);
@@ -309,11 +355,8 @@ fn shared_cores(seen: &Seen<'_>) -> Option<Cause> {
     Cause::suspected("shared-cores", text)
 }
 
-/// It has time, and what it waits for is not visible from outside.
+/// CPU is left, and what the server waits for is not visible from outside.
 fn idle(seen: &Seen<'_>) -> Option<Cause> {
-    if !seen.is_about_speed() {
-        return None;
-    }
     let unknown = format!("{}: CPU is not what it lacked; look for a lock, a queue or a wait.", used(seen));
     let response = seen.rung.response_ns.as_ref();
     let stalls = response

@@ -1,6 +1,8 @@
+use measure::Summary;
 use measure::trial::kind;
 
 use super::*;
+use crate::answers::activity::STALLED_SHARE;
 use crate::answers::{Asked, answers, rung};
 use crate::contract::{RunFacts, ThreadFigures};
 use crate::judge::{Criteria, Verdict};
@@ -79,6 +81,13 @@ fn what_is_read_names_a_cause_only_where_it_is_sufficient() {
         (&[("gc_share", 0.001)], "lock", "suspected"),
         (&[("threads.disk", 0.95)], "disk", "named"),
         (&[("threads.disk", 0.4)], "disk", "suspected"),
+        (&[("threads.disk", 0.4), ("threads.running", 0.6)], "disk", "named"),
+        (&[("threads.disk", 0.4), ("threads.running", 0.3)], "disk", "suspected"),
+        (
+            &[("threads.disk", 0.4), ("threads.running", 0.6), ("machine.busy_share", 0.97)],
+            "disk",
+            "suspected",
+        ),
         (&[("threads.disk", 0.1)], "lock", "suspected"),
         (&[("threads.futex", 12.0), idle], "lock", "named"),
         (&[("threads.futex", 12.0), ("other_sockets", 4.0)], "lock", "suspected"),
@@ -113,6 +122,16 @@ fn a_full_processor_or_thread_is_named_and_several_threads_that_share_one_core_a
     assert_eq!(with(0.98, 0.49, 0.97, 0.0), named("thread"));
     assert_eq!(with(1.0, 0.5, 0.13, 7.0), named("thread"));
     assert_eq!(with(1.0, 0.5, 0.5, 0.2).0, "open", "two threads that work side by side");
+    let crowded = |share: f64, running: f64| {
+        cause_of(&two_rungs(|rung| {
+            let subject = rung.subject.as_mut().unwrap();
+            (subject.process.cpu_cores, subject.process.cpu_share) = (2.0 * share, Some(share));
+            set(rung, &[("threads.running", running), ("allowed_cores", 2.0), ("machine.busy_share", 0.95)]);
+        }))
+    };
+    assert_eq!(crowded(0.89, 4.5), named("cpu"));
+    assert_ne!(crowded(0.89, 2.1).0, "cpu", "no thread waits for a core");
+    assert_ne!(crowded(0.7, 4.5).0, "cpu", "somebody else has the cores");
     assert_eq!(with(0.6, 0.3, 0.3, 7.0).0, "open", "threads that wait, and a machine without time");
 }
 
@@ -155,6 +174,30 @@ fn half_of_the_answers_in_time_is_no_queue() {
         rung.activity.get_mut("unread_connections").unwrap().max = 60.0;
     }));
     assert_eq!(cause, ("pause".to_owned(), "suspected".to_owned()));
+}
+
+#[test]
+fn silences_of_all_connections_at_once_are_a_pause_where_they_are_many_and_grew_with_the_load() {
+    let with = |share: f64, count: u64, before: f64, waits: f64| {
+        let mut climb = two_rungs(|rung| {
+            set(rung, &[("other_sockets", 0.0), ("waiting_share_max", waits)]);
+            let level = SignalLevel { mean: share, max: share, half_at_s: Some(0) };
+            rung.activity.insert(STALLED_SHARE.to_owned(), level);
+            rung.stall_ns =
+                Some(Summary { count, max: Some(302_000_000), ..rung.response_ns.clone().unwrap() });
+        });
+        let level = SignalLevel { mean: before, max: before, half_at_s: None };
+        climb.rungs[0].activity.insert(STALLED_SHARE.to_owned(), level);
+        let found = cause(&climb, &climb.rungs[1]).unwrap();
+        (found.name, found.standing)
+    };
+    // A p99 needs a hundredth of the time.
+    assert_eq!(with(0.15, 6, 0.0, 0.0), ("pause", Standing::Named));
+    assert_eq!(with(0.15, 6, 0.0, 0.4), ("lock", Standing::Named), "its threads waited for a core");
+    assert_eq!(with(0.15, 2, 0.0, 0.0).0, "lock", "two are no habit");
+    assert_eq!(with(0.005, 6, 0.0, 0.0).0, "lock", "too short for the late answers");
+    assert_eq!(with(0.15, 6, 0.1, 0.0).0, "lock", "it was so under the load that held");
+    assert_eq!(with(0.9, 60, 0.0, 0.0).0, "lock", "it answers in rounds");
 }
 
 #[test]
