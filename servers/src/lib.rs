@@ -14,6 +14,7 @@ pub use chat_server as chat;
 pub use key_value as redis;
 pub use leaderboard;
 pub use leaderboard_service;
+pub use limited_server as limited;
 pub use null_server as null;
 pub use oracle_server as oracle;
 pub use poll_loop;

@@ -2,7 +2,7 @@
 
 use clap::Subcommand;
 
-use crate::{arena, chat, leaderboard_service, null, oracle, poll_loop, redis};
+use crate::{arena, chat, leaderboard_service, limited, null, oracle, poll_loop, redis};
 
 /// Which server.
 #[derive(Debug, Subcommand)]
@@ -19,6 +19,8 @@ pub enum Server {
     Redis(redis::Options),
     /// Echo over WebSocket or lines, or the shortest answer over HTTP: what the instrument is calibrated with
     Null(null::Options),
+    /// HTTP server, a thread per connection, in which a limit can be planted: what causes are held to
+    Limited(limited::Options),
     /// HTTP server that follows a known law, with planted stalls and faults: what instruments are held to
     Oracle(oracle::Options),
 }

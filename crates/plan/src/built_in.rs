@@ -28,7 +28,7 @@ const HOLD_NS: u64 = 30_000_000_000;
 pub const SETTLE_AND_HOLD_NS: (u64, u64) = (SETTLE_NS, HOLD_NS);
 
 /// All of them.
-pub const BUILT_IN: [BuiltIn; 5] = [
+pub const BUILT_IN: [BuiltIn; 6] = [
     BuiltIn { tick_rate_hz: 60.0, ..BuiltIn::of("arena") },
     BuiltIn::of("chat"),
     BuiltIn {
@@ -43,6 +43,7 @@ pub const BUILT_IN: [BuiltIn; 5] = [
     },
     BuiltIn::of("leaderboard"),
     BuiltIn { served_as: "redis", ..BuiltIn::of("grid") },
+    BuiltIn { bots: "http", ..BuiltIn::of("limited") },
 ];
 
 /// Names of all.

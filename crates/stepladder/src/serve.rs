@@ -3,7 +3,9 @@
 use std::io::Write;
 use std::net::SocketAddr;
 
-use servers::{ServeError, Server, arena, chat, leaderboard_service, null, oracle, poll_loop, redis};
+use servers::{
+    ServeError, Server, arena, chat, leaderboard_service, limited, null, oracle, poll_loop, redis,
+};
 
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(server: Server) -> Result<(), ServeError> {
@@ -53,6 +55,7 @@ pub fn run(server: Server) -> Result<(), ServeError> {
             };
             null::run(options, |address| announce("null", scheme, address))
         }
+        Server::Limited(options) => limited::run(options, |address| announce("limited", "http", address)),
         Server::Oracle(options) => {
             let law = options.to_string();
             oracle::run(options, |address| {

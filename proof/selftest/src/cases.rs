@@ -25,6 +25,8 @@ pub enum Subject {
     Leaderboard,
     /// 2,000 operations per second on 200 keys
     Grid,
+    /// HTTP, two loads, the upper one of which is beyond the planted limit
+    Limited,
 }
 
 impl Subject {
@@ -36,6 +38,7 @@ impl Subject {
             Subject::PollLoop => "poll-loop",
             Subject::Leaderboard => "leaderboard",
             Subject::Grid => "grid",
+            Subject::Limited => "limited",
         }
     }
 
@@ -57,6 +60,7 @@ impl Subject {
             // A p99 needs 10,000 responses, also when some of the seconds were disturbed.
             Subject::Leaderboard => &["--rate", "2000", "--members", "2000"],
             Subject::Grid => &["--rate", "2000", "--keys", "uniform:200"],
+            Subject::Limited => &["--timeout", "3s"],
         }
     }
 }
@@ -165,9 +169,15 @@ impl Case {
         parts.join(", ")
     }
 
+    /// The answer to "why not more" is what is compared.
+    pub fn is_about_causes(&self) -> bool {
+        self.subject == Subject::Limited
+    }
+
     /// What `--only` looks into.
     pub fn line(&self) -> String {
-        format!("{} {}", self.subject.name(), self.what())
+        let causes = if self.is_about_causes() { " causes" } else { "" };
+        format!("{} {}{causes}", self.subject.name(), self.what())
     }
 
     /// `FAIL (ticks.silence) or INCONCLUSIVE`.
@@ -218,7 +228,7 @@ impl Case {
 }
 
 use Machine::{Hog, Throttled};
-use Subject::{Arena, Chat, Grid, Leaderboard, PollLoop};
+use Subject::{Arena, Chat, Grid, Leaderboard, Limited, PollLoop};
 
 /// Late by less than the arena allows, more than this.
 const STRICT_TICKS: &[&str] = &["--objective", "ticks.late_share < 5%"];
@@ -244,6 +254,17 @@ const CHEATED_WEBSOCKET: &[&str] =
 const CHEATED_GRPC: &[&str] =
     &["--key", "selftest=${STEPLADDER_SELFTEST_KEY}", "--cheaters", "20%", "--protocol=grpc"];
 const SIGNED: &[&str] = &["--keys", "{folder}/keys"];
+
+/// A load that holds and one that is twice what the limit allows, or more: only that is told from a slow machine.
+const FOR_CPU: &[&str] = &["--rate", "100,2000", "--objective", "response.p90 < 250ms"];
+const FOR_LOCK: &[&str] = &["--rate", "50,600", "--objective", "response.p90 < 250ms"];
+const FOR_PAUSE: &[&str] = &["--rate", "40,300", "--objective", "response.p90 < 50ms"];
+const FOR_DISK: &[&str] = &["--rate", "10,300", "--objective", "response.p90 < 250ms"];
+const FOR_ACCEPT: &[&str] =
+    &["--rate", "8,80", "--no-keep-alive", "--arrivals", "even", "--objective", "response.p90 < 500ms"];
+const FOR_CONNECTIONS: &[&str] = &["--requesters", "20,60", "--think", "200ms", "--objective", "errors == 0"];
+const FOR_DESCRIPTORS: &[&str] =
+    &["--requesters", "20,100", "--think", "200ms", "--objective", "errors == 0"];
 
 const PASSES: &[Outcome] = &[Outcome::pass()];
 const SILENT: &[Outcome] = &[Outcome::fail("ticks.silence")];
@@ -400,6 +421,17 @@ pub const CASES: &[Case] = &[
     Case::planted(Grid, &["exit@6s"], EXITED),
     Case::planted(Grid, &["late-answers:200ms"], LATE_RESPONSES),
     Case::planted(Grid, &["stop-answers@5s"], NO_REPLY),
+    Case::healthy(Limited).with(FOR_LOCK),
+    Case::planted(Limited, &["cpu-bound"], &[Outcome::caused("cpu")]).with(FOR_CPU),
+    Case::planted(Limited, &["single-thread"], &[Outcome::caused("thread")]).with(FOR_CPU),
+    Case::planted(Limited, &["lock"], &[Outcome::caused("lock")]).with(FOR_LOCK),
+    // From outside a pause looks like requests that take long.
+    Case::planted(Limited, &["gc-like-pause"], &[Outcome::caused("suspected pause")]).with(FOR_PAUSE),
+    Case::planted(Limited, &["accept-backlog"], &[Outcome::caused("accept-queue")]).with(FOR_ACCEPT),
+    Case::planted(Limited, &["max-connections"], &[Outcome::caused("connection-limit")])
+        .with(FOR_CONNECTIONS),
+    Case::planted(Limited, &["fd-limit"], &[Outcome::caused("descriptor-limit")]).with(FOR_DESCRIPTORS),
+    Case::planted(Limited, &["slow-disk"], &[Outcome::caused("disk")]).with(FOR_DISK),
     Case::healthy(Arena).on(Hog).expecting(IN_SPITE).quick(),
     Case::healthy(Chat).on(Hog).expecting(IN_SPITE),
     Case::planted(Arena, &["late-ticks:40%"], LATE_TICKS).on(Hog),

@@ -27,7 +27,13 @@ pub fn compare(case: &Case, came: &Came) -> Agreement {
     }
     let Some(verdict) = came.verdict else { return Agreement::Wrong };
     let code = Exit::from(verdict) as i32;
-    if case.never.contains(&verdict) || came.run_verdict != Some(verdict) || came.code != Some(code) {
+    let is_named_wrong =
+        case.is_about_causes() && !came.cause.is_empty() && !came.cause.starts_with("suspected");
+    if is_named_wrong
+        || case.never.contains(&verdict)
+        || came.run_verdict != Some(verdict)
+        || came.code != Some(code)
+    {
         return Agreement::Wrong;
     }
     let is_disturbed = came.disturbed_share > 0.0 || verdict == Verdict::GeneratorLimited;

@@ -1,7 +1,7 @@
 //! `stepladder selftest`: whether the verdicts are right on this machine.
 //!
 //! Each case climbs one rung against a reference server with a known fault (or none), as a process of its own, and compares
-//! what came with what must come. One climb at a time, because two would disturb each other.
+//! what came with what must come; for causes two rungs, of which the upper one must fail. One climb at a time, because two would disturb each other.
 //! Invariant: nothing that was started outlives this process, and nothing is written outside a temporary folder.
 //! In files of their own: the table of cases (`cases`), what agrees with what (`expectation`), processes (`child`).
 
@@ -100,7 +100,13 @@ impl Ran {
             Agreement::Undecided { disturbed_by } => format!("undecided (disturbed: {disturbed_by})"),
             Agreement::Wrong => format!("WRONG: {}", self.came.reason),
         };
-        let (subject, fault, got) = (case.subject.name(), case.what(), self.came.short());
+        let (subject, fault) = (case.subject.name(), case.what());
+        let got = match self.came.short() {
+            got if case.is_about_causes() && !self.came.cause.is_empty() => {
+                format!("{got}: {}", self.came.cause)
+            }
+            got => got,
+        };
         format!("{subject:<9}  {fault:<52}  expected {expected:<34}  got {got:<34}  {took:>3} s  {agreement}")
     }
 

@@ -14,7 +14,8 @@ const MORE_S: f64 = 5.0;
 pub fn expected_seconds(cases: &[&Case]) -> f64 {
     let seconds = |case: &&Case| {
         let is_plain = case.faults.is_empty() && case.machine == Machine::Quiet;
-        BEFORE_S + HOLD_S + AFTER_S + if is_plain { 0.0 } else { MORE_S }
+        let rungs = if case.is_about_causes() { 2.0 } else { 1.0 };
+        rungs * (BEFORE_S + HOLD_S + AFTER_S) + if is_plain { 0.0 } else { MORE_S }
     };
     cases.iter().map(seconds).sum()
 }

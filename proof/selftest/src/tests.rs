@@ -12,6 +12,15 @@ fn came(verdict: &str, signal: &str, disturbed_share: f64, code: i32) -> Came {
     Came::read(&json!({ "verdict": verdict, "rungs": [rung] }), Some(code))
 }
 
+/// The same of two rungs, with a cause.
+fn caused(name: &str, standing: &str, disturbed_share: f64) -> Came {
+    let rungs =
+        [json!({ "verdict": "PASS" }), json!({ "verdict": "FAIL", "disturbed_share": disturbed_share })];
+    let cause = json!({ "evidence": { "cause": { "name": name, "standing": standing } } });
+    let other = json!({ "evidence": { "held": 20 } });
+    Came::read(&json!({ "verdict": "FAIL", "rungs": rungs, "conclusions": [other, cause] }), Some(1))
+}
+
 fn case(expected: Outcome, never: &'static [Verdict]) -> Case {
     Case { expected: Box::leak(Box::new([expected])), never, ..CASES[0] }
 }
@@ -44,6 +53,20 @@ fn a_disturbance_excuses_what_is_not_expected_but_nothing_that_must_never_come()
     let healthy = case(Outcome::pass(), &[Verdict::Fail]);
     check(&healthy, &came("FAIL", "ticks.late_share", 1.0, 1), "wrong");
     check(&healthy, &came("GENERATOR_LIMITED", "send_lag.p99", 0.0, 2), "undecided: cc1 1.0");
+}
+
+#[test]
+fn a_cause_must_be_the_planted_one_and_a_disturbance_excuses_that_none_is_named_but_no_other_name() {
+    let lock = Case { subject: Subject::Limited, ..case(Outcome::caused("lock"), &[Verdict::Pass]) };
+    check(&lock, &caused("lock", "named", 0.0), "ok");
+    check(&lock, &caused("cpu", "named", 1.0), "wrong");
+    check(&lock, &caused("lock", "suspected", 0.0), "wrong");
+    check(&lock, &caused("lock", "suspected", 1.0), "undecided: ");
+    check(&lock, &caused("open", "open", 0.0), "wrong");
+    let pause =
+        Case { subject: Subject::Limited, ..case(Outcome::caused("suspected pause"), &[Verdict::Pass]) };
+    check(&pause, &caused("pause", "suspected", 0.0), "ok");
+    check(&pause, &caused("pause", "named", 0.0), "wrong");
 }
 
 #[test]

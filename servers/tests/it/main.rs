@@ -26,6 +26,7 @@ mod leaderboard_seasons;
 mod leaderboard_signed;
 mod leaderboard_store;
 mod leaderboard_websocket;
+mod limited;
 mod null;
 mod oracle;
 mod poll_loop;

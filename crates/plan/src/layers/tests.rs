@@ -219,7 +219,7 @@ fn echo_clients_answer_to_a_rate_or_to_each_other() {
 fn subjects_that_are_not_there_are_refused_with_what_is() {
     let unknown = |word: &str| {
         format!(
-            "climb: unknown subject \"{word}\"; built in: arena, chat, poll-loop, leaderboard, grid, \
+            "climb: unknown subject \"{word}\"; built in: arena, chat, poll-loop, leaderboard, grid, limited, \
              or a URL (ws://, wss://, tcp://, udp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml)"
         )
     };
@@ -293,7 +293,7 @@ fn every_mistake_is_told_at_once() {
          --seed -1 --snapshots 5 --workers 0 --spin 1ms --open-attempts 1.5 --name ' ' \
          --objective 'ticks.late_shar < 25%'",
         &[
-            "climb: unknown subject \"aerna\"; built in: arena, chat, poll-loop, leaderboard, grid, \
+            "climb: unknown subject \"aerna\"; built in: arena, chat, poll-loop, leaderboard, grid, limited, \
              or a URL (ws://, wss://, tcp://, udp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml); did you mean arena? (for example: climb arena)",
             "--snapshots: a share is between 0 and 1, or 0% and 100%; got 5 (for example: --snapshots 1%)",
             "--rungs: \"abc\" is not a number (for example: --rungs 500,1000,2000)",
@@ -494,7 +494,7 @@ fn mistakes_in_a_file_name_its_line() {
         "subject:\n  target: areena\n  tick: 1\nladder:\n  rungs:\n    - 500\n    - none\n  hold: 60\n\
          objectives: [ticks.late_shar < 1]\nseed: x\ngenerator: { realtime: perhaps }\n",
         &[
-            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat, poll-loop, leaderboard, grid, \
+            "scenarios/x.yaml:2: subject.target: unknown subject \"areena\"; built in: arena, chat, poll-loop, leaderboard, grid, limited, \
              or a URL (ws://, wss://, tcp://, udp://, irc://, nats://, mqtt://, redis://, rediss://, hazelcast://, hazelcasts://, grpc://, grpcs://, http:// or https://) or a scenario file (*.yaml); did you mean arena? \
              (for example: target: ws://127.0.0.1:42069)",
             "scenarios/x.yaml:3: unknown key \"tick\" in subject; known: target, start, pid, cgroup, ticks, tick_rate, tick_period, options; \

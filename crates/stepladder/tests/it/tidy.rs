@@ -46,6 +46,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("key-value", vec!["servers-shared"]),
         ("leaderboard-service", vec!["leaderboard", "servers-shared"]),
         ("null-server", vec!["servers-shared"]),
+        ("limited-server", vec!["servers-shared"]),
         ("oracle-server", vec!["servers-shared"]),
         ("poll-loop", vec!["servers-shared"]),
         (
@@ -57,6 +58,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "leaderboard",
                 "leaderboard-service",
                 "null-server",
+                "limited-server",
                 "oracle-server",
                 "poll-loop",
                 "servers-shared",

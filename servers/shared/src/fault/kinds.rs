@@ -65,6 +65,22 @@ pub enum Kind {
     StayAtStop,
     /// At SIGTERM the end of the log is lost.
     LoseAtStop,
+    /// Every request takes CPU.
+    CpuBound,
+    /// Every request takes CPU of one thread.
+    SingleThread,
+    /// A lock is held per request, asleep.
+    Lock,
+    /// Nothing is answered now and then.
+    GcLikePause,
+    /// Connections are accepted slowly, and few may wait.
+    AcceptBacklog,
+    /// Connections beyond a number are closed.
+    MaxConnections,
+    /// The process may have few descriptors.
+    FdLimit,
+    /// A lock is held per request while a file is synced.
+    SlowDisk,
 }
 
 impl Kind {
@@ -94,6 +110,8 @@ pub enum Server {
     Leaderboard,
     /// `serve redis`
     Redis,
+    /// `serve limited`
+    Limited,
 }
 
 impl Server {
@@ -117,6 +135,7 @@ impl fmt::Display for Server {
             Server::Oracle => "oracle",
             Server::Leaderboard => "leaderboard",
             Server::Redis => "redis",
+            Server::Limited => "limited",
         })
     }
 }
@@ -170,7 +189,7 @@ impl Entry {
             Server::Chat => self.things[1],
             Server::PollLoop => self.things[2],
             Server::Redis => self.things[3],
-            Server::Null | Server::Oracle | Server::Leaderboard => "",
+            Server::Null | Server::Oracle | Server::Leaderboard | Server::Limited => "",
         };
         self.does.replace("{}", thing)
     }
@@ -184,6 +203,7 @@ const ALL: &[Server] = &[
     Server::Oracle,
     Server::Leaderboard,
     Server::Redis,
+    Server::Limited,
 ];
 const WITH_CLIENTS: &[Server] =
     &[Server::Arena, Server::Chat, Server::PollLoop, Server::Leaderboard, Server::Redis];
@@ -191,6 +211,7 @@ const WITH_SCORES: &[Server] = &[Server::Leaderboard];
 const WITH_KEYS: &[Server] = &[Server::Redis];
 const WITH_UPDATES: &[Server] = &[Server::Leaderboard, Server::Redis];
 const WITH_ANSWERS: &[Server] = &[Server::Arena, Server::Chat, Server::PollLoop, Server::Redis];
+const WITH_LIMITS: &[Server] = &[Server::Limited];
 const WITH_TICKS: &[Server] = &[Server::Arena, Server::PollLoop];
 
 /// A fault that happens to the server as a whole.
@@ -265,6 +286,19 @@ pub(super) const ENTRIES: &[Entry] = &[
     entry("stay-at-stop", Amount::None(Kind::StayAtStop), WITH_SCORES, "SIGTERM is not heeded"),
     entry("lose-at-stop", Amount::None(Kind::LoseAtStop), WITH_SCORES,
         "at the end the last quarter of the log (--data) is lost"),
+    entry("cpu-bound", Amount::None(Kind::CpuBound), WITH_LIMITS, "every request takes 2 ms of CPU, on any core"),
+    entry("single-thread", Amount::None(Kind::SingleThread), WITH_LIMITS,
+        "every request takes 1 ms of CPU of one thread"),
+    entry("lock", Amount::None(Kind::Lock), WITH_LIMITS, "a lock is held for 5 ms per request, asleep"),
+    entry("gc-like-pause", Amount::None(Kind::GcLikePause), WITH_LIMITS,
+        "every 2 s, if 100 requests came since, nothing is answered for 300 ms"),
+    entry("accept-backlog", Amount::None(Kind::AcceptBacklog), WITH_LIMITS,
+        "a connection is accepted every 50 ms at most, and the listen backlog is 2"),
+    entry("max-connections", Amount::None(Kind::MaxConnections), WITH_LIMITS,
+        "connections beyond 40 are closed at once"),
+    entry("fd-limit", Amount::None(Kind::FdLimit), WITH_LIMITS, "the process may have 64 descriptors"),
+    entry("slow-disk", Amount::None(Kind::SlowDisk), WITH_LIMITS,
+        "a lock is held for 10 ms per request while a file is written and synced"),
 ];
 
 /// How `--fault` is given.

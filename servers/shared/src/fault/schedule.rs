@@ -83,6 +83,15 @@ impl Faults {
         for fault in self.list.iter().filter(|fault| fault.at.as_nanos() <= since_ns) {
             match fault.kind {
                 Kind::Hang | Kind::Freeze(_) | Kind::Exit | Kind::Leak(_) => {}
+                // Limits of `serve limited`, which last from its start to its end.
+                Kind::CpuBound
+                | Kind::SingleThread
+                | Kind::Lock
+                | Kind::GcLikePause
+                | Kind::AcceptBacklog
+                | Kind::MaxConnections
+                | Kind::FdLimit
+                | Kind::SlowDisk => {}
                 Kind::AcceptForged(share) => effects.forged = Some(share),
                 // The controlling thread handles those.
                 Kind::DropAtStop | Kind::StayAtStop | Kind::LoseAtStop => {}
