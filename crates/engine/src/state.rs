@@ -63,6 +63,8 @@ pub struct Shared {
     pub progress: Arc<Progress>,
     /// one group at a time
     pub pairing_lock: PairingLock,
+    /// when any worker last heard from the server, ns since the start of the trial; up to 5 ms behind
+    pub heard_ns: Arc<AtomicU64>,
     /// how many bots have reached each of the points that their kind agreed on
     pub met: Arc<[AtomicU64; MEETING_POINTS]>,
     /// of all workers' parts of the ledger, where messages owe deliveries

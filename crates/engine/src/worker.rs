@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 
 use drivers::{Address, Closed, Driver, OpenError, ReadBuffer};
 use measure::trial::kind;
-use measure::{Interval, LedgerPart};
+use measure::{Interval, LedgerPart, Phase};
 use plan::{Ramp, WorkerPlan};
 
 use crate::bots::Bots;
@@ -36,6 +36,8 @@ const DUE_BEFORE_CONNECTION: usize = 2;
 /// slow answers one after the other.
 const STALL_NS_MIN: u64 = 20_000_000;
 const STALL_OWED_MIN: u64 = 4;
+/// How often the workers tell each other that they heard something.
+const HEARD_EVERY_NS: u64 = 5_000_000;
 /// Time between two looks at the clock beyond this is this worker's own absence.
 const ABSENT_NS_MIN: u64 = LOOK_NS + 5_000_000;
 /// The clock is read again after this many messages of one read: a script may take long for each.
@@ -82,6 +84,8 @@ pub struct Worker<B: Bots> {
     readable_since_ns: u64,
     /// since when nothing has come although answers were owed; time of our own absence is left out
     quiet_since_ns: u64,
+    /// when the others were last told that something came
+    told_heard_ns: u64,
 }
 
 impl<B: Bots> Worker<B> {
@@ -120,6 +124,7 @@ impl<B: Bots> Worker<B> {
             served: 0,
             readable_since_ns: u64::MAX,
             quiet_since_ns: 0,
+            told_heard_ns: 0,
         }
     }
 
@@ -246,11 +251,7 @@ impl<B: Bots> Worker<B> {
         if bytes > 0 {
             let phase = self.state.phase(at_ns);
             self.state.recorder.receive_lag(phase, self.state.read_lag_ns);
-            let quiet_ns = at_ns.saturating_sub(self.quiet_since_ns + self.state.read_lag_ns);
-            if quiet_ns >= STALL_NS_MIN && self.state.requests.open_count() >= STALL_OWED_MIN {
-                self.state.recorder.stall(phase, quiet_ns);
-            }
-            self.quiet_since_ns = at_ns;
+            self.heard(at_ns, phase);
         }
         let mut heard = 0_u32;
         while let Some(connection) = self.state.connections.get_mut(id) {
@@ -287,6 +288,24 @@ impl<B: Bots> Worker<B> {
             break;
         }
         self.settle(clock);
+    }
+
+    /// Bytes came: records a stall that they ended. Of several workers the first that hears does, for all.
+    fn heard(&mut self, at_ns: u64, phase: Phase) {
+        let readable_ns = at_ns.saturating_sub(self.state.read_lag_ns);
+        let heard = &self.state.shared.heard_ns;
+        if readable_ns.saturating_sub(self.quiet_since_ns) >= STALL_NS_MIN {
+            let quiet_ns = readable_ns.saturating_sub(self.quiet_since_ns.max(heard.load(Relaxed)));
+            if quiet_ns >= STALL_NS_MIN && self.state.requests.open_count() >= STALL_OWED_MIN {
+                self.state.recorder.stall(phase, quiet_ns);
+            }
+        }
+        self.quiet_since_ns = at_ns;
+        // Seldom, since all workers write it.
+        if at_ns >= self.told_heard_ns + HEARD_EVERY_NS {
+            self.told_heard_ns = at_ns;
+            heard.fetch_max(at_ns, Relaxed);
+        }
     }
 
     /// Connections whose connect has begun and that wait for the thread.

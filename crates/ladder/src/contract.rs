@@ -189,7 +189,7 @@ pub struct Rung {
     pub send_lag_ns: Option<Summary>,
     /// read − readable
     pub receive_lag_ns: Option<Summary>,
-    /// silences of all connections of a worker at once, of 20 ms or more while at least four answers were owed; absent where
+    /// silences of all connections at once, of 20 ms or more while at least four answers were owed; absent where
     /// there was none
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]

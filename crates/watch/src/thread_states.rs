@@ -15,8 +15,8 @@ use measure::ThreadState;
 
 use crate::threads::thread_cpu_s;
 
-/// Threads that are looked at, the busiest first.
-pub(crate) const LOOKED_AT_MAX: usize = 64;
+/// Threads that are looked at, of more some by chance.
+const LOOKED_AT_MAX: usize = 64;
 /// Between two looks at least and at most: sixteen a second in the mean.
 const GAP_LEAST_NS: u64 = 30_000_000;
 const GAP_MOST_NS: u64 = 95_000_000;
@@ -32,6 +32,8 @@ const NEWEST_WEIGHT: f64 = 0.1;
 pub(crate) struct ThreadStates {
     proc: PathBuf,
     active: Vec<(i32, i32)>,
+    /// of so many active threads each of these stands for
+    weight: f64,
     /// the file of each of them, open: opening it takes longer than reading it
     files: BTreeMap<(i32, i32), File>,
     /// CPU time of a look, s, in the mean over the last ones
@@ -48,6 +50,7 @@ impl ThreadStates {
         ThreadStates {
             proc: PathBuf::from("/proc"),
             active: Vec::new(),
+            weight: 1.0,
             files: BTreeMap::new(),
             cost_s: 0.0,
             counts: [0; ThreadState::ALL.len()],
@@ -59,13 +62,17 @@ impl ThreadStates {
 
     /// Time until the next look, ns.
     pub(crate) fn gap_ns(&mut self) -> u64 {
+        let gap_ns = GAP_LEAST_NS + self.drawn() % (GAP_MOST_NS - GAP_LEAST_NS);
+        let mean_s = (GAP_LEAST_NS + GAP_MOST_NS) as f64 / 2e9;
+        (gap_ns as f64 * (self.cost_s / mean_s / LOOKS_SHARE).clamp(1.0, SLOWER_MAX)) as u64
+    }
+
+    fn drawn(&mut self) -> u64 {
         // xorshift64
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
         self.random ^= self.random << 17;
-        let gap_ns = GAP_LEAST_NS + self.random % (GAP_MOST_NS - GAP_LEAST_NS);
-        let mean_s = (GAP_LEAST_NS + GAP_MOST_NS) as f64 / 2e9;
-        (gap_ns as f64 * (self.cost_s / mean_s / LOOKS_SHARE).clamp(1.0, SLOWER_MAX)) as u64
+        self.random
     }
 
     /// Looks at every active thread once.
@@ -120,14 +127,27 @@ impl ThreadStates {
     pub(crate) fn take(&mut self, active: Vec<(i32, i32)>) -> Vec<(ThreadState, f64)> {
         let looks = std::mem::take(&mut self.looks);
         let counts = std::mem::take(&mut self.counts);
-        self.active = active;
-        self.active.truncate(LOOKED_AT_MAX);
+        let weight = self.weight;
+        self.choose(active);
         self.files.retain(|thread, _| self.active.contains(thread));
         if looks == 0 || self.is_refused {
             return Vec::new();
         }
-        let mean = |&state: &ThreadState| (state, f64::from(counts[state as usize]) / f64::from(looks));
+        let mean =
+            |&state: &ThreadState| (state, weight * f64::from(counts[state as usize]) / f64::from(looks));
         ThreadState::ALL.iter().map(mean).collect()
+    }
+
+    /// Of many threads some by chance: whoever was busy a second ago has had its turn, and whoever has it now was not.
+    fn choose(&mut self, mut active: Vec<(i32, i32)>) {
+        let count = active.len();
+        for at in 0..count.min(LOOKED_AT_MAX) {
+            let other = at + (self.drawn() % (count - at) as u64) as usize;
+            active.swap(at, other);
+        }
+        active.truncate(LOOKED_AT_MAX);
+        self.weight = count as f64 / active.len().max(1) as f64;
+        self.active = active;
     }
 }
 
@@ -254,6 +274,32 @@ mod tests {
             seen.contains(&(ThreadState::Running, 1.0)) && seen.contains(&(ThreadState::Disk, 0.0)),
             "{seen:?}"
         );
+    }
+
+    #[test]
+    fn of_many_threads_some_stand_for_all_whatever_their_order() {
+        let proc = tempfile::tempdir().unwrap();
+        let threads: Vec<(i32, i32)> = (1..=256).map(|tid| (10, tid)).collect();
+        for (_, tid) in &threads {
+            let task = proc.path().join(format!("10/task/{tid}"));
+            fs::create_dir_all(&task).unwrap();
+            let text = if *tid > 192 { "running\n".to_owned() } else { format!("{} 0x1\n", libc::SYS_futex) };
+            fs::write(task.join("syscall"), text).unwrap();
+        }
+        let mut states = ThreadStates { proc: proc.path().to_owned(), ..ThreadStates::new() };
+        states.take(threads.clone());
+        let mut running = 0.0;
+        for _ in 0..30 {
+            states.look();
+            let seen = states.take(threads.clone());
+            assert!((seen.iter().map(|(_, mean)| mean).sum::<f64>() - 256.0).abs() < 1e-9);
+            running += seen.iter().find(|(state, _)| *state == ThreadState::Running).unwrap().1 / 30.0;
+        }
+        assert!((50.0..78.0).contains(&running), "64 of 256 run, and the last ones: {running}");
+        states.choose(threads[..5].to_vec());
+        assert_eq!((states.weight, states.active.len()), (1.0, 5));
+        states.choose(Vec::new());
+        assert!(states.active.is_empty());
     }
 
     #[test]

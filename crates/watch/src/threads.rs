@@ -110,17 +110,12 @@ impl Threads {
         Some(reading)
     }
 
-    /// Threads of the last readings that ran within the last three seconds, the busiest first, each with its process's number
-    /// before its own.
+    /// Threads of the last readings that ran within the last three seconds, each with its process's number before its own.
     pub(crate) fn active(&self) -> Vec<(i32, i32)> {
         let now_ns = self.known.values().map(|seen| seen.at_ns).max().unwrap_or(0);
         let is_active =
             |seen: &Seen| seen.ran_at_ns.is_some_and(|ran_ns| now_ns.saturating_sub(ran_ns) < ACTIVE_NS);
-        let ran = self.known.iter().filter(|(_, seen)| is_active(seen));
-        let mut active: Vec<(f64, (i32, i32))> =
-            ran.map(|(thread, seen)| (seen.last_share, *thread)).collect();
-        active.sort_by(|a, b| b.0.total_cmp(&a.0));
-        active.into_iter().map(|(_, thread)| thread).collect()
+        self.known.iter().filter(|(_, seen)| is_active(seen)).map(|(thread, _)| *thread).collect()
     }
 
     /// The threads of this process whose name begins with `prefix`.

@@ -425,8 +425,7 @@ pub const CASES: &[Case] = &[
     Case::planted(Limited, &["cpu-bound"], &[Outcome::caused("cpu")]).with(FOR_CPU),
     Case::planted(Limited, &["single-thread"], &[Outcome::caused("thread")]).with(FOR_CPU),
     Case::planted(Limited, &["lock"], &[Outcome::caused("lock")]).with(FOR_LOCK),
-    // From outside a pause looks like requests that take long.
-    Case::planted(Limited, &["gc-like-pause"], &[Outcome::caused("suspected pause")]).with(FOR_PAUSE),
+    Case::planted(Limited, &["gc-like-pause"], &[Outcome::caused("pause")]).with(FOR_PAUSE),
     Case::planted(Limited, &["accept-backlog"], &[Outcome::caused("accept-queue")]).with(FOR_ACCEPT),
     Case::planted(Limited, &["max-connections"], &[Outcome::caused("connection-limit")])
         .with(FOR_CONNECTIONS),

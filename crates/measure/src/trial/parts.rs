@@ -67,7 +67,7 @@ pub struct Second {
     pub client_ticks: TickCounts,
     /// the busiest worker's share
     pub busy_share_max: f64,
-    /// share of it in which all connections of a worker were silent at once although answers were owed
+    /// share of it in which all connections were silent at once although answers were owed
     pub stalled_share: f64,
     /// what else went on: on the machine, in the workers' threads and in the subject's
     pub host: HostSecond,

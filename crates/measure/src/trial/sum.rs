@@ -488,5 +488,5 @@ fn add_optional(sum: &mut Option<Distribution>, more: Option<&Distribution>) {
 fn stalled_share(interval: &Interval) -> f64 {
     let stalls = interval.distribution(Measure::Stall, true);
     let sum_ns = stalls.mean_ns().unwrap_or(0.0) * stalls.count() as f64;
-    sum_ns / (f64::from(interval.workers.max(1)) * SECOND_NS as f64)
+    sum_ns / SECOND_NS as f64
 }
