@@ -11,10 +11,11 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use console::say;
+use measure::ticklog::MetricReader;
 use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
 use rustix::io::{FdFlags, fcntl_setfd};
 use servers::Server;
-use watch::{ControlGroup, ExitWatch, Listens, Started, Statsd, TickFeed, TickLog};
+use watch::{ControlGroup, ExitWatch, Listens, Scraper, Started, Statsd, TickFeed, TickLog};
 
 use crate::consent::Consent;
 use crate::probe::Asked;
@@ -71,7 +72,7 @@ impl RunningSubject {
             }
             SubjectSource::Started { command, target } => {
                 let addresses = lookup::resolve(target, &plan.may_load, consent)?;
-                let tick_log = follow(plan, ticks_from)?;
+                let tick_log = follow(plan, consent, ticks_from)?;
                 let listens = listens(target);
                 addresses.iter().try_for_each(|address| watch::refuse_taken(*address, listens))?;
                 let started = Started::start(watch::shell(command), command)?;
@@ -99,7 +100,7 @@ impl RunningSubject {
                     ),
                     None => None,
                 };
-                let tick_log = follow(plan, TicksFrom::Present)?;
+                let tick_log = follow(plan, consent, TicksFrom::Present)?;
                 let mut subject = RunningSubject {
                     target: target.clone(),
                     address,
@@ -384,7 +385,7 @@ fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     None
 }
 
-fn follow(plan: &Plan, from: TicksFrom) -> anyhow::Result<Option<TickFeed>> {
+fn follow(plan: &Plan, consent: &Consent, from: TicksFrom) -> anyhow::Result<Option<TickFeed>> {
     match &plan.subject.ticks {
         TickSource::Log(Some(path)) => Ok(Some(follow_file(path, plan.subject.tick_rate_hz, from)?.into())),
         TickSource::Frames(form, path) => {
@@ -398,7 +399,17 @@ fn follow(plan: &Plan, from: TicksFrom) -> anyhow::Result<Option<TickFeed>> {
                 feed.with_context(|| format!("cannot listen for StatsD at {address}"))?,
             )))
         }
-        _ => Ok(None),
+        TickSource::OpenMetrics { endpoint, metric, unit } => {
+            let reader = MetricReader::new(metric.clone(), *unit, plan.subject.tick_rate_hz);
+            let addresses =
+                lookup::resolve(endpoint, &plan.may_load, consent).context("--ticks openmetrics")?;
+            let place = (endpoint.authority(), plan::percent::encoded(&endpoint.path));
+            let scraper = Scraper::start(endpoint.to_string(), addresses, (&place.0, &place.1), reader);
+            Ok(Some(TickFeed::Metrics(
+                scraper.context("the thread that asks for ticks could not be started")?,
+            )))
+        }
+        TickSource::None | TickSource::Client | TickSource::Log(None) => Ok(None),
     }
 }
 

@@ -10,6 +10,7 @@
 
 mod frames;
 mod line;
+mod openmetrics;
 mod second;
 mod summary;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use std::collections::BTreeSet;
 
 pub use frames::{TickForm, TimeUnit};
 pub use line::Line;
+pub use openmetrics::{MetricReader, Notice};
 pub use second::LoggedSecond;
 pub use summary::{Disagreement, IntervalMs, Malformed, MixedRun, TickLogFigures, TickLogSummary};
 
@@ -38,6 +40,8 @@ pub enum ServerCounter {
     Frames,
     /// frames that were due
     FramesDue,
+    /// ticks that count as late and may be on time: the buckets of a histogram do not tell
+    TicksUnclear,
 }
 
 impl ServerCounter {
@@ -49,6 +53,7 @@ impl ServerCounter {
             ServerCounter::ShotsAccepted => "shots_accepted",
             ServerCounter::Frames => "frames",
             ServerCounter::FramesDue => "frames_due",
+            ServerCounter::TicksUnclear => "ticks_unclear",
         }
     }
 

@@ -166,7 +166,7 @@ pub fn resolve_with(
 
     let may_load = subject::may_load(&mut reader);
     let mut found = subject::find(&mut reader, is_file_readable, &may_load);
-    let ticks_said = subject::ticks_said(&mut reader);
+    let ticks_said = subject::ticks_said(&mut reader, &may_load);
     let (echoes, echoes_said) = subject::echoes(&mut reader, found.as_mut());
     let server = bots::Server {
         built_in: match found.as_ref().map(|found| &found.source) {

@@ -85,6 +85,11 @@ pub fn permissions(plan: &Plan, flags: &Flags) -> Vec<Permission> {
     {
         permissions.push(Permission::Listen(address.to_string()));
     }
+    if let TickSource::OpenMetrics { endpoint, .. } = &plan.subject.ticks
+        && !is_said(&TICKS)
+    {
+        permissions.extend(elsewhere(endpoint));
+    }
     permissions
 }
 

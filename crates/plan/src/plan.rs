@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ladder::{Allowed, Gate, LoadUnit, Objective, Repeats, SearchSchedule};
-use measure::ticklog::TickForm;
+use measure::ticklog::{TickForm, TimeUnit};
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr, VariantArray};
 
@@ -167,6 +167,15 @@ pub enum TickSource {
         address: SocketAddr,
         /// `None`: of the first timing that comes
         metric: Option<String>,
+    },
+    /// a metric of an endpoint that is asked once per second
+    OpenMetrics {
+        /// where it answers
+        endpoint: Box<Target>,
+        /// `None`: the only histogram of times
+        metric: Option<String>,
+        /// `None`: as its name ends
+        unit: Option<TimeUnit>,
     },
     /// only the clients' view
     Client,

@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fmt, io};
 
+use measure::ticklog::Notice;
 use measure::trial::kind;
 use measure::{Entry, Event, MachineMetric, ProcessMetric, Reading, Sample};
 
@@ -125,6 +126,8 @@ struct Sampling {
     began_ns: u64,
     /// its source told of ticks
     has_ticks: bool,
+    /// or it was said why not
+    has_reasons: bool,
 }
 
 impl Sampling {
@@ -150,6 +153,7 @@ impl Sampling {
             complained_of_log: false,
             began_ns: (plan.now_ns)(),
             has_ticks: false,
+            has_reasons: false,
             plan,
         }
     }
@@ -317,9 +321,13 @@ impl Sampling {
             }
             Err(_) => {}
         }
-        notices.iter().for_each(|notice| self.tell(kind::TICK_LOG, notice.clone()));
+        let is_explained = !notices.is_empty();
+        for Notice { text, is_loss } in notices {
+            self.tell(if is_loss { kind::TICKS_LOST } else { kind::TICK_LOG }, text);
+        }
+        self.has_reasons |= is_explained;
         let lasted_ns = now_ns.saturating_sub(self.began_ns);
-        if is_last && !self.has_ticks && lasted_ns >= TOLD_WITHIN_NS {
+        if is_last && !self.has_ticks && !self.has_reasons && lasted_ns >= TOLD_WITHIN_NS {
             self.tell(kind::TICK_LOG, "the source of ticks told of none in this trial".to_owned());
         }
     }

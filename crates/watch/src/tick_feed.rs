@@ -1,9 +1,10 @@
-//! Where the sampler reads a subject's ticks: a file that grows, or packets of StatsD.
+//! Where the sampler reads a subject's ticks: a file that grows, packets of StatsD, or a metrics endpoint.
 
 use std::io;
 
-use measure::ticklog::LoggedSecond;
+use measure::ticklog::{LoggedSecond, Notice};
 
+use crate::scrape::Scraper;
 use crate::statsd::Statsd;
 use crate::tick_log::TickLog;
 
@@ -14,6 +15,8 @@ pub enum TickFeed {
     File(TickLog),
     /// packets over UDP
     Statsd(Statsd),
+    /// answers over HTTP
+    Metrics(Scraper),
 }
 
 impl TickFeed {
@@ -22,14 +25,18 @@ impl TickFeed {
         match self {
             TickFeed::File(log) => log.poll(realtime_ms),
             TickFeed::Statsd(statsd) => Ok(statsd.poll(realtime_ms)),
+            TickFeed::Metrics(scraper) => Ok(scraper.poll(realtime_ms)),
         }
     }
 
     /// What there is to say of it since the last call.
-    pub fn take_notices(&mut self) -> Vec<String> {
+    pub fn take_notices(&mut self) -> Vec<Notice> {
         match self {
-            TickFeed::File(log) => log.take_notices().iter().map(ToString::to_string).collect(),
-            TickFeed::Statsd(statsd) => statsd.take_notices(),
+            TickFeed::File(log) => {
+                log.take_notices().iter().map(|notice| notice.to_string().into()).collect()
+            }
+            TickFeed::Statsd(statsd) => statsd.take_notices().into_iter().map(Notice::from).collect(),
+            TickFeed::Metrics(scraper) => scraper.take_notices(),
         }
     }
 }

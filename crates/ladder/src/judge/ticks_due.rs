@@ -30,7 +30,7 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
     let said: BTreeSet<&str> = trial
         .events
         .iter()
-        .filter(|event| event.kind == kind::TICK_LOG)
+        .filter(|event| matches!(event.kind.as_str(), kind::TICK_LOG | kind::TICKS_LOST))
         .map(|event| event.text.as_str())
         .collect();
     (!said.is_empty()).then(|| said.into_iter().collect::<Vec<_>>().join("; "))

@@ -82,7 +82,7 @@ impl TimeUnit {
         }
     }
 
-    fn in_ns(self) -> f64 {
+    pub(super) fn in_ns(self) -> f64 {
         match self {
             TimeUnit::S => 1e9,
             TimeUnit::Ms => 1e6,

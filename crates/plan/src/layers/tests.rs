@@ -389,9 +389,19 @@ fn settings_that_contradict_each_other_are_refused() {
     check(
         "ws://127.0.0.1:1 --ticks openmetrics=:8125",
         &[
-            "--ticks: openmetrics= as a source of ticks is known but not built yet; built: log=FILE, jsonl=FILE, \
-           csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, none \
-           (for example: --ticks log=game.log)",
+            "--ticks: \":8125\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: only http:// is asked (for example: \
+             --ticks log=game.log)",
+        ],
+    );
+    check(
+        "ws://127.0.0.1:1 --ticks openmetrics=http://127.0.0.1:9100/metrics",
+        &["--ticks: a metric does not tell how often the server should tick; say it, as with --tick-rate 30"],
+    );
+    check(
+        "ws://127.0.0.1:1 --tick-rate 30 --ticks openmetrics=http://8.8.8.8/metrics",
+        &[
+            "--ticks: 8.8.8.8 is outside loopback and private ranges; a load test of a server that is not yours is an attack: if it is yours, \
+             say --i-may-load 8.8.8.8",
         ],
     );
     check(
@@ -521,8 +531,8 @@ fn mistakes_in_a_file_name_its_line() {
     check_file(
         "subject:\n  target: ws://127.0.0.1:1\n  ticks: { openmetrics: \":8125\" }\n",
         &[
-            "scenarios/x.yaml:3: subject.ticks: openmetrics= as a source of ticks is known but not built yet; built: log=FILE, \
-           jsonl=FILE, csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, none (for example: ticks: { log: game.log })",
+            "scenarios/x.yaml:3: subject.ticks: \":8125\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: only \
+             http:// is asked (for example: ticks: { log: game.log })",
         ],
     );
 }
