@@ -39,6 +39,8 @@ pub struct RunningSubject {
     pub exit: Option<ExitWatch>,
     /// its tick log, at the place up to which it was read
     pub tick_log: Option<TickFeed>,
+    /// how often it ticks, where that was to be found
+    pub found_rate: FoundRate,
     started: Option<Started>,
     /// options of a built-in server, after those of the plan: its cell's
     cell_options: Vec<String>,
@@ -109,6 +111,7 @@ impl RunningSubject {
                     group,
                     exit,
                     tick_log,
+                    found_rate: FoundRate::NotYet,
                     started: None,
                     cell_options,
                     consent: consent.clone(),
@@ -199,10 +202,31 @@ impl RunningSubject {
             group: None,
             exit: Some(started.exit_watch()),
             tick_log,
+            found_rate: FoundRate::NotYet,
             started: Some(started),
             cell_options: Vec::new(),
             consent: Consent::Own,
         }
+    }
+
+    /// After the first load, the lowest: keeps the tick rate that its ticks showed, and says so. Where they showed none its ticks are
+    /// not read further, because a server that is slow under a higher load would be measured by its own slowness.
+    pub fn keep_rate(&mut self, plan: &Plan) -> Option<String> {
+        if !plan.subject.finds_tick_rate() || self.found_rate != FoundRate::NotYet {
+            return None;
+        }
+        if let Some(hz) = self.tick_log.as_mut().and_then(TickFeed::rate_hz) {
+            self.found_rate = FoundRate::Hz(hz);
+            return Some(format!(
+                "tick rate {} Hz, found from the intervals at the lowest load and kept; --tick-rate says another",
+                (hz * 1e3).round() / 1e3
+            ));
+        }
+        (self.found_rate, self.tick_log) = (FoundRate::None, None);
+        Some(
+            "the lowest load showed no tick rate, so no ticks are read; say it, as with --tick-rate 30"
+                .to_owned(),
+        )
     }
 
     /// True when its process has ended.
@@ -227,9 +251,15 @@ impl RunningSubject {
             self.end();
             // Its address is needed again.
             self.tick_log = None;
-            let consent = self.consent.clone();
+            let (consent, found_rate) = (self.consent.clone(), self.found_rate);
+            let mut plan = plan.clone();
+            self.found_rate.put_into(&mut plan);
+            let plan = &plan;
             let started = RunningSubject::start_with(plan, &consent, cell_options, TicksFrom::Present)?;
-            *self = RunningSubject { consent, ..started };
+            *self = RunningSubject { consent, found_rate, ..started };
+            if self.found_rate == FoundRate::None {
+                self.tick_log = None;
+            }
         }
         Ok(())
     }
@@ -296,6 +326,26 @@ impl RunningSubject {
     fn end(&mut self) {
         if let Some(trouble) = self.started.take().and_then(|started| started.stop().trouble()) {
             say::err_line!("stepladder: {trouble}");
+        }
+    }
+}
+
+/// A tick rate that the plan does not say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FoundRate {
+    /// no load was held yet
+    NotYet,
+    /// at the lowest load, Hz
+    Hz(f64),
+    /// not at the lowest load, and a higher one would not tell it
+    None,
+}
+
+impl FoundRate {
+    /// The plan says it from now on.
+    pub fn put_into(self, plan: &mut Plan) {
+        if let (FoundRate::Hz(hz), true) = (self, plan.subject.finds_tick_rate()) {
+            plan.subject.tick_rate_hz = hz;
         }
     }
 }
@@ -386,15 +436,15 @@ fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
 }
 
 fn follow(plan: &Plan, consent: &Consent, from: TicksFrom) -> anyhow::Result<Option<TickFeed>> {
+    let known_hz = Some(plan.subject.tick_rate_hz).filter(|_| !plan.subject.finds_tick_rate());
     match &plan.subject.ticks {
         TickSource::Log(Some(path)) => Ok(Some(follow_file(path, plan.subject.tick_rate_hz, from)?.into())),
         TickSource::Frames(form, path) => {
-            let rate_hz = plan.subject.tick_rate_hz;
-            let log = follow_file(path, rate_hz, from)?.with_form(form.clone(), rate_hz);
+            let log = follow_file(path, plan.subject.tick_rate_hz, from)?.with_form(form.clone(), known_hz);
             Ok(Some(log.with_context(|| format!("{}: its header cannot be read", path.display()))?.into()))
         }
         TickSource::Statsd { address, metric } => {
-            let feed = Statsd::listen(*address, metric.clone(), plan.subject.tick_rate_hz);
+            let feed = Statsd::listen(*address, metric.clone(), known_hz);
             Ok(Some(TickFeed::Statsd(
                 feed.with_context(|| format!("cannot listen for StatsD at {address}"))?,
             )))

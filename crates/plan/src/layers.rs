@@ -191,6 +191,7 @@ pub fn resolve_with(
     let is_ours = found.as_ref().is_some_and(|found| !matches!(found.source, SubjectSource::Running { .. }));
     let goals = objectives::goals(&mut reader, &objectives, (&bots, &ticks, found.as_ref()), &allowed);
     search::read(&mut reader, &mut ladder, loads.as_ref(), &bots, (&objectives, goals), is_ours);
+    subject::rate_for_search(&mut reader, &ladder, &ticks, tick_rate_hz);
     ladder::lengthen(&reader, &mut ladder, &bots, &objectives);
     let gates = objectives::gates(&mut reader, &ladder, &bots, &ticks, found.as_ref());
     let arrivals = arrivals_of(&mut reader, &bots);

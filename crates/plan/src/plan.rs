@@ -102,7 +102,7 @@ pub struct Subject {
     pub source: SubjectSource,
     /// where its ticks are reported
     pub ticks: TickSource,
-    /// its tick rate, Hz; 0 when it has none
+    /// its tick rate, Hz; 0 when it has none or it is to be found
     pub tick_rate_hz: f64,
 }
 
@@ -113,6 +113,11 @@ impl Subject {
             SubjectSource::BuiltIn { .. } => None,
             SubjectSource::Started { target, .. } | SubjectSource::Running { target, .. } => Some(target),
         }
+    }
+
+    /// True when its tick rate is to be found from its ticks, at the lowest load.
+    pub fn finds_tick_rate(&self) -> bool {
+        self.tick_rate_hz == 0.0 && self.ticks.tells_rate()
     }
 
     /// ns between two ticks; 0 when it has none
@@ -179,6 +184,13 @@ pub enum TickSource {
     },
     /// only the clients' view
     Client,
+}
+
+impl TickSource {
+    /// True when it tells single ticks, whose intervals show how often there are any.
+    pub fn tells_rate(&self) -> bool {
+        matches!(self, TickSource::Frames(..) | TickSource::Statsd { .. })
+    }
 }
 
 /// One combination of a sweep's axes; every load is held once in each.

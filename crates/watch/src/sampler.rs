@@ -135,7 +135,10 @@ impl Sampling {
         Self::with_clock(plan, realtime_ns)
     }
 
-    fn with_clock(plan: SamplerPlan, realtime_ns: fn() -> u64) -> Self {
+    fn with_clock(mut plan: SamplerPlan, realtime_ns: fn() -> u64) -> Self {
+        if let Some(log) = &mut plan.tick_log {
+            log.begin_trial(realtime_ns() / 1_000_000);
+        }
         let is_known = plan.subject_pid.is_some() || plan.subject_group.is_some();
         let subject = Watched::find(plan.subject_pid, plan.subject_group.clone());
         Sampling {
@@ -293,9 +296,14 @@ impl Sampling {
     fn follow_log(&mut self, is_last: bool) {
         let Some(log) = &mut self.plan.tick_log else { return };
         // At the end nothing is waited for: what the log holds of its last second is that second.
+        let had_rate = log.rate_hz().is_some();
         let polled = log.poll(if is_last { u64::MAX } else { (self.realtime_ns)() / 1_000_000 });
+        let found_hz = log.rate_hz().filter(|_| !had_rate);
         let now_ns = (self.plan.now_ns)();
         let notices = log.take_notices();
+        if let Some(hz) = found_hz {
+            self.tell(kind::TICK_RATE, format!("{} Hz", (hz * 1e3).round() / 1e3));
+        }
         match polled {
             Ok(seconds) => {
                 self.has_ticks |= !seconds.is_empty();

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use measure::ticklog::{LoggedSecond, Notice};
+use measure::ticklog::{LoggedSecond, Notice, TickLogReader};
 
 use crate::scrape::Scraper;
 use crate::statsd::Statsd;
@@ -26,6 +26,31 @@ impl TickFeed {
             TickFeed::File(log) => log.poll(realtime_ms),
             TickFeed::Statsd(statsd) => Ok(statsd.poll(realtime_ms)),
             TickFeed::Metrics(scraper) => Ok(scraper.poll(realtime_ms)),
+        }
+    }
+
+    /// `None`: its tick rate was not given and is not found yet, so it tells of no seconds.
+    pub fn rate_hz(&mut self) -> Option<f64> {
+        // An endpoint is not asked without one.
+        self.reader().map_or(Some(0.0), |reader| reader.rate_hz())
+    }
+
+    /// A trial begins: a rate that is not known is that of the ticks from now on.
+    pub fn begin_trial(&mut self, realtime_ms: u64) {
+        if self.rate_hz().is_none() {
+            // What is wrong with a file is told when it is read next.
+            let _ = self.poll(realtime_ms);
+            if let Some(reader) = self.reader() {
+                reader.forget_waiting();
+            }
+        }
+    }
+
+    fn reader(&mut self) -> Option<&mut TickLogReader> {
+        match self {
+            TickFeed::File(log) => Some(log.reader()),
+            TickFeed::Statsd(statsd) => Some(statsd.reader()),
+            TickFeed::Metrics(_) => None,
         }
     }
 

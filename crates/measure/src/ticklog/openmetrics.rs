@@ -34,10 +34,12 @@ impl From<String> for Notice {
 }
 
 /// So much time and so many ticks tell what a histogram is of.
-const KNOWN_AFTER_MS: u64 = 2_000;
-const KNOWN_AFTER_TICKS: u64 = 20;
-/// Intervals of a loop add up to the time that passed, and their mean is the period or longer; both to this share.
-const SHARE_LEAST: f64 = 0.9;
+const KNOWN_AFTER_MS: u64 = 3_000;
+const KNOWN_AFTER_TICKS: u64 = 30;
+/// Intervals of a loop add up to the time that passed, but for one at an edge and for late readings …
+const ADDS_UP_LEAST: f64 = 0.95;
+/// … and their mean is the period, or longer.
+const MEAN_LEAST: f64 = 0.9;
 /// Differences that wait until that is known; older ones are of a time long before any hold.
 const WAITING_MAX: usize = 60;
 
@@ -180,7 +182,10 @@ impl MetricReader {
         if added.count() > 0 && added.shows_finer_clock() {
             self.whole_ms = false;
         }
-        self.waiting.push((before_ms, at_ms, added));
+        // A loop that has not begun is no slow one.
+        if self.is_of_intervals.is_some() || added.count() > 0 || !self.waiting.is_empty() {
+            self.waiting.push((before_ms, at_ms, added));
+        }
         if self.is_of_intervals.is_none() {
             self.look_what_it_is_of();
             let excess = self.waiting.len().saturating_sub(WAITING_MAX);
@@ -201,13 +206,14 @@ impl MetricReader {
     /// Whether the times lie between ticks, or are the work of one: those are shorter and do not add up to the time that passed.
     fn look_what_it_is_of(&mut self) {
         let (mut ms, mut ticks, mut sum_ms) = (0, 0, 0.0);
-        for (from_ms, to_ms, added) in &self.waiting {
+        // A loop may have begun within the first.
+        for (from_ms, to_ms, added) in self.waiting.iter().skip(1) {
             (ms, ticks, sum_ms) = (ms + (to_ms - from_ms), ticks + added.count(), sum_ms + added.sum_ms);
         }
         if ms >= KNOWN_AFTER_MS && ticks >= KNOWN_AFTER_TICKS {
             let period_ms = self.classes.period_ns as f64 / 1e6;
-            let adds_up = sum_ms >= SHARE_LEAST * ms as f64;
-            self.is_of_intervals = Some(adds_up && sum_ms / ticks as f64 >= SHARE_LEAST * period_ms);
+            let adds_up = sum_ms >= ADDS_UP_LEAST * ms as f64;
+            self.is_of_intervals = Some(adds_up && sum_ms / ticks as f64 >= MEAN_LEAST * period_ms);
         }
     }
 

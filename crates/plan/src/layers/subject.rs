@@ -7,7 +7,7 @@ use crate::layers::bots::schemes_of;
 use crate::layers::is_scenario_file;
 use crate::layers::reader::{RawValue, Reader};
 use crate::mistakes::{ConfigError, Place};
-use crate::plan::{SubjectSource, TickSource};
+use crate::plan::{Ladder, SubjectSource, TickSource};
 use crate::scenario::Node;
 use crate::scheme::Scheme;
 use crate::settings::{Kind, Setting, Shape};
@@ -391,9 +391,19 @@ pub(super) fn ticks(
     if let (Some(said), TickSource::OpenMetrics { .. }, None) = (&said, &source, tick_rate_hz) {
         reader.refuse_plainly(said.said.place.clone(), ConfigError::NoTickRate);
     }
-    let has_ticks = bots.has_ticks() || source != TickSource::None;
+    // Single ticks tell it, unless the clients must know it before there are any.
+    let is_found = !bots.has_ticks() && source.tells_rate();
+    let has_ticks = bots.has_ticks() || (source != TickSource::None && !is_found);
     let usual_hz = if has_ticks { built_in.map_or(TICK_RATE_HZ, |server| server.tick_rate_hz) } else { 0.0 };
     (source, tick_rate_hz.unwrap_or(usual_hz))
+}
+
+/// A rate is found at the lowest load, and a search does not begin there.
+pub(super) fn rate_for_search(reader: &mut Reader, ladder: &Ladder, ticks: &TickSource, tick_rate_hz: f64) {
+    if ladder.search.is_some() && ticks.tells_rate() && tick_rate_hz == 0.0 {
+        let place = reader.said(&TICKS).map_or(Place::Flag(TICKS.flag), |said| said.place);
+        reader.refuse_plainly(place, ConfigError::NoTickRateForSearch);
+    }
 }
 
 /// A built-in server gets its tick rate through its own options, whichever way it was set.

@@ -155,6 +155,15 @@ fn flags_go_before_the_scenario_and_the_scenario_before_defaults() {
     assert_eq!(plan.generator.workers, Some(2));
     assert_eq!(plan.objectives.len(), 1);
     assert_eq!(plan.subject.tick_rate_hz, 30.0);
+    for (line, finds) in [
+        ("--ticks statsd=:8125", true),
+        ("--ticks jsonl=a", true),
+        ("--ticks statsd=:8125 --tick-rate 30", false),
+        ("--ticks log=a", false),
+    ] {
+        let plan = plan_of_flags(&format!("http://127.0.0.1:1 --rate 9 {line}"));
+        assert_eq!(plan.subject.finds_tick_rate(), finds, "{line}");
+    }
     let BotSettings::Arena(arena) = &plan.bots else { panic!() };
     assert_eq!((arena.fast_ns, arena.snapshots), (130_000_000, 0.05));
 }
@@ -396,6 +405,20 @@ fn settings_that_contradict_each_other_are_refused() {
     check(
         "ws://127.0.0.1:1 --ticks openmetrics=http://127.0.0.1:9100/metrics",
         &["--ticks: a metric does not tell how often the server should tick; say it, as with --tick-rate 30"],
+    );
+    check(
+        "http://127.0.0.1:1 --rate 9 --tick-rate 30 --ticks openmetrics=http://127.0.0.1:9100 --objective ticks.isr<1",
+        &[
+            "--objective: ticks.isr would never be measured: buckets tell ticks by class only; ask for ticks.late_share, ticks.over or \
+             ticks.under",
+        ],
+    );
+    check(
+        "http://127.0.0.1:1 --search --rate 9 --ticks statsd=:8125",
+        &[
+            "--ticks: a search begins with a load that may be too much, so the ticks do not tell how often the server should tick; say \
+             it, as with --tick-rate 30",
+        ],
     );
     check(
         "ws://127.0.0.1:1 --tick-rate 30 --ticks openmetrics=http://8.8.8.8/metrics",

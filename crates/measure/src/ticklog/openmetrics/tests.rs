@@ -111,6 +111,16 @@ fn a_loop_at_another_rate_than_was_said_is_not_judged() {
     assert!(reader.take_notices()[0].text.contains("or the tick rate is another"));
 }
 
+#[test]
+fn a_loop_that_begins_later_is_judged_from_then_on() {
+    let mut reader = reader(30.0);
+    let ticks = [0, 0, 0, 12, 42, 72, 102, 132];
+    for (second, ticks) in ticks.into_iter().enumerate() {
+        reader.take(ZERO_MS + 1_000 * second as u64, body(&[32.0, 35.0], &vec![33.37; ticks]).as_bytes());
+    }
+    assert_eq!(reader.take_seconds().iter().map(|second| second.counts.on_time).sum::<u64>(), 132);
+}
+
 /// What is said of this text as an answer.
 #[track_caller]
 fn refused(text: &str, said: &str) {
@@ -219,7 +229,7 @@ fn series_are_added_up_and_an_old_one_that_appears_is_counted_from_then_on() {
         .replace("# EOF\nno more", "")
     };
     let mut reader = reader(30.0);
-    for second in 0..4 {
+    for second in 0..=5 {
         let text =
             series("a, \\\"b\\\"", 1_000 + 30 * second) + &series("c", 30 * second) + "# EOF\nno more\n";
         reader.take(ZERO_MS + 1_000 * second, text.as_bytes());
@@ -227,9 +237,9 @@ fn series_are_added_up_and_an_old_one_that_appears_is_counted_from_then_on() {
     let counted = |reader: &mut MetricReader| -> u64 {
         reader.take_seconds().iter().map(|second| second.counts.on_time).sum()
     };
-    assert_eq!((counted(&mut reader), reader.take_notices()), (180, Vec::new()));
-    let text = series("a, \\\"b\\\"", 1_120) + &series("c", 120) + &series("new", 20) + &series("old", 9_000);
-    reader.take(ZERO_MS + 4_000, text.as_bytes());
+    assert_eq!((counted(&mut reader), reader.take_notices()), (300, Vec::new()));
+    let text = series("a, \\\"b\\\"", 1_180) + &series("c", 180) + &series("new", 20) + &series("old", 9_000);
+    reader.take(ZERO_MS + 6_000, text.as_bytes());
     assert_eq!((counted(&mut reader), reader.take_notices()), (80, Vec::new()));
 }
 
@@ -237,13 +247,13 @@ fn series_are_added_up_and_an_old_one_that_appears_is_counted_from_then_on() {
 fn units_come_from_the_name_or_are_said() {
     let check = |name: &str, unit: Option<TimeUnit>, per_tick: f64, is_read: bool| {
         let mut reader = MetricReader::new(Some(name.to_owned()), unit, 30.0);
-        for second in 0..4u64 {
+        for second in 0..=5u64 {
             let count = 30 * second;
             let text =
                 format!("{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {}\n", count as f64 * per_tick);
             reader.take(ZERO_MS + 1_000 * second, text.as_bytes());
         }
-        assert_eq!(reader.take_seconds().len() == 3, is_read, "{name}");
+        assert_eq!(reader.take_seconds().len() == 5, is_read, "{name}");
         let unknown =
             format!("the unit of {name} is not known; say it behind the name: {name}:s or {name}:ms");
         assert_eq!(reader.take_notices().iter().any(|notice| notice.text == unknown), !is_read);
