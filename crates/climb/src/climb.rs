@@ -196,6 +196,8 @@ impl Climbing<'_> {
             // The same arrivals again would add no information about the same load.
             plan.seed = plan.seed.wrapping_add(u64::from(order.seq));
         }
+        let is_sought = plan.subject.finds_tick_rate();
+        subject.found_rate.put_into(&mut plan);
         let plan = &plan;
         let is_first = judged.is_untouched();
         // The old server goes first: both may use the same port.
@@ -225,6 +227,9 @@ impl Climbing<'_> {
         };
         self.load_subject(trial, subject, progress)?;
         judged.read_on(self.store)?;
+        if is_sought {
+            subject.keep_rate(plan).iter().for_each(|text| progress.say(text));
+        }
         if order.purpose == Purpose::WarmUp {
             return Ok(());
         }

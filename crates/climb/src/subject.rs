@@ -11,10 +11,11 @@ use std::time::Duration;
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
 use console::say;
+use measure::ticklog::MetricReader;
 use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
 use rustix::io::{FdFlags, fcntl_setfd};
 use servers::Server;
-use watch::{ControlGroup, ExitWatch, Listens, Started, Statsd, TickFeed, TickLog};
+use watch::{ControlGroup, ExitWatch, Listens, Scraper, Started, Statsd, TickFeed, TickLog};
 
 use crate::consent::Consent;
 use crate::probe::Asked;
@@ -38,6 +39,8 @@ pub struct RunningSubject {
     pub exit: Option<ExitWatch>,
     /// its tick log, at the place up to which it was read
     pub tick_log: Option<TickFeed>,
+    /// how often it ticks, where that was to be found
+    pub found_rate: FoundRate,
     started: Option<Started>,
     /// options of a built-in server, after those of the plan: its cell's
     cell_options: Vec<String>,
@@ -71,7 +74,7 @@ impl RunningSubject {
             }
             SubjectSource::Started { command, target } => {
                 let addresses = lookup::resolve(target, &plan.may_load, consent)?;
-                let tick_log = follow(plan, ticks_from)?;
+                let tick_log = follow(plan, consent, ticks_from)?;
                 let listens = listens(target);
                 addresses.iter().try_for_each(|address| watch::refuse_taken(*address, listens))?;
                 let started = Started::start(watch::shell(command), command)?;
@@ -99,7 +102,7 @@ impl RunningSubject {
                     ),
                     None => None,
                 };
-                let tick_log = follow(plan, TicksFrom::Present)?;
+                let tick_log = follow(plan, consent, TicksFrom::Present)?;
                 let mut subject = RunningSubject {
                     target: target.clone(),
                     address,
@@ -108,6 +111,7 @@ impl RunningSubject {
                     group,
                     exit,
                     tick_log,
+                    found_rate: FoundRate::NotYet,
                     started: None,
                     cell_options,
                     consent: consent.clone(),
@@ -198,10 +202,31 @@ impl RunningSubject {
             group: None,
             exit: Some(started.exit_watch()),
             tick_log,
+            found_rate: FoundRate::NotYet,
             started: Some(started),
             cell_options: Vec::new(),
             consent: Consent::Own,
         }
+    }
+
+    /// After the first load, the lowest: keeps the tick rate that its ticks showed, and says so. Where they showed none its ticks are
+    /// not read further, because a server that is slow under a higher load would be measured by its own slowness.
+    pub fn keep_rate(&mut self, plan: &Plan) -> Option<String> {
+        if !plan.subject.finds_tick_rate() || self.found_rate != FoundRate::NotYet {
+            return None;
+        }
+        if let Some(hz) = self.tick_log.as_mut().and_then(TickFeed::rate_hz) {
+            self.found_rate = FoundRate::Hz(hz);
+            return Some(format!(
+                "tick rate {} Hz, found from the intervals at the lowest load and kept; --tick-rate says another",
+                (hz * 1e3).round() / 1e3
+            ));
+        }
+        (self.found_rate, self.tick_log) = (FoundRate::None, None);
+        Some(
+            "the lowest load showed no tick rate, so no ticks are read; say it, as with --tick-rate 30"
+                .to_owned(),
+        )
     }
 
     /// True when its process has ended.
@@ -226,9 +251,15 @@ impl RunningSubject {
             self.end();
             // Its address is needed again.
             self.tick_log = None;
-            let consent = self.consent.clone();
+            let (consent, found_rate) = (self.consent.clone(), self.found_rate);
+            let mut plan = plan.clone();
+            self.found_rate.put_into(&mut plan);
+            let plan = &plan;
             let started = RunningSubject::start_with(plan, &consent, cell_options, TicksFrom::Present)?;
-            *self = RunningSubject { consent, ..started };
+            *self = RunningSubject { consent, found_rate, ..started };
+            if self.found_rate == FoundRate::None {
+                self.tick_log = None;
+            }
         }
         Ok(())
     }
@@ -295,6 +326,26 @@ impl RunningSubject {
     fn end(&mut self) {
         if let Some(trouble) = self.started.take().and_then(|started| started.stop().trouble()) {
             say::err_line!("stepladder: {trouble}");
+        }
+    }
+}
+
+/// A tick rate that the plan does not say.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum FoundRate {
+    /// no load was held yet
+    NotYet,
+    /// at the lowest load, Hz
+    Hz(f64),
+    /// not at the lowest load, and a higher one would not tell it
+    None,
+}
+
+impl FoundRate {
+    /// The plan says it from now on.
+    pub fn put_into(self, plan: &mut Plan) {
+        if let (FoundRate::Hz(hz), true) = (self, plan.subject.finds_tick_rate()) {
+            plan.subject.tick_rate_hz = hz;
         }
     }
 }
@@ -384,21 +435,31 @@ fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     None
 }
 
-fn follow(plan: &Plan, from: TicksFrom) -> anyhow::Result<Option<TickFeed>> {
+fn follow(plan: &Plan, consent: &Consent, from: TicksFrom) -> anyhow::Result<Option<TickFeed>> {
+    let known_hz = Some(plan.subject.tick_rate_hz).filter(|_| !plan.subject.finds_tick_rate());
     match &plan.subject.ticks {
         TickSource::Log(Some(path)) => Ok(Some(follow_file(path, plan.subject.tick_rate_hz, from)?.into())),
         TickSource::Frames(form, path) => {
-            let rate_hz = plan.subject.tick_rate_hz;
-            let log = follow_file(path, rate_hz, from)?.with_form(form.clone(), rate_hz);
+            let log = follow_file(path, plan.subject.tick_rate_hz, from)?.with_form(form.clone(), known_hz);
             Ok(Some(log.with_context(|| format!("{}: its header cannot be read", path.display()))?.into()))
         }
         TickSource::Statsd { address, metric } => {
-            let feed = Statsd::listen(*address, metric.clone(), plan.subject.tick_rate_hz);
+            let feed = Statsd::listen(*address, metric.clone(), known_hz);
             Ok(Some(TickFeed::Statsd(
                 feed.with_context(|| format!("cannot listen for StatsD at {address}"))?,
             )))
         }
-        _ => Ok(None),
+        TickSource::OpenMetrics { endpoint, metric, unit } => {
+            let reader = MetricReader::new(metric.clone(), *unit, plan.subject.tick_rate_hz);
+            let addresses =
+                lookup::resolve(endpoint, &plan.may_load, consent).context("--ticks openmetrics")?;
+            let place = (endpoint.authority(), plan::percent::encoded(&endpoint.path));
+            let scraper = Scraper::start(endpoint.to_string(), addresses, (&place.0, &place.1), reader);
+            Ok(Some(TickFeed::Metrics(
+                scraper.context("the thread that asks for ticks could not be started")?,
+            )))
+        }
+        TickSource::None | TickSource::Client | TickSource::Log(None) => Ok(None),
     }
 }
 

@@ -274,7 +274,7 @@ fn ticks(trial: &Trial) -> Option<TickFigures> {
         source: told.map_or("client", |ticks| ticks.source.as_str()).to_owned(),
         period_ns: trial.head.tick_period_ns,
         counts,
-        late_share: counts.late_share(),
+        late_share: counts.late_share().filter(|_| figures::unclear(trial) == 0),
         over_budget_share: figures::over_budget_share(trial),
         isr: told.and_then(|ticks| ticks.isr),
         interval_ns: interval.summary(),

@@ -13,8 +13,9 @@ mod of_trial;
 
 use of_trial::*;
 pub(crate) use of_trial::{
-    any_failed, caused_errors, counted_seconds, deliveries_per_s, errors, frames, never_answered,
+    any_failed, bounds, caused_errors, counted_seconds, deliveries_per_s, errors, frames, never_answered,
     never_answered_of, open_share, over_budget_share, paced, questions, rate_per_s, sample, spoken, ticks,
+    unclear,
 };
 
 /// The unit of a figure, and so the units an objective may write after its number.
@@ -159,13 +160,13 @@ pub const FIGURES: &[FigureDoc] = table! {
     }
     scalars {
         scalar!("ticks.late_share", Share, "(over + under + missed) / due of the server's ticks", |trial| {
-            ticks(trial).map_or(NO_TICKS, |counts| share(counts.late_share()))
+            classes(trial, |counts| share(counts.late_share()))
         });
         scalar!("ticks.over", Count, "ticks after a longer interval than the classes allow", |trial| {
-            ticks(trial).map_or(NO_TICKS, |counts| count(counts.over))
+            classes(trial, |counts| count(counts.over))
         });
         scalar!("ticks.under", Count, "ticks after a shorter interval than the classes allow", |trial| {
-            ticks(trial).map_or(NO_TICKS, |counts| count(counts.under))
+            classes(trial, |counts| count(counts.under))
         });
         scalar!("ticks.missed", Count, "ticks that were due and never run", |trial| {
             ticks(trial).map_or(NO_TICKS, |counts| count(counts.missed))
@@ -299,6 +300,8 @@ pub const FIGURES: &[FigureDoc] = table! {
 
 const NO_HOLD: FigureValue = FigureValue::Absent("the hold never began");
 const NO_TICKS: FigureValue = FigureValue::Absent("nothing reported the server's ticks");
+const UNCLEAR: FigureValue =
+    FigureValue::Absent("buckets of the server's histogram hold ticks on time and late ones");
 const NO_FRAMES: FigureValue = FigureValue::Absent("nothing reported the server's frames");
 const NO_CLIENT_TICKS: FigureValue = FigureValue::Absent("no client saw ticks; let bots ask for snapshots");
 const NOT_IN_THE_HOLD: FigureValue = FigureValue::Absent(

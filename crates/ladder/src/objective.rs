@@ -15,7 +15,7 @@ use thiserror::Error;
 
 pub use crate::condition::Op;
 use crate::condition::{Condition, ConditionError, bound_in, split_number};
-use crate::figures::{FigureDoc, FigureValue, Of, Own, Source, UnitKind, sample};
+use crate::figures::{FigureDoc, FigureValue, Of, Own, Source, UnitKind, bounds, sample};
 use crate::wording::{show_number, show_share};
 
 use beyond::{Beyond, samples_to_meet};
@@ -149,6 +149,9 @@ impl Objective {
     /// Judges one trial. Pure; a figure that was not measured is `CannotTell` and never zero.
     pub fn evaluate(&self, trial: &Trial) -> Outcome {
         let met = |value| Outcome::Met { value: Some(value), shown: None };
+        if let Some((least, most)) = bounds(trial, self.figure.name) {
+            return self.within(least, most);
+        }
         match self.figure.read(trial) {
             FigureValue::Value(value) if self.op.holds(value, self.bound) => met(value),
             FigureValue::Value(value) => Outcome::NotMet { value, shown: self.figure.unit.show(value) },
@@ -168,6 +171,29 @@ impl Objective {
                     );
                     Outcome::CannotTell { why, more }
                 }
+            },
+        }
+    }
+
+    /// Of a value that is only known to lie between two: met where both meet it.
+    fn within(&self, least: f64, most: f64) -> Outcome {
+        let show = |value| self.figure.unit.show(value);
+        let is_one = least == most;
+        let shown = if is_one { show(most) } else { format!("between {} and {}", show(least), show(most)) };
+        let holds = [least, most].map(|value| self.op.holds(value, self.bound));
+        let is_exact = matches!(self.op, Op::Equal | Op::Unequal);
+        if holds[0] != holds[1] || (is_exact && !is_one && (least..=most).contains(&self.bound)) {
+            let why = format!(
+                "{} is {shown}: its source does not tell ticks on time and late ones apart",
+                self.figure.name
+            );
+            return Outcome::CannotTell { why, more: None };
+        }
+        match holds[0] {
+            true => Outcome::Met { value: None, shown: Some(shown) },
+            false => Outcome::NotMet {
+                value: if matches!(self.op, Op::Less | Op::AtMost) { least } else { most },
+                shown,
             },
         }
     }

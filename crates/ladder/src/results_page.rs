@@ -311,13 +311,11 @@ fn note(rung: &Rung) -> Option<String> {
 
 fn words_of_note(rung: &Rung) -> Option<String> {
     let remark = match rung.verdict {
-        // Its mark already says that it was disturbed.
-        Verdict::Pass => remark_without_disturbance(rung),
-        _ => rung.remark.as_deref(),
+        Verdict::Fail => rung.remark.as_deref(),
+        // Its mark, or the reason why it was not judged, already says that it was disturbed.
+        _ => remark_without_disturbance(rung),
     };
     let parts: Vec<&str> = [rung.reason.as_deref(), remark].into_iter().flatten().collect();
-    // The reason why it was not judged already names the disturbance.
-    let parts = if rung.reason.is_some() && !rung.verdict.counts() { &parts[..1] } else { &parts[..] };
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

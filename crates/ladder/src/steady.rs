@@ -201,13 +201,14 @@ fn rank(steadiness: Steadiness) -> u8 {
 
 fn series(trial: &Trial, of: Series) -> Vec<f64> {
     let owes_replies = crate::figures::questions(trial).sent > 0;
+    let are_ticks_clear = crate::figures::unclear(trial) == 0;
     trial
         .hold_seconds()
         .filter_map(|second| match of {
             Series::Backlog => owes_replies.then_some(second.flow.open_after as f64),
             Series::Response => second.response_mean_ns,
             Series::Delivery => second.delivery_mean_ns,
-            Series::LateShare => second.ticks.late_share(),
+            Series::LateShare => second.ticks.late_share().filter(|_| are_ticks_clear),
             Series::FailedShare => {
                 let failed = second.flow.failed + second.flow.lost;
                 let ended = second.flow.answered + failed;

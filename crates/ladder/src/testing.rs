@@ -60,6 +60,8 @@ pub struct TrialBuilder {
     pub tick_period_ns: u64,
     /// late share of the server's ticks in second n of the hold; `None`: the server tells no ticks
     pub late_share: Option<Box<dyn Fn(u32) -> f64>>,
+    /// share of all ticks that count as late and may be on time
+    pub unclear_share: f64,
     /// games that the server really runs
     pub games_running: f64,
     /// frames that the server draws besides its services
@@ -99,6 +101,7 @@ impl TrialBuilder {
             hold_s: 60,
             tick_period_ns: TICK_NS,
             late_share: Some(Box::new(|_| 0.03)),
+            unclear_share: 0.0,
             games_running: load,
             frames_per_s: None,
             shots_per_s: load as u64 * 14,
@@ -347,6 +350,9 @@ impl TrialBuilder {
             lateness: None,
             isr_numerator_ns: None,
             counters: match self.frames_per_s {
+                _ if self.unclear_share > 0.0 => {
+                    vec![("ticks_unclear".to_owned(), (due as f64 * self.unclear_share).round() as u64)]
+                }
                 Some(frames) => vec![("frames".to_owned(), frames), ("frames_due".to_owned(), 60)],
                 None => vec![
                     ("shots".to_owned(), self.shots_per_s),

@@ -10,6 +10,7 @@
 
 mod frames;
 mod line;
+mod openmetrics;
 mod second;
 mod summary;
 #[cfg(test)]
@@ -19,6 +20,7 @@ use std::collections::BTreeSet;
 
 pub use frames::{TickForm, TimeUnit};
 pub use line::Line;
+pub use openmetrics::{MetricReader, Notice};
 pub use second::LoggedSecond;
 pub use summary::{Disagreement, IntervalMs, Malformed, MixedRun, TickLogFigures, TickLogSummary};
 
@@ -38,6 +40,8 @@ pub enum ServerCounter {
     Frames,
     /// frames that were due
     FramesDue,
+    /// ticks that count as late and may be on time: the buckets of a histogram do not tell
+    TicksUnclear,
 }
 
 impl ServerCounter {
@@ -49,6 +53,7 @@ impl ServerCounter {
             ServerCounter::ShotsAccepted => "shots_accepted",
             ServerCounter::Frames => "frames",
             ServerCounter::FramesDue => "frames_due",
+            ServerCounter::TicksUnclear => "ticks_unclear",
         }
     }
 
@@ -175,14 +180,29 @@ impl TickLogReader {
     /// Closes the second that is being gathered once nothing more can come for it.
     ///
     /// A follower of a growing log calls this with the present realtime; otherwise a second would only be known when
-    /// the next one begins.
+    /// the next one begins. At `u64::MAX` a trial ends.
     pub fn close_before(&mut self, realtime_ms: u64) {
         if let Some(frames) = &mut self.frames {
+            if realtime_ms == u64::MAX {
+                frames.end_trial(&mut self.summary);
+            }
             frames.close_before(realtime_ms.saturating_sub(2 * SAME_SECOND_MS), &mut self.summary);
             self.take_frames();
         }
         if self.batch.as_ref().is_some_and(|batch| batch.time_ms + 2 * SAME_SECOND_MS <= realtime_ms) {
             self.close_batch();
+        }
+    }
+
+    /// The rate that gives the classes, Hz; `None`: it was not given, and is not found yet.
+    pub fn rate_hz(&self) -> Option<f64> {
+        self.frames.as_ref().map_or(Some(self.summary.tick_rate_hz()), Frames::rate_hz)
+    }
+
+    /// A period that is not known yet is found from ticks that come from now on.
+    pub fn forget_waiting(&mut self) {
+        if let Some(frames) = &mut self.frames {
+            frames.forget_waiting();
         }
     }
 

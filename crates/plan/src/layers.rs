@@ -166,7 +166,7 @@ pub fn resolve_with(
 
     let may_load = subject::may_load(&mut reader);
     let mut found = subject::find(&mut reader, is_file_readable, &may_load);
-    let ticks_said = subject::ticks_said(&mut reader);
+    let ticks_said = subject::ticks_said(&mut reader, &may_load);
     let (echoes, echoes_said) = subject::echoes(&mut reader, found.as_mut());
     let server = bots::Server {
         built_in: match found.as_ref().map(|found| &found.source) {
@@ -191,6 +191,7 @@ pub fn resolve_with(
     let is_ours = found.as_ref().is_some_and(|found| !matches!(found.source, SubjectSource::Running { .. }));
     let goals = objectives::goals(&mut reader, &objectives, (&bots, &ticks, found.as_ref()), &allowed);
     search::read(&mut reader, &mut ladder, loads.as_ref(), &bots, (&objectives, goals), is_ours);
+    subject::rate_for_search(&mut reader, &ladder, &ticks, tick_rate_hz);
     ladder::lengthen(&reader, &mut ladder, &bots, &objectives);
     let gates = objectives::gates(&mut reader, &ladder, &bots, &ticks, found.as_ref());
     let arrivals = arrivals_of(&mut reader, &bots);

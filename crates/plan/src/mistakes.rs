@@ -392,6 +392,15 @@ pub enum ConfigError {
     /// where would the log be
     #[error("a server of your own writes its log where it likes; name the file")]
     LogWithoutFile,
+    /// buckets do not tell a period
+    #[error("a metric does not tell how often the server should tick; say it, as with --tick-rate 30")]
+    NoTickRate,
+    /// nor do the ticks of a server that is loaded too much already
+    #[error(
+        "a search begins with a load that may be too much, so the ticks do not tell how often the server should tick; say it, \
+         as with --tick-rate 30"
+    )]
+    NoTickRateForSearch,
     /// whoever writes it chooses its form
     #[error("a built-in server writes its ticks as a log; name only where (log=FILE)")]
     OwnLogForm,

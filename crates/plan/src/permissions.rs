@@ -85,6 +85,11 @@ pub fn permissions(plan: &Plan, flags: &Flags) -> Vec<Permission> {
     {
         permissions.push(Permission::Listen(address.to_string()));
     }
+    if let TickSource::OpenMetrics { endpoint, .. } = &plan.subject.ticks
+        && !is_said(&TICKS)
+    {
+        permissions.extend(elsewhere(endpoint));
+    }
     permissions
 }
 
@@ -165,6 +170,13 @@ mod tests {
             &["send the server what the file /home/x/.ssh/id_rsa holds"],
         );
         check("subject: { target: 'irc://127.0.0.1' }\ncredentials: { password_env: IRC }\n", &[]);
+        let ticks = |url| {
+            format!(
+                "subject: {{ target: 'http://127.0.0.1:9', tick_rate: 30, ticks: {{ openmetrics: '{url}' }} }}\n"
+            )
+        };
+        check(&ticks("http://10.0.0.7:9100/metrics#tick_seconds"), &["load the host 10.0.0.7"]);
+        check(&ticks("http://127.0.0.1:9100/metrics#tick_seconds"), &[]);
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use ladder::{Allowed, Gate, LoadUnit, Objective, Repeats, SearchSchedule};
-use measure::ticklog::TickForm;
+use measure::ticklog::{TickForm, TimeUnit};
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr, VariantArray};
 
@@ -102,7 +102,7 @@ pub struct Subject {
     pub source: SubjectSource,
     /// where its ticks are reported
     pub ticks: TickSource,
-    /// its tick rate, Hz; 0 when it has none
+    /// its tick rate, Hz; 0 when it has none or it is to be found
     pub tick_rate_hz: f64,
 }
 
@@ -113,6 +113,11 @@ impl Subject {
             SubjectSource::BuiltIn { .. } => None,
             SubjectSource::Started { target, .. } | SubjectSource::Running { target, .. } => Some(target),
         }
+    }
+
+    /// True when its tick rate is to be found from its ticks, at the lowest load.
+    pub fn finds_tick_rate(&self) -> bool {
+        self.tick_rate_hz == 0.0 && self.ticks.tells_rate()
     }
 
     /// ns between two ticks; 0 when it has none
@@ -168,8 +173,24 @@ pub enum TickSource {
         /// `None`: of the first timing that comes
         metric: Option<String>,
     },
+    /// a metric of an endpoint that is asked once per second
+    OpenMetrics {
+        /// where it answers
+        endpoint: Box<Target>,
+        /// `None`: the only histogram of times
+        metric: Option<String>,
+        /// `None`: as its name ends
+        unit: Option<TimeUnit>,
+    },
     /// only the clients' view
     Client,
+}
+
+impl TickSource {
+    /// True when it tells single ticks, whose intervals show how often there are any.
+    pub fn tells_rate(&self) -> bool {
+        matches!(self, TickSource::Frames(..) | TickSource::Statsd { .. })
+    }
 }
 
 /// One combination of a sweep's axes; every load is held once in each.

@@ -4,13 +4,11 @@
 //! Units: durations are ns. Not here: which flag or key a value came from (`layers`), so no message names one.
 
 use std::fmt;
-use std::path::PathBuf;
 use std::str::FromStr;
 
-use measure::ticklog::{TickForm, TimeUnit};
 use thiserror::Error;
 
-use crate::plan::{Arrivals, HoldLength, Profile, TickSource};
+use crate::plan::{Arrivals, HoldLength, Profile};
 use crate::vocabulary;
 use crate::workloads::Pairing;
 
@@ -19,6 +17,9 @@ pub mod grid;
 pub mod http;
 pub mod protobuf;
 mod ramp;
+mod ticks;
+
+pub use ticks::tick_file;
 
 /// No duration in a plan is longer than a week: beyond it the author meant another unit.
 pub const DURATION_NS_MAX: u64 = 7 * 24 * 3600 * 1_000_000_000;
@@ -36,6 +37,14 @@ pub enum UnitError {
     /// no IP address with a port
     #[error("\"{0}\" is not an address to listen on, as 127.0.0.1:8125 is")]
     NotAnAddress(String),
+    /// no URL of a metrics endpoint
+    #[error("\"{text}\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: {why}")]
+    NotAnEndpoint {
+        /// the URL as written, or a word for one that holds a secret
+        text: String,
+        /// in a few words
+        why: String,
+    },
     /// letters where a number belongs, or infinity
     #[error("\"{0}\" is not a number")]
     NotANumber(String),
@@ -134,14 +143,6 @@ pub enum UnitError {
         known: &'static str,
         /// the word it is nearest to
         nearest: Option<&'static str>,
-    },
-    /// a word of the product that has no code behind it yet
-    #[error("{word} is known but not built yet; built: {built}")]
-    NotBuiltYet {
-        /// the word
-        word: String,
-        /// what there is instead
-        built: &'static str,
     },
 }
 
@@ -284,102 +285,6 @@ impl fmt::Display for HoldLength {
             HoldLength::Games(count) => counted(f, count, "games"),
         }
     }
-}
-
-impl FromStr for TickSource {
-    type Err = UnitError;
-
-    fn from_str(text: &str) -> Result<TickSource, UnitError> {
-        let text = text.trim();
-        let (word, value) =
-            text.split_once('=').map_or((text, None), |(word, value)| (word, Some(value.trim())));
-        match (word.trim(), value) {
-            ("none", None) => Ok(TickSource::None),
-            ("client", None) => Ok(TickSource::Client),
-            ("log", None) => Ok(TickSource::Log(None)),
-            ("log" | "jsonl" | "csv", Some("")) | ("", None) => Err(UnitError::Empty),
-            ("log", Some(path)) => Ok(TickSource::Log(Some(PathBuf::from(path)))),
-            ("jsonl", Some(path)) => Ok(TickSource::Frames(TickForm::JsonLines, PathBuf::from(path))),
-            ("csv", Some(table)) => {
-                let (form, path) = table_of(table);
-                Ok(TickSource::Frames(form, path))
-            }
-            ("statsd", Some(text)) => statsd_of(text),
-            (word @ "openmetrics", _) => Err(UnitError::NotBuiltYet {
-                word: format!("{word}= as a source of ticks"),
-                built: TICK_SOURCES,
-            }),
-            (word, _) => Err(UnitError::UnknownWord {
-                text: text.into(),
-                known: TICK_SOURCES,
-                nearest: vocabulary::nearest(
-                    word,
-                    ["log", "jsonl", "csv", "client", "none", "statsd", "openmetrics"],
-                ),
-            }),
-        }
-    }
-}
-
-impl fmt::Display for TickSource {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            TickSource::None => f.write_str("none"),
-            TickSource::Client => f.write_str("client"),
-            TickSource::Log(None) => f.write_str("log"),
-            TickSource::Log(Some(path)) => write!(f, "log={}", path.display()),
-            TickSource::Frames(TickForm::Csv { column, unit }, path) => {
-                write!(f, "csv={}", path.display())?;
-                column.iter().try_for_each(|column| write!(f, ":{column}"))?;
-                unit.iter().try_for_each(|unit| write!(f, ":{}", unit.name()))
-            }
-            TickSource::Frames(_, path) => write!(f, "jsonl={}", path.display()),
-            TickSource::Statsd { address, metric } => {
-                write!(f, "statsd={address}")?;
-                metric.iter().try_for_each(|metric| write!(f, "/{metric}"))
-            }
-        }
-    }
-}
-
-const TICK_SOURCES: &str = "log=FILE, jsonl=FILE, csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, none";
-
-/// `127.0.0.1:8125`, `:8125/METRIC`.
-fn statsd_of(text: &str) -> Result<TickSource, UnitError> {
-    let (address, metric) =
-        text.split_once('/').map_or((text, None), |(address, metric)| (address, Some(metric.to_owned())));
-    let full = if address.starts_with(':') { format!("127.0.0.1{address}") } else { address.to_owned() };
-    let address = full.parse().map_err(|_| UnitError::NotAnAddress(address.into()))?;
-    Ok(TickSource::Statsd { address, metric: metric.filter(|metric| !metric.is_empty()) })
-}
-
-/// A file of ticks as a word names it: `log=FILE`, `jsonl=FILE`, `csv=FILE:COLUMN:UNIT`; of a bare path its ending tells.
-pub fn tick_file(text: &str) -> (TickForm, PathBuf) {
-    match text.parse() {
-        Ok(TickSource::Frames(form, path)) => return (form, path),
-        Ok(TickSource::Log(Some(path))) => return (TickForm::Seconds, path),
-        _ => {}
-    }
-    let path = PathBuf::from(text);
-    let is = |ending: &str| path.extension().is_some_and(|have| have.eq_ignore_ascii_case(ending));
-    let form =
-        if is("csv") || is("tsv") { TickForm::Csv { column: None, unit: None } } else { TickForm::Seconds };
-    (form, path)
-}
-
-/// `FILE`, `FILE:COLUMN` or `FILE:COLUMN:UNIT`.
-fn table_of(text: &str) -> (TickForm, PathBuf) {
-    let (rest, unit) = match text.rsplit_once(':') {
-        Some((rest, word)) if rest.contains(':') && TimeUnit::named(word).is_some() => {
-            (rest, TimeUnit::named(word))
-        }
-        _ => (text, None),
-    };
-    let (path, column) = match rest.split_once(':') {
-        Some((path, column)) if !column.is_empty() => (path, Some(column.to_owned())),
-        _ => (rest, None),
-    };
-    (TickForm::Csv { column, unit }, PathBuf::from(path))
 }
 
 /// One of a few words, or what it is nearest to.

@@ -334,6 +334,8 @@ pub(crate) fn page_of(
 ) -> TrialPage {
     let (series, seconds_per_point) = decimate(series, points);
     TrialPage {
+        // Where it was found, only the marks know it.
+        tick_period_ns: fold.trial().head.tick_period_ns,
         events: fold.trial().events.clone(),
         hold: rung.as_ref().and_then(|rung| rung.hold).or_else(|| HoldSpan::of(fold.trial())),
         disturbed_above: fold.disturbed_above(),

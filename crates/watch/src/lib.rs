@@ -23,6 +23,7 @@ pub mod profile;
 mod queues;
 mod realtime;
 mod sampler;
+pub mod scrape;
 mod sock_diag;
 pub mod statsd;
 mod subject;
@@ -37,6 +38,11 @@ pub mod fuzz {
     //! Parsers of what other programs and the kernel write, for fuzz targets.
 
     pub use crate::hsperf::parse as hsperf;
+
+    /// The body of an answer over HTTP, once it has ended.
+    pub fn metrics_body(answer: &[u8]) -> Option<Vec<u8>> {
+        crate::scrape::body_of(answer, true).ok().flatten().map(|body| body.into_owned())
+    }
 
     /// How many sockets a datagram of the kernel lists; `None` where its lengths are wrong, or it says that it failed.
     pub fn sockets(bytes: &[u8]) -> Option<usize> {
@@ -58,6 +64,7 @@ pub use preflight::{Ports, Unreachable, raise_descriptors, reach};
 pub use process::{ProcessReading, ProcessTree};
 pub use realtime::Realtime;
 pub use sampler::{Sampler, SamplerPlan, SamplerReport};
+pub use scrape::Scraper;
 pub use statsd::Statsd;
 pub use subject::{Exit, ExitWatch, NotReady, StartError, Started, Stopped, refuse_taken, shell};
 pub use threads::{Threads, ThreadsReading};

@@ -15,6 +15,7 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fmt, io};
 
+use measure::ticklog::Notice;
 use measure::trial::kind;
 use measure::{Entry, Event, MachineMetric, ProcessMetric, Reading, Sample};
 
@@ -125,6 +126,8 @@ struct Sampling {
     began_ns: u64,
     /// its source told of ticks
     has_ticks: bool,
+    /// or it was said why not
+    has_reasons: bool,
 }
 
 impl Sampling {
@@ -132,7 +135,10 @@ impl Sampling {
         Self::with_clock(plan, realtime_ns)
     }
 
-    fn with_clock(plan: SamplerPlan, realtime_ns: fn() -> u64) -> Self {
+    fn with_clock(mut plan: SamplerPlan, realtime_ns: fn() -> u64) -> Self {
+        if let Some(log) = &mut plan.tick_log {
+            log.begin_trial(realtime_ns() / 1_000_000);
+        }
         let is_known = plan.subject_pid.is_some() || plan.subject_group.is_some();
         let subject = Watched::find(plan.subject_pid, plan.subject_group.clone());
         Sampling {
@@ -150,6 +156,7 @@ impl Sampling {
             complained_of_log: false,
             began_ns: (plan.now_ns)(),
             has_ticks: false,
+            has_reasons: false,
             plan,
         }
     }
@@ -289,9 +296,14 @@ impl Sampling {
     fn follow_log(&mut self, is_last: bool) {
         let Some(log) = &mut self.plan.tick_log else { return };
         // At the end nothing is waited for: what the log holds of its last second is that second.
+        let had_rate = log.rate_hz().is_some();
         let polled = log.poll(if is_last { u64::MAX } else { (self.realtime_ns)() / 1_000_000 });
+        let found_hz = log.rate_hz().filter(|_| !had_rate);
         let now_ns = (self.plan.now_ns)();
         let notices = log.take_notices();
+        if let Some(hz) = found_hz {
+            self.tell(kind::TICK_RATE, format!("{} Hz", (hz * 1e3).round() / 1e3));
+        }
         match polled {
             Ok(seconds) => {
                 self.has_ticks |= !seconds.is_empty();
@@ -317,9 +329,13 @@ impl Sampling {
             }
             Err(_) => {}
         }
-        notices.iter().for_each(|notice| self.tell(kind::TICK_LOG, notice.clone()));
+        let is_explained = !notices.is_empty();
+        for Notice { text, is_loss } in notices {
+            self.tell(if is_loss { kind::TICKS_LOST } else { kind::TICK_LOG }, text);
+        }
+        self.has_reasons |= is_explained;
         let lasted_ns = now_ns.saturating_sub(self.began_ns);
-        if is_last && !self.has_ticks && lasted_ns >= TOLD_WITHIN_NS {
+        if is_last && !self.has_ticks && !self.has_reasons && lasted_ns >= TOLD_WITHIN_NS {
             self.tell(kind::TICK_LOG, "the source of ticks told of none in this trial".to_owned());
         }
     }

@@ -44,8 +44,13 @@ struct Shared {
 }
 
 impl Statsd {
-    /// Listens from now on. `tick_rate_hz` (> 0) gives the classes. Errors: the address cannot be listened on.
-    pub fn listen(address: SocketAddr, metric: Option<String>, tick_rate_hz: f64) -> io::Result<Statsd> {
+    /// Listens from now on. `tick_rate_hz` (> 0) gives the classes; without it the intervals tell it. Errors: the address cannot be
+    /// listened on.
+    pub fn listen(
+        address: SocketAddr,
+        metric: Option<String>,
+        tick_rate_hz: Option<f64>,
+    ) -> io::Result<Statsd> {
         let socket = UdpSocket::bind(address)?;
         // Less is no error: what does not fit is counted.
         let _ = rustix::net::sockopt::set_socket_recv_buffer_size(&socket, RECEIVE_BUFFER_BYTES);
@@ -62,7 +67,7 @@ impl Statsd {
             inode: digits.parse().unwrap_or(0),
             shared,
             thread: Some(thread),
-            reader: TickLogReader::of(TickForm::Statsd { metric }, Some(tick_rate_hz)),
+            reader: TickLogReader::of(TickForm::Statsd { metric }, tick_rate_hz),
             told_lost: 0,
         })
     }
@@ -70,6 +75,11 @@ impl Statsd {
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
         self.address
+    }
+
+    /// What makes seconds of its packets.
+    pub(crate) fn reader(&mut self) -> &mut TickLogReader {
+        &mut self.reader
     }
 
     /// The seconds that are complete by now, as `TickLog::poll`.
@@ -146,7 +156,7 @@ mod tests {
     #[test]
     fn timings_of_one_metric_are_ticks_and_the_rest_is_not() {
         let mut statsd =
-            Statsd::listen("127.0.0.1:0".parse().unwrap(), Some("tick".to_owned()), 60.0).unwrap();
+            Statsd::listen("127.0.0.1:0".parse().unwrap(), Some("tick".to_owned()), Some(60.0)).unwrap();
         let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
         let packets = [
             "tick:16.7|ms\ntick:16:17:40|d|#a:b",
@@ -189,6 +199,6 @@ mod tests {
     #[test]
     fn an_address_that_is_taken_is_an_error() {
         let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
-        assert!(Statsd::listen(taken.local_addr().unwrap(), None, 60.0).is_err());
+        assert!(Statsd::listen(taken.local_addr().unwrap(), None, None).is_err());
     }
 }

@@ -1,9 +1,10 @@
-//! Where the sampler reads a subject's ticks: a file that grows, or packets of StatsD.
+//! Where the sampler reads a subject's ticks: a file that grows, packets of StatsD, or a metrics endpoint.
 
 use std::io;
 
-use measure::ticklog::LoggedSecond;
+use measure::ticklog::{LoggedSecond, Notice, TickLogReader};
 
+use crate::scrape::Scraper;
 use crate::statsd::Statsd;
 use crate::tick_log::TickLog;
 
@@ -14,6 +15,8 @@ pub enum TickFeed {
     File(TickLog),
     /// packets over UDP
     Statsd(Statsd),
+    /// answers over HTTP
+    Metrics(Scraper),
 }
 
 impl TickFeed {
@@ -22,14 +25,43 @@ impl TickFeed {
         match self {
             TickFeed::File(log) => log.poll(realtime_ms),
             TickFeed::Statsd(statsd) => Ok(statsd.poll(realtime_ms)),
+            TickFeed::Metrics(scraper) => Ok(scraper.poll(realtime_ms)),
+        }
+    }
+
+    /// `None`: its tick rate was not given and is not found yet, so it tells of no seconds.
+    pub fn rate_hz(&mut self) -> Option<f64> {
+        // An endpoint is not asked without one.
+        self.reader().map_or(Some(0.0), |reader| reader.rate_hz())
+    }
+
+    /// A trial begins: a rate that is not known is that of the ticks from now on.
+    pub fn begin_trial(&mut self, realtime_ms: u64) {
+        if self.rate_hz().is_none() {
+            // What is wrong with a file is told when it is read next.
+            let _ = self.poll(realtime_ms);
+            if let Some(reader) = self.reader() {
+                reader.forget_waiting();
+            }
+        }
+    }
+
+    fn reader(&mut self) -> Option<&mut TickLogReader> {
+        match self {
+            TickFeed::File(log) => Some(log.reader()),
+            TickFeed::Statsd(statsd) => Some(statsd.reader()),
+            TickFeed::Metrics(_) => None,
         }
     }
 
     /// What there is to say of it since the last call.
-    pub fn take_notices(&mut self) -> Vec<String> {
+    pub fn take_notices(&mut self) -> Vec<Notice> {
         match self {
-            TickFeed::File(log) => log.take_notices().iter().map(ToString::to_string).collect(),
-            TickFeed::Statsd(statsd) => statsd.take_notices(),
+            TickFeed::File(log) => {
+                log.take_notices().iter().map(|notice| notice.to_string().into()).collect()
+            }
+            TickFeed::Statsd(statsd) => statsd.take_notices().into_iter().map(Notice::from).collect(),
+            TickFeed::Metrics(scraper) => scraper.take_notices(),
         }
     }
 }

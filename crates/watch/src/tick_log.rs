@@ -97,9 +97,9 @@ impl TickLog {
     }
 
     /// The file is of this form; before anything is read. Of a table whose rows are followed from now on the header is read.
-    /// Errors: that cannot be read.
-    pub fn with_form(self, form: TickForm, tick_rate_hz: f64) -> io::Result<Self> {
-        let mut reader = TickLogReader::of(form, Some(tick_rate_hz));
+    /// Without a rate the intervals tell it. Errors: that cannot be read.
+    pub fn with_form(self, form: TickForm, tick_rate_hz: Option<f64>) -> io::Result<Self> {
+        let mut reader = TickLogReader::of(form, tick_rate_hz);
         if let Some(opened) = self.opened.as_ref().filter(|opened| opened.offset > 0) {
             let mut head = vec![0; CHUNK_BYTES.min(opened.offset as usize)];
             let count = opened.file.read_at(&mut head, 0)?;
@@ -142,6 +142,11 @@ impl TickLog {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
             _ => Ok(self.reader.take_seconds()),
         }
+    }
+
+    /// What makes seconds of its lines.
+    pub(crate) fn reader(&mut self) -> &mut TickLogReader {
+        &mut self.reader
     }
 
     /// Everything read so far.
@@ -268,7 +273,7 @@ mod tests {
         let path = folder.path().join("frames.csv");
         fs::write(&path, "// a capture\nn,FrameTime\n1,16.6\n2,16.6\n").unwrap();
         let table = TickForm::Csv { column: None, unit: None };
-        let mut log = TickLog::from_now(&path, 60.0).unwrap().with_form(table, 60.0).unwrap();
+        let mut log = TickLog::from_now(&path, 60.0).unwrap().with_form(table, Some(60.0)).unwrap();
         let mut file = fs::OpenOptions::new().append(true).open(&path).unwrap();
         file.write_all(b"3,16.7\n4,?\n5,?\n").unwrap();
         assert_eq!(log.poll(1_000).unwrap(), []);

@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use measure::ledger::SumOfBooks;
-use measure::{Distribution, ErrorKind, Flow, LoadUnit, Measure, Role, ServerCounter, Trial};
+use measure::{Distribution, ErrorKind, Flow, LoadUnit, Measure, Role, ServerCounter, TickCounts, Trial};
 
 use super::*;
 use crate::contract::FrameFigures;
@@ -205,6 +205,36 @@ pub(crate) fn ticks(trial: &Trial) -> Option<measure::TickCounts> {
     match &trial.ticks {
         Some(ticks) => Some(ticks.counts),
         None => (trial.client_ticks.due > 0).then_some(trial.client_ticks),
+    }
+}
+
+/// Of the server's ticks by class, where its buckets tell them apart.
+pub(super) fn classes(trial: &Trial, figure: fn(TickCounts) -> FigureValue) -> FigureValue {
+    match ticks(trial) {
+        Some(_) if unclear(trial) > 0 => UNCLEAR,
+        counts => counts.map_or(NO_TICKS, figure),
+    }
+}
+
+/// How many of the server's ticks count as late and may be on time.
+pub(crate) fn unclear(trial: &Trial) -> u64 {
+    let told = trial.told(ServerCounter::TicksUnclear).filter(|_| trial.ticks.is_some());
+    told.unwrap_or(0)
+}
+
+/// The least and the most that a figure of ticks by class can be; `None` where it is one value, or another figure.
+pub(crate) fn bounds(trial: &Trial, name: &str) -> Option<(f64, f64)> {
+    let unclear = Some(unclear(trial)).filter(|unclear| *unclear > 0)?;
+    let counts = trial.ticks.as_ref()?.counts;
+    let least = |late: u64| late.saturating_sub(unclear) as f64;
+    match name {
+        "ticks.over" => Some((least(counts.over), counts.over as f64)),
+        "ticks.under" => Some((least(counts.under), counts.under as f64)),
+        "ticks.late_share" => {
+            let most = counts.late_share()?;
+            Some(((most - unclear as f64 / counts.due as f64).max(0.0), most))
+        }
+        _ => None,
     }
 }
 

@@ -6,6 +6,7 @@
 use measure::{Measure, Quantile, Trial};
 
 use super::{Case, Ruling, Verdict};
+use crate::figures::bounds;
 use crate::wording::{show_ns, show_share};
 
 /// Server and clients contradict each other when their late shares lie farther apart than this. The way to the client
@@ -14,7 +15,9 @@ pub const LATE_SHARES_APART_MOST: f64 = 0.25;
 
 /// Late shares of the ticks by the server and by its clients, where these lie too far apart.
 fn shares_apart(trial: &Trial) -> Option<(f64, f64)> {
-    let shares = (trial.ticks.as_ref()?.counts.late_share()?, trial.client_ticks.late_share()?);
+    let (most, clients) = (trial.ticks.as_ref()?.counts.late_share()?, trial.client_ticks.late_share()?);
+    let (least, most) = bounds(trial, "ticks.late_share").unwrap_or((most, most));
+    let shares = (clients.clamp(least, most), clients);
     ((shares.0 - shares.1).abs() > LATE_SHARES_APART_MOST).then_some(shares)
 }
 

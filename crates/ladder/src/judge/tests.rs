@@ -572,6 +572,7 @@ mod games;
 mod matrix;
 mod nobody_in;
 mod silent;
+mod unclear;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]

@@ -25,15 +25,18 @@ fn due_and_owed(trial: &Trial) -> Option<(u64, f64)> {
     (logged_ns >= LOGGED_S_LEAST * 1e9).then(|| (logged.due, trial.head.load * logged_ns / period_ns as f64))
 }
 
-/// What was wrong with the file that tells of its ticks.
+/// What was wrong with the source of its ticks, and their rate where it was found.
 pub(super) fn remark(trial: &Trial) -> Option<String> {
     let said: BTreeSet<&str> = trial
         .events
         .iter()
-        .filter(|event| event.kind == kind::TICK_LOG)
+        .filter(|event| matches!(event.kind.as_str(), kind::TICK_LOG | kind::TICKS_LOST))
         .map(|event| event.text.as_str())
         .collect();
-    (!said.is_empty()).then(|| said.into_iter().collect::<Vec<_>>().join("; "))
+    let found = trial.event(kind::TICK_RATE);
+    let found = found.map(|event| format!("tick rate {}, found from the intervals of this load", event.text));
+    let said: Vec<&str> = found.as_deref().into_iter().chain(said).collect();
+    (!said.is_empty()).then(|| said.join("; "))
 }
 
 /// A server that runs fewer games than requested keeps its ticks easily.

@@ -2,7 +2,7 @@
 //!
 //! Every tick becomes an interval, and the intervals of a second become a `LoggedSecond` as from any other log. A line
 //! that cannot be read is counted and named. Where no rate is given, the period is found from the first thousand
-//! intervals, and the summary says so.
+//! intervals (of a source that is followed two hundred), and the summary says so.
 //! Times: realtime where the lines have one; else the time at which a follower read them; else the sum of the intervals.
 
 mod csv;
@@ -82,7 +82,7 @@ impl TimeUnit {
         }
     }
 
-    fn in_ns(self) -> f64 {
+    pub(super) fn in_ns(self) -> f64 {
         match self {
             TimeUnit::S => 1e9,
             TimeUnit::Ms => 1e6,
@@ -154,6 +154,10 @@ struct Tick {
 
 /// As many intervals tell the period.
 const PERIOD_FROM: usize = 1_000;
+/// … where someone waits for them …
+const PERIOD_FROM_FOLLOWED: usize = 200;
+/// … and at the end of a trial.
+const PERIOD_FROM_LEAST: usize = 50;
 /// Clock readings in seconds, as floating point numbers, are this far off.
 const READING_NS: u64 = 1_000;
 /// Longer than an hour is no interval between two ticks.
@@ -279,7 +283,8 @@ impl Frames {
             Some(classes) => self.add(tick, classes, sums),
             None => {
                 self.waiting.push(tick);
-                if self.waiting.len() >= PERIOD_FROM {
+                let is_followed = self.read_at_ns.is_some();
+                if self.waiting.len() >= if is_followed { PERIOD_FROM_FOLLOWED } else { PERIOD_FROM } {
                     self.find_period(sums);
                 }
             }
@@ -300,6 +305,18 @@ impl Frames {
     pub(super) fn close_before(&mut self, realtime_ms: u64, sums: &mut TickLogSummary) {
         if self.second.as_ref().is_some_and(|second| second.to_ms() <= realtime_ms) {
             self.close(sums);
+        }
+    }
+
+    /// Ticks from before now tell nothing about the period.
+    pub(super) fn forget_waiting(&mut self) {
+        self.waiting.clear();
+    }
+
+    /// A trial ends here: the period is found from fewer intervals, or not at all.
+    pub(super) fn end_trial(&mut self, sums: &mut TickLogSummary) {
+        if self.waiting.len() >= PERIOD_FROM_LEAST {
+            self.find_period(sums);
         }
     }
 

@@ -36,5 +36,9 @@ pub const SCRIPT_FUNCTION: &str = "script function";
 pub const GENERATOR_BEHIND: &str = "generator behind";
 /// what there is to say of the file that tells of the subject's ticks: it cannot be read, another took its name …
 pub const TICK_LOG: &str = "tick log";
+/// its tick rate was not said and was found from the intervals between its ticks; the text is `30 Hz`
+pub const TICK_RATE: &str = "tick rate";
+/// its source of ticks was there and could not be read, so that ticks are missing which say nothing about the server
+pub const TICKS_LOST: &str = "ticks lost";
 /// the books of a worker did not add up, or another invariant of ours broke
 pub const BUG: &str = "bug";

@@ -188,6 +188,11 @@ impl Sum {
         self.settled_ns = at(kind::SETTLE);
         self.told_to_end_ns = at(kind::SUBJECT_TOLD_TO_END).unwrap_or(u64::MAX);
         trial.complete = at(kind::END).is_some();
+        if let Some(hz) =
+            trial.event(kind::TICK_RATE).and_then(found_hz).filter(|_| trial.head.tick_period_ns == 0)
+        {
+            trial.head.tick_period_ns = (1e9 / hz).round() as u64;
+        }
         trial.hold = find_hold(&trial.events, trial.cut_s);
     }
 
@@ -431,6 +436,12 @@ impl Sum {
         connections.rate_per_s =
             ramp_s.filter(|&ramp_s| ramp_s > 0.0 && opened > 0.0).map(|ramp_s| opened / ramp_s);
     }
+}
+
+/// The rate that such a mark tells, Hz.
+fn found_hz(mark: &Event) -> Option<f64> {
+    let hz: f64 = mark.text.strip_suffix(" Hz")?.parse().ok()?;
+    (hz.is_finite() && hz > 0.0).then_some(hz)
 }
 
 /// Places of all counters of a role that has `N`, where all are there.

@@ -3,6 +3,8 @@
 //! A server that hangs writes no line about it. If its last line ends well before the hold does, the ticks due from
 //! there on were missed, as many as were due in the time before. A line that spans the end of the hold and is longer
 //! than usual (the server stalled and reported later) contributes its part to the hold.
+//! Where the source itself failed (`kind::TICKS_LOST`), silence says nothing about the server: with a part of the hold missing its
+//! ticks are not known at all.
 //! Units: ns since the start of the trial.
 
 use super::Trial;
@@ -19,6 +21,9 @@ const SLACK_NS: u64 = 250_000_000;
 
 /// If a log reports nothing for two of its entries and this long, it is not late: its writer is stalled.
 const LISTENED_NS: u64 = 1_500_000_000;
+
+/// A source that failed for more of the hold than this share, and than an entry may be late, does not tell its ticks.
+const LOST_SHARE_MOST: f64 = 0.1;
 
 /// Which part of a hold a server's entries cover.
 #[derive(Clone, Debug, Default)]
@@ -71,6 +76,14 @@ impl TickCover {
         // Foreign entries may have any length; longer ones than a hold change nothing.
         let usual_ns = lengths[lengths.len() / 2].min(u64::MAX / 4);
         let allowed_ns = (LATER_THAN_USUAL * usual_ns as f64) as u64 + SLACK_NS;
+        let has_failed = trial.event(kind::TICKS_LOST).is_some();
+        if has_failed
+            && self.uncovered_ns(from_ns, to_ns)
+                > allowed_ns.max((LOST_SHARE_MOST * (to_ns - from_ns) as f64) as u64)
+        {
+            (trial.ticks, trial.logged) = (None, None);
+            return;
+        }
         let until_ns = self.told.iter().map(|(_, to, _)| *to).filter(|to| *to <= to_ns).max().unwrap_or(0);
         let silent_from_ns = until_ns.max(from_ns);
         let is_brief = to_ns - silent_from_ns <= allowed_ns;
@@ -102,6 +115,12 @@ impl TickCover {
         }
         let is_told = across.is_some();
         ticks.silence = Some(Silence { from_ns: silent_from_ns, missed, is_told, is_brief });
+    }
+
+    /// How much of the hold no entry covers. Entries of a source that can fail do not overlap.
+    fn uncovered_ns(&self, from_ns: u64, to_ns: u64) -> u64 {
+        let part = |(from, to, _): &(u64, u64, u64)| (*to).min(to_ns).saturating_sub((*from).max(from_ns));
+        (to_ns - from_ns).saturating_sub(self.told.iter().map(part).fold(0, u64::saturating_add))
     }
 
     /// Ticks due per ns in the covered part of the hold; where none of it is covered, as many as the load owes.

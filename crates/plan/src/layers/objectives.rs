@@ -38,6 +38,8 @@ settings! { pub(super) SETTINGS;
 
 const FORGOTTEN: &str =
     "the server keeps nothing when it is stopped (--stop-at); give it a directory: -- --data DIR";
+/// What is told of ticks whose intervals are known by buckets.
+const BY_CLASS: [&str; 4] = ["ticks.late_share", "ticks.over", "ticks.under", "ticks.missed"];
 const AUDIT_INSTEAD: &str = "only the bots of leaderboard audit; use failed == 0 for wrong answers, or deliveries.lost == 0 for broadcasts";
 
 pub(super) fn read(
@@ -241,6 +243,11 @@ fn never_measured(
     );
     match area {
         "ticks" if *ticks == TickSource::None => Some(ConfigError::NoTicks { what: objective.to_string() }),
+        "ticks" if matches!(ticks, TickSource::OpenMetrics { .. }) && !BY_CLASS.contains(&figure) => {
+            not_measured(
+                "buckets tell ticks by class only; ask for ticks.late_share, ticks.over or ticks.under",
+            )
+        }
         "client_ticks" if !has_snapshots => {
             not_measured("clients see ticks in snapshots only; let some games ask for them (--snapshots 1%)")
         }

@@ -7,7 +7,7 @@ use crate::layers::bots::schemes_of;
 use crate::layers::is_scenario_file;
 use crate::layers::reader::{RawValue, Reader};
 use crate::mistakes::{ConfigError, Place};
-use crate::plan::{SubjectSource, TickSource};
+use crate::plan::{Ladder, SubjectSource, TickSource};
 use crate::scenario::Node;
 use crate::scheme::Scheme;
 use crate::settings::{Kind, Setting, Shape};
@@ -44,15 +44,15 @@ settings! { pub(super) SETTINGS;
         .key("subject.ticks", Shape::WordOr("TicksKeys", "Where the server reports its ticks."), "{ log: game.log }")
         .about("Where its ticks are read: client, none, or a file.")
         .flag("--ticks", "SOURCE")
-        .help("Read ticks from log=, jsonl= or csv=FILE, statsd=ADDRESS, client or none")
+        .help("Read ticks from log=, jsonl=, csv=, statsd=, openmetrics=, client or none")
         .flag_example("log=game.log");
     TICK_LOG = HERE.key("subject.ticks.log", Shape::Text, "game.log").about("A tick log in the arena's format.");
     TICK_LINES = HERE.key("subject.ticks.jsonl", Shape::Text, "ticks.jsonl").about("A file with a JSON object per tick.");
     TICK_TABLE = HERE.key("subject.ticks.csv", Shape::Text, "frames.csv:FrameTime:ms")
         .about("A table with a row per frame; the column of intervals and its unit behind colons, where the header does not tell.");
     STATSD = HERE.key("subject.ticks.statsd", Shape::Text, "127.0.0.1:8125/server.tick").about("Where to listen for StatsD, and the timing whose values are the intervals between ticks.");
-    OPENMETRICS = HERE.key("subject.ticks.openmetrics", Shape::Text, "http://127.0.0.1:9100/metrics")
-        .about("A histogram over HTTP; not built yet.");
+    OPENMETRICS = HERE.key("subject.ticks.openmetrics", Shape::Text, "http://127.0.0.1:9100/metrics#tick_interval_seconds")
+        .about("A metrics endpoint, and behind # its histogram of the intervals between ticks; :ms names a unit where the name does not.");
     TICK_RATE = HERE.key("subject.tick_rate", Shape::Number, "60").about("Ticks per second.")
         .flag("--tick-rate", "HZ").help("The subject's tick rate in Hz");
     TICK_PERIOD = HERE.key("subject.tick_period", Shape::Text, "33ms").about("The time between two ticks, in place of tick_rate.")
@@ -308,8 +308,8 @@ pub(super) struct TicksSaid {
     pub source: TickSource,
 }
 
-/// The settings for ticks; statsd and OpenMetrics are refused here.
-pub(super) fn ticks_said(reader: &mut Reader) -> Option<TicksSaid> {
+/// The settings for ticks. An endpoint must be one that may be loaded.
+pub(super) fn ticks_said(reader: &mut Reader, may_load: &[String]) -> Option<TicksSaid> {
     let below = |setting: &Setting| {
         let node = reader.file.at(setting.key)?;
         let mut said = reader.at(&TICKS, node);
@@ -322,6 +322,12 @@ pub(super) fn ticks_said(reader: &mut Reader) -> Option<TicksSaid> {
     });
     let mut read = said.into_iter().filter_map(|said| {
         let source = reader.read(&said, str::parse::<TickSource>)?;
+        if let TickSource::OpenMetrics { endpoint, .. } = &source
+            && let Some(address) = endpoint.literal_address()
+            && let Err(refused) = target::may_load(address, &endpoint.host, may_load)
+        {
+            reader.refuse_plainly(said.place.clone(), refused);
+        }
         Some(TicksSaid { said, source })
     });
     let first = read.next();
@@ -368,7 +374,9 @@ pub(super) fn ticks(
         (Some(said), TickSource::Log(None)) if built_in.is_none() => {
             reader.refuse(&said.said, ConfigError::LogWithoutFile);
         }
-        (Some(said), TickSource::Frames(..) | TickSource::Statsd { .. }) if built_in.is_some() => {
+        (Some(said), TickSource::Frames(..) | TickSource::Statsd { .. } | TickSource::OpenMetrics { .. })
+            if built_in.is_some() =>
+        {
             reader.refuse(&said.said, ConfigError::OwnLogForm);
         }
         (Some(said), TickSource::Client) if !snapshots => {
@@ -380,9 +388,22 @@ pub(super) fn ticks(
         _ => {}
     }
     let tick_rate_hz = tick_rate(reader, found);
-    let has_ticks = bots.has_ticks() || source != TickSource::None;
+    if let (Some(said), TickSource::OpenMetrics { .. }, None) = (&said, &source, tick_rate_hz) {
+        reader.refuse_plainly(said.said.place.clone(), ConfigError::NoTickRate);
+    }
+    // Single ticks tell it, unless the clients must know it before there are any.
+    let is_found = !bots.has_ticks() && source.tells_rate();
+    let has_ticks = bots.has_ticks() || (source != TickSource::None && !is_found);
     let usual_hz = if has_ticks { built_in.map_or(TICK_RATE_HZ, |server| server.tick_rate_hz) } else { 0.0 };
     (source, tick_rate_hz.unwrap_or(usual_hz))
+}
+
+/// A rate is found at the lowest load, and a search does not begin there.
+pub(super) fn rate_for_search(reader: &mut Reader, ladder: &Ladder, ticks: &TickSource, tick_rate_hz: f64) {
+    if ladder.search.is_some() && ticks.tells_rate() && tick_rate_hz == 0.0 {
+        let place = reader.said(&TICKS).map_or(Place::Flag(TICKS.flag), |said| said.place);
+        reader.refuse_plainly(place, ConfigError::NoTickRateForSearch);
+    }
 }
 
 /// A built-in server gets its tick rate through its own options, whichever way it was set.

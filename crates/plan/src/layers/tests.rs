@@ -155,6 +155,15 @@ fn flags_go_before_the_scenario_and_the_scenario_before_defaults() {
     assert_eq!(plan.generator.workers, Some(2));
     assert_eq!(plan.objectives.len(), 1);
     assert_eq!(plan.subject.tick_rate_hz, 30.0);
+    for (line, finds) in [
+        ("--ticks statsd=:8125", true),
+        ("--ticks jsonl=a", true),
+        ("--ticks statsd=:8125 --tick-rate 30", false),
+        ("--ticks log=a", false),
+    ] {
+        let plan = plan_of_flags(&format!("http://127.0.0.1:1 --rate 9 {line}"));
+        assert_eq!(plan.subject.finds_tick_rate(), finds, "{line}");
+    }
     let BotSettings::Arena(arena) = &plan.bots else { panic!() };
     assert_eq!((arena.fast_ns, arena.snapshots), (130_000_000, 0.05));
 }
@@ -389,9 +398,33 @@ fn settings_that_contradict_each_other_are_refused() {
     check(
         "ws://127.0.0.1:1 --ticks openmetrics=:8125",
         &[
-            "--ticks: openmetrics= as a source of ticks is known but not built yet; built: log=FILE, jsonl=FILE, \
-           csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, none \
-           (for example: --ticks log=game.log)",
+            "--ticks: \":8125\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: only http:// is asked (for example: \
+             --ticks log=game.log)",
+        ],
+    );
+    check(
+        "ws://127.0.0.1:1 --ticks openmetrics=http://127.0.0.1:9100/metrics",
+        &["--ticks: a metric does not tell how often the server should tick; say it, as with --tick-rate 30"],
+    );
+    check(
+        "http://127.0.0.1:1 --rate 9 --tick-rate 30 --ticks openmetrics=http://127.0.0.1:9100 --objective ticks.isr<1",
+        &[
+            "--objective: ticks.isr would never be measured: buckets tell ticks by class only; ask for ticks.late_share, ticks.over or \
+             ticks.under",
+        ],
+    );
+    check(
+        "http://127.0.0.1:1 --search --rate 9 --ticks statsd=:8125",
+        &[
+            "--ticks: a search begins with a load that may be too much, so the ticks do not tell how often the server should tick; say \
+             it, as with --tick-rate 30",
+        ],
+    );
+    check(
+        "ws://127.0.0.1:1 --tick-rate 30 --ticks openmetrics=http://8.8.8.8/metrics",
+        &[
+            "--ticks: 8.8.8.8 is outside loopback and private ranges; a load test of a server that is not yours is an attack: if it is yours, \
+             say --i-may-load 8.8.8.8",
         ],
     );
     check(
@@ -521,8 +554,8 @@ fn mistakes_in_a_file_name_its_line() {
     check_file(
         "subject:\n  target: ws://127.0.0.1:1\n  ticks: { openmetrics: \":8125\" }\n",
         &[
-            "scenarios/x.yaml:3: subject.ticks: openmetrics= as a source of ticks is known but not built yet; built: log=FILE, \
-           jsonl=FILE, csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, none (for example: ticks: { log: game.log })",
+            "scenarios/x.yaml:3: subject.ticks: \":8125\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: only \
+             http:// is asked (for example: ticks: { log: game.log })",
         ],
     );
 }

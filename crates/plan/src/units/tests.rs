@@ -1,7 +1,10 @@
 use proptest::prelude::*;
 
+use measure::ticklog::{TickForm, TimeUnit};
+
 use super::*;
-use crate::plan::{Ramp, RampRule};
+use crate::plan::{Ramp, RampRule, TickSource};
+use crate::target::Target;
 
 fn message<T: std::fmt::Debug>(result: Result<T, UnitError>) -> String {
     match result {
@@ -193,22 +196,46 @@ fn tick_sources_and_words_are_known_or_said_to_be_still_to_come() {
         let address = "127.0.0.1:8125".parse().unwrap();
         assert_eq!(text.parse(), Ok(TickSource::Statsd { address, metric }));
     }
+    for (text, path, metric, unit) in [
+        ("openmetrics=http://127.0.0.1:9100", "/metrics", None, None),
+        ("openmetrics=http://127.0.0.1:9100/metrics#", "/metrics", None, None),
+        ("openmetrics=http://127.0.0.1:9100/m?x=1#tick_seconds", "/m?x=1", Some("tick_seconds"), None),
+        ("openmetrics=http://127.0.0.1:9100/m#job:tick:ms", "/m", Some("job:tick"), Some(TimeUnit::Ms)),
+        ("openmetrics=http://127.0.0.1:9100/m#job:tick", "/m", Some("job:tick"), None),
+    ] {
+        let mut endpoint: Target = "http://127.0.0.1:9100".parse().unwrap();
+        endpoint.path = path.to_owned();
+        let metric = metric.map(str::to_owned);
+        let source = TickSource::OpenMetrics { endpoint: Box::new(endpoint), metric, unit };
+        assert_eq!(text.parse(), Ok(source.clone()), "{text}");
+        assert_eq!(source.to_string().parse(), Ok(source), "{text}");
+    }
     assert_eq!("csv=a.csv:ms".parse(), table(Some("ms"), None), "a column of that name");
     for (text, wrong) in [
         ("log=", "nothing is written"),
         (
             "openmetrics=:8125",
-            "openmetrics= as a source of ticks is known but not built yet; built: log=FILE, jsonl=FILE, csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, \
-             none",
+            "\":8125\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: only http:// is asked",
+        ),
+        (
+            "openmetrics=https://127.0.0.1/metrics",
+            "\"https://127.0.0.1/metrics\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: only http:// is asked",
+        ),
+        (
+            "openmetrics=http://me:secret@127.0.0.1/metrics#a",
+            "\"it\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: the URL holds a user name or password",
         ),
         (
             "game.log",
-            "\"game.log\" is unknown; known: log=FILE, jsonl=FILE, csv=FILE:COLUMN, statsd=ADDRESS/METRIC, client, none",
+            "\"game.log\" is unknown; known: log=FILE, jsonl=FILE, csv=FILE:COLUMN, statsd=ADDRESS/METRIC, openmetrics=URL#METRIC, client, \
+             none",
         ),
         ("csv=", "nothing is written"),
         ("statsd=tick", "\"tick\" is not an address to listen on, as 127.0.0.1:8125 is"),
     ] {
-        assert_eq!(message(text.parse::<TickSource>()), wrong, "{text}");
+        let said = message(text.parse::<TickSource>());
+        let is_whole = !text.starts_with("openmetrics");
+        assert!(if is_whole { said == wrong } else { said.starts_with(wrong) }, "{text}: {said}");
     }
     assert_eq!(message("alloc".parse::<Profile>()), "\"alloc\" is unknown; known: off, cpu");
     assert_eq!(message("evn".parse::<Arrivals>()), "\"evn\" is unknown; known: poisson, even, burst, closed");

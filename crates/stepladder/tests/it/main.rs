@@ -41,6 +41,7 @@ mod selftest;
 mod serving;
 mod terminal;
 mod tick_logs;
+mod tick_sources;
 mod tidy;
 mod tls_proxy;
 mod urls;

@@ -5,7 +5,8 @@ use base64::engine::general_purpose::STANDARD;
 use inflight_analysis::testing::{Plant, PlantedLine, process};
 use inflight_analysis::{CellKey, Heap, HeapType, LineError, Replay};
 use measure::Distribution;
-use measure::ticklog::{TickForm, TickLogReader};
+use measure::ServerCounter;
+use measure::ticklog::{MetricReader, TickForm, TickLogReader, TimeUnit};
 use plan::schema::{self, Schema};
 use plan::{Flags, ScenarioText};
 use recording::{Content, Event, Frames, Opening, Session, Side, What};
@@ -43,6 +44,53 @@ fn ticks_of(input: &[u8], form: TickForm, rate_hz: Option<f64>) {
     follower.push(input);
     follower.close_before(u64::MAX);
     follower.finish();
+}
+
+pub(super) const METRICS_WORDS: &[&str] = &[
+    "_bucket{le=\"",
+    "+Inf",
+    "_sum ",
+    "_count ",
+    "t_seconds",
+    "# EOF\n",
+    "# TYPE ",
+    "{quantile=\"0.9\"} ",
+    "NaN",
+];
+
+/// Answers of a metrics endpoint, one after the other: counts add up, and no more ticks are unclear than late.
+pub(super) fn metrics(input: &[u8]) {
+    let _ = watch::fuzz::metrics_body(input);
+    let text = String::from_utf8_lossy(input);
+    for metric in [None, Some("t_seconds".to_owned())] {
+        let mut reader = MetricReader::new(metric, Some(TimeUnit::S), 30.0);
+        for (second, answer) in text.split_inclusive("# EOF\n").chain([text.as_ref()]).enumerate() {
+            reader.take(1_700_000_000_000 + 1_500 * second as u64, answer.as_bytes());
+        }
+        for second in reader.take_seconds() {
+            let unclear = ServerCounter::TicksUnclear.of(&second.counters).unwrap_or(0);
+            assert!(second.counts.balances(), "{second:?}");
+            assert!(unclear <= second.counts.over + second.counts.under, "{second:?}");
+        }
+        reader.end_trial();
+        reader.take_notices();
+    }
+}
+
+pub(super) fn metrics_seeds() -> Vec<Vec<u8>> {
+    let answer = |ticks: u64| {
+        format!(
+            "# TYPE t_seconds histogram\nt_seconds_bucket{{a=\"b\\n\",le=\"0.032\"}} 0\nt_seconds_bucket{{le=\"0.035\",a=\"b\\n\"}} {ticks}\n\
+             t_seconds_bucket{{a=\"b\\n\",le=\"+Inf\"}} {ticks} # {{x=\"y\"}} 0.1 1.0\nt_seconds_sum{{a=\"b\\n\"}} {} 17\n# EOF\n",
+            ticks as f64 * 0.03337
+        )
+    };
+    vec![
+        (0..4).map(|second| answer(second * 45)).collect::<String>().into_bytes(),
+        b"t_seconds{quantile=\"0.9\"} 0.034\nt_seconds_sum 1\nt_seconds_count 30\n".to_vec(),
+        b"t_seconds 0.033\n# EOF\nt_seconds 0.034\n".to_vec(),
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n4\r\na 1\n\r\n0\r\n\r\n".to_vec(),
+    ]
 }
 
 /// The file of counters that a JVM maps into its memory.

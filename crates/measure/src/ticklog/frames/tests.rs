@@ -156,3 +156,26 @@ fn ticks_are_of_the_second_in_which_they_were() {
     let told: Vec<_> = reader.take_seconds().iter().map(|second| (second.to_ms, second.counts.due)).collect();
     assert_eq!(told, [(1_795_232_911_000, 3), (1_795_232_912_000, 2)]);
 }
+
+/// Intervals (ms) of a loop that is followed from the begin of a trial, after others before it.
+fn followed(before_ms: f64, intervals_ms: &[f64], ends: bool) -> (Option<f64>, u64) {
+    let mut reader = TickLogReader::of(TickForm::Statsd { metric: None }, None);
+    let lines = |each: &[f64]| each.iter().map(|ms| format!("t:{ms}|ms\n")).collect::<String>();
+    reader.read_at(1_700_000_000_000);
+    reader.push(lines(&[before_ms; 150]).as_bytes());
+    reader.forget_waiting();
+    reader.push(lines(intervals_ms).as_bytes());
+    if ends {
+        reader.close_before(u64::MAX);
+    }
+    reader.close_before(1_700_000_010_000);
+    (reader.rate_hz(), reader.take_seconds().iter().map(|second| second.counts.due).sum())
+}
+
+#[test]
+fn the_rate_of_a_followed_source_is_that_of_its_trial() {
+    assert_eq!(followed(100.0, &[33.3; 200], false), (Some(30.0), 200));
+    assert_eq!(followed(100.0, &[33.3; 199], false), (None, 0), "it waits");
+    assert_eq!(followed(100.0, &[33.3; 60], true), (Some(30.0), 60), "a trial ends");
+    assert_eq!(followed(100.0, &[33.3; 49], true), (None, 0), "and tells too little");
+}
