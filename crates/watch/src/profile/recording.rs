@@ -15,7 +15,7 @@ use super::NoProfile;
 
 /// Stacks per second of CPU time.
 pub const SAMPLES_PER_S: u32 = 499;
-/// How long perf may take to write what it has once it is told to end.
+/// How long perf may take to finish its file after it is told to end.
 const END_PATIENCE: Duration = Duration::from_secs(20);
 /// How long a first look at a process takes.
 const LOOK_S: &str = "0.05";

@@ -63,6 +63,10 @@ impl Activity {
         if self.readings.is_multiple_of(SELDOM) {
             self.look_for_files(pids);
         }
+        // A process may enter its group late, and a quota has no periods before it was used.
+        if self.readings.is_multiple_of(SELDOM) || self.groups.is_empty() {
+            self.look_for_groups(pids);
+        }
         self.readings += 1;
         let now = Instant::now();
         let seconds = self.before_at.replace(now).map(|before| (now - before).as_secs_f64());
@@ -96,6 +100,9 @@ impl Activity {
     fn look_for_files(&mut self, pids: &[i32]) {
         self.limits = pids.iter().filter_map(|pid| Some((*pid, descriptor_limit(*pid)?))).collect();
         self.jvms = pids.iter().filter_map(|pid| Some((*pid, hsperf::find(*pid)?))).collect();
+    }
+
+    fn look_for_groups(&mut self, pids: &[i32]) {
         let texts = pids.iter().filter_map(|pid| fs::read_to_string(format!("/proc/{pid}/cgroup")).ok());
         let groups: BTreeSet<PathBuf> =
             texts.flat_map(|text| groups_of_cpu(&text, Path::new("/sys/fs/cgroup"))).collect();

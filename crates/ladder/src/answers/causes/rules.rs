@@ -1,6 +1,6 @@
 //! The rules by which a cause is found, in the order in which they are asked: limits on connections, then what makes a server slow.
 
-use measure::{MachineMetric, ProcessMetric, ThreadState};
+use measure::{MachineMetric, ProcessMetric, Summary, ThreadState};
 
 use super::{Cause, Seen, Standing};
 use crate::answers::activity::STALLED_SHARE;
@@ -26,7 +26,9 @@ const DISK_THREADS: f64 = 0.7;
 const DISK_THREADS_IN_TURN: f64 = 0.3;
 const DISK_OR_RUNNING: f64 = 0.8;
 /// The same where it may be why.
-const DISK_THREADS_SUSPECTED: f64 = 0.2;
+const DISK_THREADS_SUSPECTED: f64 = 0.15;
+/// Threads that wait for a disk less than this are not why others wait.
+const DISK_THREADS_NONE: f64 = 0.1;
 /// Threads that wait for each other at every moment, in the mean.
 const FUTEX_THREADS: f64 = 1.5;
 /// A median that grew this many times shows a queue.
@@ -286,6 +288,9 @@ fn lock(seen: &Seen<'_>) -> Option<Cause> {
         format!("{used}, and had read every request that waited")
     };
     let within = "a lock, a timer or a limit on what runs at once";
+    if threads(ThreadState::Disk) >= DISK_THREADS_NONE {
+        return Cause::suspected("lock", format!("{sight}: {within}, or a disk."));
+    }
     match seen.max(ProcessMetric::OtherSockets) {
         Some(0.0) => Cause::named("lock", format!("{sight}: {within}.")),
         Some(count) => {
@@ -305,10 +310,12 @@ fn waits_for_all(seen: &Seen<'_>) -> bool {
         let deliveries = rung.deliveries.as_ref().and_then(|books| books.latency_ns.clone());
         rung.response_ns.clone().or(deliveries)
     };
-    let half = |rung: &Rung| times(rung)?.p50;
-    let (Some(good), Some(times)) = (seen.good, times(seen.rung)) else { return false };
-    // An infinite median: most were never answered.
-    half(good).is_some_and(|before| times.p50.is_none_or(|after| after as f64 >= QUEUE_RATIO * before as f64))
+    // Of few answers the mean, which is seldom less.
+    let half = |times: &Summary| times.p50.map(|ns| ns as f64).or(times.mean);
+    let (Some(before), Some(after)) = (seen.good.and_then(times), times(seen.rung)) else { return false };
+    let never = after.count < seen.rung.sent / 2;
+    half(&before)
+        .is_some_and(|before| never || half(&after).is_some_and(|after| after >= QUEUE_RATIO * before))
 }
 
 /// Neither the server nor its busiest thread lacks CPU, and the machine has some left.

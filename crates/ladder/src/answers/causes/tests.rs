@@ -88,7 +88,8 @@ fn what_is_read_names_a_cause_only_where_it_is_sufficient() {
             "disk",
             "suspected",
         ),
-        (&[("threads.disk", 0.1)], "lock", "suspected"),
+        (&[("threads.disk", 0.12), idle], "lock", "suspected"),
+        (&[("threads.disk", 0.05), idle], "lock", "named"),
         (&[("threads.futex", 12.0), idle], "lock", "named"),
         (&[("threads.futex", 12.0), ("other_sockets", 4.0)], "lock", "suspected"),
         (&[("threads.futex", 12.0)], "lock", "suspected"),
@@ -174,6 +175,23 @@ fn half_of_the_answers_in_time_is_no_queue() {
         rung.activity.get_mut("unread_connections").unwrap().max = 60.0;
     }));
     assert_eq!(cause, ("pause".to_owned(), "suspected".to_owned()));
+}
+
+#[test]
+fn few_answers_show_a_queue_by_their_mean_and_none_at_all_by_their_absence() {
+    let with = |after_ms: f64, count: u64| {
+        let mut climb = two_rungs(|rung| {
+            set(rung, &[("other_sockets", 0.0)]);
+            let times = rung.response_ns.as_mut().unwrap();
+            (times.p50, times.mean, times.count) = (None, Some(after_ms * 1e6), count);
+        });
+        climb.rungs[0].response_ns.as_mut().unwrap().p50 = None;
+        let found = cause(&climb, &climb.rungs[1]).unwrap();
+        (found.name, found.standing)
+    };
+    assert_eq!(with(80.0, 1_000_000), ("lock", Standing::Named));
+    assert_ne!(with(3.0, 1_000_000).0, "lock", "no queue");
+    assert_eq!(with(3.0, 2), ("lock", Standing::Named), "the others were never answered");
 }
 
 #[test]
