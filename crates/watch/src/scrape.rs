@@ -197,7 +197,7 @@ pub(crate) fn body_of(answer: &[u8], has_ended: bool) -> Result<Option<Cow<'_, [
             }
             "transfer-encoding" => is_chunked = value.eq_ignore_ascii_case("chunked"),
             "content-encoding" if value != "identity" => {
-                return Err(format!("the answer is compressed, which was not asked for"));
+                return Err("the answer is compressed, which was not asked for".to_owned());
             }
             _ => {}
         }
