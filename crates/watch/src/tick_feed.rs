@@ -35,8 +35,11 @@ impl TickFeed {
         self.reader().map_or(Some(0.0), |reader| reader.rate_hz())
     }
 
-    /// A trial begins: a rate that is not known is that of the ticks from now on.
+    /// A trial begins: what was wrong with an endpoint before is no part of it, and a rate that is not known is that of the ticks from now on.
     pub fn begin_trial(&mut self, realtime_ms: u64) {
+        if let TickFeed::Metrics(scraper) = self {
+            scraper.begin_trial();
+        }
         if self.rate_hz().is_none() {
             // What is wrong with a file is told when it is read next.
             let _ = self.poll(realtime_ms);

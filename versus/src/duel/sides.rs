@@ -134,6 +134,11 @@ fn check_holdable(name: &str, plan: &Plan) -> anyhow::Result<()> {
     if ladder.stop.is_some() {
         bail!("{name}: a subject that is told to end cannot be held again; leave out the options of its end");
     }
+    if plan.subject.finds_tick_rate() {
+        bail!(
+            "{name}: a side is not measured by the rate that its own ticks show; say it, as with --tick-rate 30"
+        );
+    }
     if !matches!(ladder.hold, HoldLength::Time(_)) {
         bail!("{name}: both sides are held equally long; give --hold as a time, as in --hold 10s");
     }

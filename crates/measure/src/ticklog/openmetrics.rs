@@ -14,7 +14,7 @@ use buckets::{Added, Reading};
 
 use super::frames::TimeUnit;
 use super::second::LoggedSecond;
-use super::{NAME_BYTES_MAX, ServerCounter};
+use super::{KEPT_EXAMPLES, NAME_BYTES_MAX, ServerCounter};
 use crate::distribution::Distribution;
 use crate::ticks::TickClasses;
 
@@ -60,6 +60,8 @@ pub struct MetricReader {
     notices: Vec<Notice>,
     /// the failure that was told last, so that it is told once
     told: Option<String>,
+    /// how many were told in this trial
+    told_count: usize,
     trial: Tally,
 }
 
@@ -92,6 +94,7 @@ impl MetricReader {
             ready: Vec::new(),
             notices: Vec::new(),
             told: None,
+            told_count: 0,
             trial: Tally::default(),
         }
     }
@@ -108,7 +111,10 @@ impl MetricReader {
     pub fn fail(&mut self, why: Notice) {
         if self.told.as_ref() != Some(&why.text) {
             self.told = Some(why.text.clone());
-            self.notices.push(why);
+            // A hostile endpoint may fail in another way each time.
+            if self.notices.len() + self.told_count < KEPT_EXAMPLES {
+                self.notices.push(why);
+            }
         }
     }
 
@@ -119,12 +125,18 @@ impl MetricReader {
 
     /// What there is to say since the last call.
     pub fn take_notices(&mut self) -> Vec<Notice> {
+        self.told_count += self.notices.len();
         std::mem::take(&mut self.notices)
     }
 
-    /// A trial ends here: what it came to is put into words, and what is wrong still is told again in the next one.
+    /// A trial begins here: what was wrong before, as while the server started, is no part of it.
+    pub fn begin_trial(&mut self) {
+        self.notices.clear();
+        (self.told, self.told_count, self.trial) = (None, 0, Tally::default());
+    }
+
+    /// A trial ends here: what it came to is put into words.
     pub fn end_trial(&mut self) {
-        self.told = None;
         let trial = std::mem::take(&mut self.trial);
         let name = self.metric.clone().unwrap_or_default();
         let text = trial.in_words(&name, self.is_of_intervals, self.classes);

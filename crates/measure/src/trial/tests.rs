@@ -195,3 +195,17 @@ fn an_entry_that_ends_before_it_begins_or_lasts_for_centuries_harms_nothing() {
     let Entry::Ticks(second) = &entries[0] else { panic!("ticks") };
     assert_eq!(second.second(), u32::MAX);
 }
+
+#[test]
+fn a_tick_rate_that_was_found_is_the_trials() {
+    let period_ns = |told_ns, text: &str| {
+        let head = TrialHead { tick_period_ns: told_ns, ..trial(&[]).head };
+        Trial::from_entries(head, &[event(1_000, kind::TICK_RATE, text)], 0).head.tick_period_ns
+    };
+    assert_eq!(period_ns(0, "30 Hz"), 33_333_333);
+    assert_eq!(period_ns(0, "28.41 Hz"), 35_198_874);
+    assert_eq!(period_ns(16_666_667, "30 Hz"), 16_666_667, "what was said stays");
+    for text in ["", "0 Hz", "-3 Hz", "NaN Hz", "inf Hz", "30"] {
+        assert_eq!(period_ns(0, text), 0, "{text}");
+    }
+}

@@ -132,9 +132,22 @@ fn refused(text: &str, said: &str) {
     reader.take(ZERO_MS + 1_000, text.as_bytes());
     assert_eq!(reader.take_notices(), [], "it is said once");
     reader.end_trial();
+    reader.begin_trial();
     reader.take(ZERO_MS + 2_000, text.as_bytes());
     assert_eq!(reader.take_notices().len(), 1, "and again in the next trial");
     assert_eq!(reader.take_seconds(), []);
+}
+
+#[test]
+fn what_was_wrong_before_a_trial_is_not_told_in_it_and_no_more_than_five_faults_are() {
+    let mut reader = reader(30.0);
+    reader.take(ZERO_MS, b"<html>");
+    reader.begin_trial();
+    assert_eq!(reader.take_notices(), []);
+    for at in 0..9 {
+        reader.take(ZERO_MS, format!("fault {at} of it\n").as_bytes());
+    }
+    assert_eq!(reader.take_notices().len(), KEPT_EXAMPLES);
 }
 
 #[test]
