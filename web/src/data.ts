@@ -652,7 +652,7 @@ export type Rung = {
   /** answered − sent */ service_ns: Summary | null
   /** sent − planned */ send_lag_ns: Summary | null
   /** read − readable */ receive_lag_ns: Summary | null
-  /** silences of all connections of a worker at once, of 20 ms or more while at least four answers were owed; absent where there was none */ stall_ns?: Summary
+  /** silences of all connections at once, of 20 ms or more while at least four answers were owed; absent where there was none */ stall_ns?: Summary
   /** from the send of a request to the first byte of its answer */ first_byte_ns: Summary | null
   /** the part of the handshakes that TLS took */ tls_ns: Summary | null
   /** of messages without a reply when the drain ended: they took at least so long */ unanswered_ns: Summary | null

@@ -100,7 +100,9 @@ fn a_histogram_judges_where_its_edges_tell_late_ticks_apart() {
         check(&["--ticks", &of_endpoint(nobody), "--tick-rate", "30"], server, 2, &says, None);
     };
     thread::scope(|scope| {
-        [good as fn(), slow, blurred, dead].map(|one| scope.spawn(one));
+        for one in [good as fn(), slow, blurred, dead] {
+            scope.spawn(one);
+        }
     });
 }
 
