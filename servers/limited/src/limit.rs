@@ -24,7 +24,7 @@ const PAUSE_AFTER_REQUESTS: usize = 100;
 const PAUSE: Duration = Duration::from_millis(300);
 /// How long a request writes, and how much at once. By time: disks differ a hundredfold.
 const ON_DISK: Duration = Duration::from_millis(10);
-const WRITTEN: [u8; 4096] = [0; 4096];
+static WRITTEN: [u8; 128 * 1024] = [0; 128 * 1024];
 
 /// The work of a request.
 #[derive(Clone)]
