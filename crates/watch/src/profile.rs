@@ -16,7 +16,7 @@ use inferno::collapse::Collapse as _;
 use inferno::collapse::perf::{Folder, Options};
 use rustix::time::{ClockId, clock_gettime};
 
-pub use recording::{PerfMaps, Recording, SAMPLES_PER_S};
+pub use recording::{PerfMaps, Recording, SAMPLES_PER_S, write_map_of_java};
 
 /// Why there is no profile. Each says what to do, where something can be done.
 #[derive(Debug, thiserror::Error)]

@@ -32,7 +32,7 @@ const NEWEST_WEIGHT: f64 = 0.1;
 pub(crate) struct ThreadStates {
     proc: PathBuf,
     active: Vec<(i32, i32)>,
-    /// of so many active threads each of these stands for
+    /// how many active threads each of these stands for
     weight: f64,
     /// the file of each of them, open: opening it takes longer than reading it
     files: BTreeMap<(i32, i32), File>,
@@ -84,14 +84,13 @@ impl ThreadStates {
         let mut is_seen = false;
         for at in 0..self.active.len() {
             let thread @ (pid, tid) = self.active[at];
-            let folder = self.proc.join(format!("{pid}/task/{tid}"));
             let mut text = [0; TEXT_BYTES];
             match self.read(thread, &mut text) {
                 Ok(text) => {
                     let in_disk_wait = || {
-                        fs::read_to_string(folder.join("stat")).is_ok_and(|stat| {
-                            stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D'))
-                        })
+                        fs::read_to_string(self.proc.join(format!("{pid}/task/{tid}/stat"))).is_ok_and(
+                            |stat| stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('D')),
+                        )
                     };
                     if let Some(state) = state_of(text, in_disk_wait) {
                         self.counts[state as usize] += 1;
@@ -111,7 +110,7 @@ impl ThreadStates {
         self.cost_s += NEWEST_WEIGHT * (cost_s - self.cost_s);
     }
 
-    /// The begin of a thread's file, which has the number of its call.
+    /// The beginning of a thread's file, where the number of its system call stands.
     fn read<'a>(&mut self, thread: (i32, i32), text: &'a mut [u8; TEXT_BYTES]) -> io::Result<&'a str> {
         let (pid, tid) = thread;
         if !self.files.contains_key(&thread) {

@@ -1,8 +1,6 @@
 //! One profiled hold: a trial whose entries are summed and not stored, with `perf` beside it.
 
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use engine::MonotonicClock;
@@ -19,9 +17,6 @@ use crate::context::TrialContext;
 use crate::progress::Progress;
 use crate::subject::RunningSubject;
 use crate::trial::{self, StopReason, TrialEnv, TrialStatus};
-
-/// How long a Java virtual machine may take to write the names of its functions.
-const JCMD_PATIENCE: Duration = Duration::from_secs(10);
 
 /// Holds a rung's load once more under perf. Errors: why there is no profile of it, for the user.
 pub(super) fn profiled(
@@ -145,25 +140,8 @@ impl TrialEnv for ProfiledTrial<'_> {
     fn end(&mut self) {
         self.inner.end();
         if self.is_started {
-            self.pids.iter().for_each(|pid| write_map_of_java(*pid));
+            self.pids.iter().for_each(|pid| watch::profile::write_map_of_java(*pid));
         }
         self.recorded = self.recording.take().map(Recording::end);
-    }
-}
-
-/// A Java virtual machine writes the names of what it compiled when it is asked to (JDK 17). That it does not is no mistake.
-fn write_map_of_java(pid: u32) {
-    if std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "java") {
-        let mut jcmd = Command::new("jcmd");
-        jcmd.arg(pid.to_string()).arg("Compiler.perfmap");
-        let started = jcmd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
-        let Ok(mut jcmd) = started else { return };
-        let begin = Instant::now();
-        while begin.elapsed() < JCMD_PATIENCE && matches!(jcmd.try_wait(), Ok(None)) {
-            std::thread::sleep(Duration::from_millis(20));
-        }
-        // A machine that is stopped never answers. What has ended is only reaped.
-        let _ = jcmd.kill();
-        let _ = jcmd.wait();
     }
 }

@@ -6,7 +6,7 @@ use std::io::Read as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getuid, kill_process, set_parent_process_death_signal};
@@ -17,6 +17,8 @@ use super::NoProfile;
 pub const SAMPLES_PER_S: u32 = 499;
 /// How long perf may take to finish its file after it is told to end.
 const END_PATIENCE: Duration = Duration::from_secs(20);
+/// How long a Java virtual machine may take to write the names of its functions.
+const JCMD_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a first look at a process takes.
 const LOOK_S: &str = "0.05";
 
@@ -98,18 +100,8 @@ impl Recording {
     }
 
     fn wait(mut self) -> Result<PathBuf, NoProfile> {
-        let begin = Instant::now();
-        let status = loop {
-            match self.child.try_wait() {
-                Ok(Some(status)) => break status,
-                Ok(None) if begin.elapsed() < END_PATIENCE => std::thread::sleep(Duration::from_millis(10)),
-                _ => {
-                    let _ = self.child.kill();
-                    let _ = self.child.wait();
-                    return Err(NoProfile::Failed { said: "it did not end in time".to_owned() });
-                }
-            }
-        };
+        let status = ended_within(&mut self.child, END_PATIENCE);
+        let status = status.ok_or_else(|| NoProfile::Failed { said: "it did not end in time".to_owned() })?;
         let has_data = std::fs::metadata(&self.file).is_ok_and(|file| file.len() > 0);
         if status.success() || has_data && std::os::unix::process::ExitStatusExt::signal(&status).is_some() {
             return Ok(self.file.clone());
@@ -129,6 +121,34 @@ impl Drop for Recording {
             let _ = self.child.wait();
         }
     }
+}
+
+/// How a process ended; `None`: not in time, so that it was killed.
+fn ended_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+    let begin = Instant::now();
+    loop {
+        match child.try_wait() {
+            Ok(Some(status)) => return Some(status),
+            Ok(None) if begin.elapsed() < patience => std::thread::sleep(Duration::from_millis(10)),
+            _ => {
+                let _ = child.kill();
+                let _ = child.wait();
+                return None;
+            }
+        }
+    }
+}
+
+/// A Java virtual machine writes the names of what it compiled when it is asked to (JDK 17). That it does not is no mistake.
+pub fn write_map_of_java(pid: u32) {
+    if !std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name.trim() == "java") {
+        return;
+    }
+    let mut jcmd = Command::new("jcmd");
+    jcmd.arg(pid.to_string()).arg("Compiler.perfmap");
+    let started = jcmd.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn();
+    // A machine that is stopped never answers.
+    let _ = started.map(|mut jcmd| ended_within(&mut jcmd, JCMD_PATIENCE));
 }
 
 /// What perf's message means.

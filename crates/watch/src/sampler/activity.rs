@@ -60,11 +60,12 @@ impl Activity {
     /// Readings of the processes of the subject, whose `active` threads are looked at from now on.
     pub fn read(&mut self, pids: &[i32], active: Vec<(i32, i32)>) -> Vec<Told> {
         let pids = &pids[..pids.len().min(PROCESSES_MAX)];
-        if self.readings.is_multiple_of(SELDOM) {
+        let is_seldom = self.readings.is_multiple_of(SELDOM);
+        if is_seldom {
             self.look_for_files(pids);
         }
         // A process may enter its group late, and a quota has no periods before it was used.
-        if self.readings.is_multiple_of(SELDOM) || self.groups.is_empty() {
+        if is_seldom || self.groups.is_empty() {
             self.look_for_groups(pids);
         }
         self.readings += 1;
