@@ -32,8 +32,8 @@ const DUE_BATCH: usize = 64;
 /// How many are served before a connection's turn. An overloaded worker always has something due; if each connection
 /// waited for 64 sends, 40,000 handshakes would wait for half a minute and time out, as they did.
 const DUE_BEFORE_CONNECTION: usize = 2;
-/// All connections silent for so long at once, while so many answers were owed throughout, are a stall. A server that is only
-/// slow answers one after the other.
+/// A stall: no connection receives anything for at least this long while at least this many answers are owed. A server that is
+/// only slow still answers one request after another.
 const STALL_NS_MIN: u64 = 20_000_000;
 const STALL_OWED_MIN: u64 = 4;
 /// How often the workers tell each other that they heard something.

@@ -1,7 +1,7 @@
 //! Ticks out of a metrics endpoint: a histogram of the intervals between ticks, read once per second.
 //!
 //! Bodies in, facts out. The difference of two readings becomes a `LoggedSecond`. What buckets cannot tell is never guessed: ticks
-//! that may be on time or late count as late and are told apart as unclear (`ServerCounter::TicksUnclear`), so that who judges
+//! that may be on time or late count as late, and their number is kept beside (`ServerCounter::TicksUnclear`), so that the judge
 //! knows both bounds. What tells of no single ticks (a gauge, a summary, the work per tick) is only put into words.
 //! Not here: HTTP (`watch::scrape`).
 
@@ -33,7 +33,7 @@ impl From<String> for Notice {
     }
 }
 
-/// So much time and so many ticks tell what a histogram is of.
+/// What a histogram measures is decided after this much time and this many ticks.
 const KNOWN_AFTER_MS: u64 = 3_000;
 const KNOWN_AFTER_TICKS: u64 = 30;
 /// Intervals of a loop add up to the time that passed, but for one at an edge and for late readings …
@@ -58,7 +58,7 @@ pub struct MetricReader {
     whole_ms: bool,
     ready: Vec<LoggedSecond>,
     notices: Vec<Notice>,
-    /// the failure that was told last, so that it is told once
+    /// the failure that was reported last; it is not reported again while it lasts
     told: Option<String>,
     /// how many were told in this trial
     told_count: usize,
@@ -187,7 +187,7 @@ impl MetricReader {
 
     fn histogram(&mut self, at_ms: u64, name: &str, now: Reading) -> Result<(), String> {
         let Some((before_ms, before)) = self.before.replace((at_ms, now.clone())) else { return Ok(()) };
-        // The clock was set back: nobody knows how long it was.
+        // The clock was set back, so the elapsed time is unknown.
         let Some(elapsed_ms) = at_ms.checked_sub(before_ms).filter(|ms| *ms > 0) else { return Ok(()) };
         let added = now.since(name, &before, elapsed_ms);
         let added = added.map_err(|why| format!("{why}; what it told between two readings is left out"))?;

@@ -38,7 +38,7 @@ settings! { pub(super) SETTINGS;
 
 const FORGOTTEN: &str =
     "the server keeps nothing when it is stopped (--stop-at); give it a directory: -- --data DIR";
-/// What is told of ticks whose intervals are known by buckets.
+/// The figures of ticks that a histogram's buckets can give.
 const BY_CLASS: [&str; 4] = ["ticks.late_share", "ticks.over", "ticks.under", "ticks.missed"];
 const AUDIT_INSTEAD: &str = "only the bots of leaderboard audit; use failed == 0 for wrong answers, or deliveries.lost == 0 for broadcasts";
 

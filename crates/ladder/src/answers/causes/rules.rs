@@ -9,7 +9,7 @@ use crate::wording::{show_ns, show_number, show_share};
 
 /// A server that uses more than this of its cores, or of one, has none left.
 const CPU_SHARE_FULL: f64 = 0.9;
-/// The same where more threads want to run than there are cores, so many for each.
+/// The same share if, in addition, at least this many threads per core want to run.
 const CPU_SHARE_CROWDED: f64 = 0.8;
 const RUNNABLE_PER_CORE: f64 = 1.5;
 /// A server that uses less than this of its cores, in all and with its busiest thread, does not lack CPU.
@@ -22,10 +22,11 @@ const THROTTLED_SHARE: f64 = 0.1;
 const THROTTLED_SHARE_SUSPECTED: f64 = 0.02;
 /// Threads that wait for a disk at every moment, in the mean: one always does.
 const DISK_THREADS: f64 = 0.7;
-/// The same where one thread at a time has its turn, which waits for the disk or runs at so many moments in all.
+/// A lower limit for servers in which one thread at a time works: that thread waits for the disk or runs …
 const DISK_THREADS_IN_TURN: f64 = 0.3;
+/// … and both together take at least this share of the time.
 const DISK_OR_RUNNING: f64 = 0.8;
-/// The same where it may be why.
+/// From this mean number of threads on, the disk is suspected.
 const DISK_THREADS_SUSPECTED: f64 = 0.15;
 /// Threads that wait for a disk less than this are not why others wait.
 const DISK_THREADS_NONE: f64 = 0.1;
@@ -45,11 +46,11 @@ const PAUSE_SHARE: f64 = 0.05;
 /// not queue.
 const STALLS_RATIO: f64 = 0.2;
 
-/// Silences of all connections at once are pauses of the server if there are so many, …
+/// Stalls are pauses of the server if there are at least this many, …
 const STALLS_MIN: u64 = 3;
-/// … they take no more of the hold than this: what is silent for longer is not only now and then, …
+/// … they take at most this share of the hold (a server that is silent for longer does not merely pause), …
 const STALLED_SHARE_MAX: f64 = 0.6;
-/// … and so many times as much as under the load that held.
+/// … and they take at least this many times the share that they took under the load that held.
 const STALLS_GROWN: f64 = 2.0;
 /// A thread that waited for a core for this share of some second stood still for want of it.
 const WAITING_SHARE_MAX: f64 = 0.25;

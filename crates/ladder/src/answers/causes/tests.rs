@@ -132,7 +132,7 @@ fn a_full_processor_or_thread_is_named_and_several_threads_that_share_one_core_a
     };
     assert_eq!(crowded(0.89, 4.5), named("cpu"));
     assert_ne!(crowded(0.89, 2.1).0, "cpu", "no thread waits for a core");
-    assert_ne!(crowded(0.7, 4.5).0, "cpu", "somebody else has the cores");
+    assert_ne!(crowded(0.7, 4.5).0, "cpu", "other programs use the cores");
     assert_eq!(with(0.6, 0.3, 0.3, 7.0).0, "open", "threads that wait, and a machine without time");
 }
 

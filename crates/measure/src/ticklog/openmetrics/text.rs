@@ -24,7 +24,7 @@ pub(super) struct Found {
     pub summaries: BTreeMap<String, Lines>,
     /// lines with nothing but a value
     pub values: Vec<f64>,
-    /// its type where that is told
+    /// the type that the text declares, if any
     pub kind: Option<String>,
 }
 
