@@ -52,6 +52,11 @@ impl Driver for Udp {
     type Received<'a> = &'a [u8];
 
     fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+        if to.network.is_some() {
+            // Refused before any load where the plan knows the protocol; a script may open what it likes.
+            let words = "--network emulates no network over UDP";
+            return Err(OpenError::Other(io::Error::new(io::ErrorKind::Unsupported, words)));
+        }
         let family = Domain::for_address(to.socket);
         let socket = Socket::new(family, Type::DGRAM.nonblocking(), Some(Protocol::UDP))?;
         if let Some(source) = from {
