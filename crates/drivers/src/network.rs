@@ -1,7 +1,7 @@
 //! An emulated network between a bot and the server, without root: latency, jitter, loss and bandwidth per connection.
 //!
 //! A `Wire` is a TCP connection whose bytes wait on both ways, below TLS, so every protocol over TCP gets the same
-//! network. `Way` is the pure part: when each byte comes out. `timers` wakes the tasks of wires on time; the thread that
+//! network; datagrams wait in the driver of UDP. `Way` is the pure part: when each byte comes out. `timers` wakes the tasks of wires on time; the thread that
 //! polls them asks for the next instant (`next_ns`), since workers have no timers of tokio's.
 //! Everything here belongs to one thread: a waker is never used on another.
 //! Units: `_ns`; instants are readings of CLOCK_MONOTONIC. Not here: which bot has which network (`plan::network`).
@@ -11,12 +11,17 @@ mod timers;
 mod way;
 mod wire;
 
-pub use timers::{Passed, next_ns, take_passed, wake_due};
-pub(crate) use timers::{sleep_until, wake_at};
+use std::cell::Cell;
+
+pub use timers::{Passed, RoundTrip, next_ns, take_passed, wake_due};
+pub(crate) use timers::{Owner, note, sleep_until};
+pub(crate) use way::Way;
 pub(crate) use wire::Wire;
 
 /// Bytes of one segment: what Ethernet carries of a TCP stream with timestamps. Jitter and loss are drawn per segment.
 pub const SEGMENT_BYTES: usize = 1448;
+/// Most bytes under way on one way.
+pub(crate) const WINDOW_BYTES: usize = 256 * 1024;
 /// A segment is lost so often in a row at most.
 const LOSSES_MOST: u32 = 6;
 
@@ -56,6 +61,14 @@ impl Path {
         }
         delay_ns
     }
+}
+
+/// The draws of the next connection of this thread.
+pub(crate) fn rng_of(path: &Path) -> fastrand::Rng {
+    thread_local! {
+        static CONNECTIONS: Cell<u64> = const { Cell::new(0) };
+    }
+    fastrand::Rng::with_seed(path.seed.wrapping_add(CONNECTIONS.replace(CONNECTIONS.get() + 1)))
 }
 
 /// CLOCK_MONOTONIC, ns: the engine's clock.

@@ -118,16 +118,15 @@ fn words(profile: &NetworkProfile) -> String {
 mod tests {
     use measure::network::value_names;
     use measure::trial::kind;
-    use measure::Interval;
 
     use super::*;
-    use crate::judge::{Criteria, Verdict};
-    use crate::testing::{TrialBuilder, names};
+    use crate::judge::{Criteria, Verdict, judge};
+    use crate::testing::TrialBuilder;
 
     const MS: u64 = 1_000_000;
 
-    /// A trial over one network whose round trips took 83 ms, with responses of 91 ms.
-    fn trial(late_ns: u64) -> TrialBuilder {
+    /// A trial over one network whose round trips took 83 ms.
+    fn trial(late_ns: u64) -> Trial {
         let facts = vec![NetworkFacts {
             name: "latency=80ms jitter=20ms".to_owned(),
             share: 1.0,
@@ -138,22 +137,16 @@ mod tests {
             bits_per_s: None,
         }];
         let facts = serde_json::to_string(&facts).unwrap();
-        TrialBuilder::asking(200.0).event(0, kind::NETWORKS, &facts).edit(move |_, interval| {
-            let with = names().with_values(&value_names(1));
-            let mut named = Interval::new(&with);
-            for (at, ns) in [(asked(0), 82 * MS), (applied(0), 83 * MS), (late(1), late_ns)] {
-                (0..2000).for_each(|_| named.value_mut(at).record_value(ns));
-            }
-            (named.index, named.workers) = (interval.index, 1);
-            named.add(&std::mem::replace(interval, Interval::new(&names()))).unwrap();
-            named.workers = 1;
-            *interval = named;
-        })
+        let mut trial = TrialBuilder::asking(200.0).event(0, kind::NETWORKS, &facts).build();
+        for (name, ns) in value_names(1).into_iter().zip([82 * MS, 83 * MS, late_ns]) {
+            (0..20_000).for_each(|_| trial.values.entry(name.clone()).or_default().record_value(ns));
+        }
+        trial
     }
 
     #[test]
     fn a_rung_tells_what_was_asked_and_what_was_applied() {
-        let figures = figures(&trial(200_000).build()).unwrap();
+        let figures = figures(&trial(200_000)).unwrap();
         let near = |summary: &Option<Summary>, ns: u64| {
             let p99 = summary.as_ref().unwrap().p99.unwrap();
             assert!(p99.abs_diff(ns) <= ns / 500, "{p99} and not {ns}");
@@ -167,18 +160,27 @@ mod tests {
     }
 
     #[test]
-    fn bytes_released_late_deserve_a_remark() {
-        let remark_of = |late_ns| remark(&trial(late_ns).build());
-        assert_eq!(remark_of(900_000), None);
-        let words = remark_of(1_500_000).unwrap();
-        assert!(words.starts_with("the emulated network released bytes 1.5 ms late at p99"), "{words}");
+    fn bytes_released_late_deserve_a_remark_and_decide_nothing() {
+        assert_eq!(remark(&trial(900_000)), None);
+        let late = trial(1_500_000);
+        let terms = Criteria { objectives: vec!["errors == 0".parse().unwrap()], ..Criteria::default() };
+        let judgement = judge(&late, None, &terms);
+        let words = judgement.remark.unwrap();
+        assert!(words.contains("the emulated network released bytes 1.5 ms late at p99"), "{words}");
+        assert_eq!(judgement.verdict, Verdict::Pass);
     }
 
     #[test]
-    fn what_the_network_is_for_does_not_decide_the_verdict() {
-        let terms = Criteria { objectives: vec!["errors == 0".parse().unwrap()], ..Criteria::default() };
-        let (_, judgement) = trial(1_500_000).judged(&terms);
-        assert_eq!(judgement.verdict, Verdict::Pass);
-        assert!(judgement.remark.unwrap().contains("slower network"));
+    fn a_network_is_named_with_its_share_and_figures() {
+        let mut profile = figures(&trial(1)).unwrap().profiles.remove(0);
+        profile.facts = NetworkFacts {
+            name: "4g".to_owned(),
+            share: 0.2,
+            loss: 0.005,
+            bits_per_s: Some(20_000_000),
+            ..profile.facts
+        };
+        let expected = "20 % of the bots 4g (latency 80 ms, jitter 20 ms, loss 0.5 %, 20 Mbit/s)";
+        assert_eq!(words(&profile), expected);
     }
 }

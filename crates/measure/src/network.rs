@@ -65,7 +65,7 @@ impl Trial {
 
     /// The distributions of its networks, in the order of `value_names`; what was never recorded is empty.
     pub fn network_values(&self, networks: usize) -> Vec<Distribution> {
-        let of = |name: &String| self.values.get(name).cloned().unwrap_or_else(Distribution::new);
+        let of = |name: &String| self.values.get(name).cloned().unwrap_or_default();
         value_names(networks).iter().map(of).collect()
     }
 }

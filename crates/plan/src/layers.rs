@@ -200,7 +200,7 @@ pub fn resolve_with(
         units::duration_ns_within(text, PATIENCE_NS_MIN, units::DURATION_NS_MAX)
     });
     let seed = reader.value(&SEED, |text| units::whole_within(text, 0, u64::MAX));
-    let networks = network::read(&mut reader, server.scheme);
+    let networks = network::read(&mut reader);
     let generator = generator::read(&mut reader);
     let profile = reader.value(&PROFILE, str::parse::<Profile>);
     let name = reader.value(&NAME, units::not_blank);

@@ -9,6 +9,7 @@ use std::future::poll_fn;
 use std::task::{Poll, Waker};
 
 use super::now_ns;
+use super::way::Piece;
 
 /// What passed through the wires of this thread since it was last asked.
 #[derive(Debug, Default)]
@@ -31,6 +32,17 @@ pub struct RoundTrip {
 }
 
 impl Passed {
+    /// A piece came in after others, `went` the newest of them, went out.
+    pub(crate) fn came(&mut self, path: usize, went: Option<(u64, u64)>, piece: &Piece, now_ns: u64) {
+        self.late_ns.push(now_ns - piece.release_ns);
+        let (asked_ns, applied_ns) = piece.spans(now_ns);
+        self.round_trips.extend(went.map(|(asked, applied)| RoundTrip {
+            path,
+            asked_ns: asked + asked_ns,
+            applied_ns: applied + applied_ns,
+        }));
+    }
+
     /// Forgets all and keeps the memory.
     pub fn clear(&mut self) {
         self.round_trips.clear();
@@ -102,7 +114,7 @@ fn pop_due(now_ns: u64) -> Option<Waker> {
 }
 
 /// Wakes a task at an instant.
-pub(crate) fn wake_at(at_ns: u64, waker: Waker) {
+fn wake_at(at_ns: u64, waker: Waker) {
     ALARMS.with_borrow_mut(|alarms| alarms.push(Reverse(Alarm { at_ns, waker })));
     NEXT_NS.set(NEXT_NS.get().min(at_ns));
 }
@@ -122,11 +134,54 @@ pub(crate) async fn sleep_until(at_ns: u64) {
     .await;
 }
 
+/// The task that owns a connection. It is remembered, because a write may come with a waker that wakes nobody.
+pub(crate) struct Owner {
+    task: Option<Waker>,
+    /// the task is woken at this instant
+    armed_ns: u64,
+}
+
+impl Default for Owner {
+    fn default() -> Self {
+        Owner { task: None, armed_ns: u64::MAX }
+    }
+}
+
+impl Owner {
+    /// This one, if it is one.
+    pub(crate) fn keep(&mut self, waker: &Waker) {
+        let is_nobody = waker.will_wake(Waker::noop());
+        if !is_nobody && self.task.as_ref().is_none_or(|task| !task.will_wake(waker)) {
+            self.task = Some(waker.clone());
+            self.armed_ns = u64::MAX;
+        }
+    }
+
+    pub(crate) fn task(&self) -> Option<&Waker> {
+        self.task.as_ref()
+    }
+
+    /// Has it woken at the first of these instants that is to come. What is due already waits for something else.
+    pub(crate) fn wake_at<const N: usize>(&mut self, instants: [Option<u64>; N], now_ns: u64) {
+        if self.armed_ns <= now_ns {
+            self.armed_ns = u64::MAX;
+        }
+        let next = instants.into_iter().flatten().filter(|at_ns| *at_ns > now_ns).min();
+        if let (Some(next_ns), Some(task)) = (next, &self.task)
+            && next_ns < self.armed_ns
+        {
+            self.armed_ns = next_ns;
+            wake_at(next_ns, task.clone());
+        }
+    }
+}
+
 /// Exchanges what passed for an empty record.
 pub fn take_passed(passed: &mut Passed) {
     PASSED.with_borrow_mut(|mine| std::mem::swap(mine, passed));
 }
 
-pub(super) fn with_passed(note: impl FnOnce(&mut Passed)) {
-    PASSED.with_borrow_mut(note);
+/// Notes what passed.
+pub(crate) fn note(write: impl FnOnce(&mut Passed)) {
+    PASSED.with_borrow_mut(write);
 }

@@ -12,15 +12,22 @@ const KEPT_BYTES: usize = 4096;
 
 /// Bytes that went in and come out together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Piece {
+pub(crate) struct Piece {
     pub(super) bytes: usize,
     pub(super) entered_ns: u64,
-    pub(super) release_ns: u64,
+    pub(crate) release_ns: u64,
+}
+
+impl Piece {
+    /// How long it was asked to be under way and was, ns.
+    pub(crate) fn spans(&self, now_ns: u64) -> (u64, u64) {
+        (self.release_ns - self.entered_ns, now_ns - self.entered_ns)
+    }
 }
 
 /// A queue of bytes under way.
 #[derive(Debug, Default)]
-pub(super) struct Way {
+pub(crate) struct Way {
     bytes: VecDeque<u8>,
     pieces: VecDeque<Piece>,
     /// the link is sending until this instant
@@ -85,17 +92,31 @@ impl Way {
         pushed
     }
 
+    /// Takes a message that enters now and comes out whole.
+    pub(crate) fn push_whole(&mut self, path: &Path, now_ns: u64, message: &[u8], rng: &mut fastrand::Rng) {
+        self.bytes.extend(message);
+        let (bytes, entered_ns) = (message.len(), now_ns);
+        let release_ns = self.release_ns(path, now_ns, bytes, rng);
+        self.pieces.push_back(Piece { bytes, entered_ns, release_ns });
+    }
+
+    /// The message at the front, where it is due; to be taken then.
+    pub(crate) fn whole(&mut self, now_ns: u64) -> Option<&[u8]> {
+        let count = self.pieces.front().filter(|piece| piece.release_ns <= now_ns)?.bytes;
+        Some(&self.bytes.make_contiguous()[..count])
+    }
+
     /// Bytes under way.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.bytes.len()
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
     /// When the next byte comes out.
-    pub(super) fn next_ns(&self) -> Option<u64> {
+    pub(crate) fn next_ns(&self) -> Option<u64> {
         self.pieces.front().map(|piece| piece.release_ns)
     }
 
@@ -108,7 +129,7 @@ impl Way {
     }
 
     /// Removes bytes from the front and tells of each piece whose first byte is among them.
-    pub(super) fn take(&mut self, count: usize, mut tell: impl FnMut(&Piece)) {
+    pub(crate) fn take(&mut self, count: usize, mut tell: impl FnMut(&Piece)) {
         self.bytes.drain(..count);
         let mut left = count;
         while left > 0 {

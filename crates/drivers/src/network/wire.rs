@@ -3,27 +3,20 @@
 //! What is written is accepted at once and goes to the socket when its instant comes; what the socket has is read at once
 //! and handed out when its instant comes. Either way holds at most `WINDOW_BYTES`, as a kernel's buffer would: a writer
 //! waits then, and the socket is read no further, so that a slow reader still slows the server.
-//! One task owns a wire. Its waker is kept, because a write may come with one that wakes nobody.
+//! One task owns a wire.
 
-use std::cell::{Cell, RefCell};
+use std::cell::RefCell;
 use std::io::{self, IoSlice};
 use std::iter;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::timers::{RoundTrip, with_passed};
-use super::way::{Piece, Way};
-use super::{Path, now_ns, sleep_until, wake_at};
-
-/// Most bytes under way on one way.
-const WINDOW_BYTES: usize = 256 * 1024;
+use super::{Owner, Path, WINDOW_BYTES, Way, note, now_ns, rng_of, sleep_until};
 
 thread_local! {
-    /// of this thread, so far
-    static WIRES: Cell<u64> = const { Cell::new(0) };
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; 64 * 1024].into_boxed_slice());
 }
 
@@ -42,9 +35,7 @@ pub(crate) struct Wire {
     back_ends: Option<(u64, io::Result<()>)>,
     /// the newest piece that went out: how long it was asked to be under way and was, ns
     went: Option<(u64, u64)>,
-    task: Option<Waker>,
-    /// the task is woken at this instant
-    armed_ns: u64,
+    owner: Owner,
     /// the last read found nothing
     is_awaited: bool,
 }
@@ -58,15 +49,14 @@ impl Wire {
         let mut wire = Wire {
             tcp,
             path: *path,
-            rng: fastrand::Rng::with_seed(path.seed.wrapping_add(WIRES.replace(WIRES.get() + 1))),
+            rng: rng_of(path),
             out: Way::default(),
             back: Way::default(),
             out_ends_ns: None,
             is_broken: false,
             back_ends: None,
             went: None,
-            task: None,
-            armed_ns: u64::MAX,
+            owner: Owner::default(),
             is_awaited: false,
         };
         let there_ns = wire.out.release_ns(&wire.path, now_ns(), 0, &mut wire.rng);
@@ -80,17 +70,9 @@ impl Wire {
         wire
     }
 
-    fn keep_task(&mut self, waker: &Waker) {
-        let is_nobody = waker.will_wake(Waker::noop());
-        if !is_nobody && self.task.as_ref().is_none_or(|task| !task.will_wake(waker)) {
-            self.task = Some(waker.clone());
-            self.armed_ns = u64::MAX;
-        }
-    }
-
     /// Hands to the socket what is due.
     fn pump_out(&mut self, now_ns: u64) {
-        let Some(task) = self.task.clone() else { return };
+        let Some(task) = self.owner.task().cloned() else { return };
         let cx = &mut Context::from_waker(&task);
         loop {
             let due = self.out.due(now_ns);
@@ -101,8 +83,8 @@ impl Wire {
                 Poll::Ready(Ok(count)) => {
                     let went = &mut self.went;
                     self.out.take(count, |piece| {
-                        *went = Some(spans(piece, now_ns));
-                        with_passed(|passed| passed.late_ns.push(now_ns - piece.release_ns));
+                        *went = Some(piece.spans(now_ns));
+                        note(|passed| passed.late_ns.push(now_ns - piece.release_ns));
                     });
                 }
                 Poll::Ready(Err(_)) => {
@@ -147,17 +129,7 @@ impl Wire {
         let end_ns = self.back_ends.as_ref().map(|(ends_ns, _)| *ends_ns);
         let back_ns = self.back.next_ns().or(end_ns).filter(|_| self.is_awaited);
         let out_ns = self.out.next_ns().or(self.out_ends_ns);
-        // What is due already waits for the socket, which wakes the task by itself.
-        let next = [back_ns, out_ns].into_iter().flatten().filter(|next_ns| *next_ns > now_ns).min();
-        if self.armed_ns <= now_ns {
-            self.armed_ns = u64::MAX;
-        }
-        if let (Some(next_ns), Some(task)) = (next, &self.task)
-            && next_ns < self.armed_ns
-        {
-            self.armed_ns = next_ns;
-            wake_at(next_ns, task.clone());
-        }
+        self.owner.wake_at([back_ns, out_ns], now_ns);
     }
 
     /// Takes what may be written; pending: the way is full.
@@ -166,7 +138,7 @@ impl Wire {
         cx: &mut Context<'_>,
         slices: impl Iterator<Item = &'b [u8]>,
     ) -> Poll<io::Result<usize>> {
-        self.keep_task(cx.waker());
+        self.owner.keep(cx.waker());
         if self.is_broken {
             return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
         }
@@ -182,15 +154,10 @@ impl Wire {
     }
 }
 
-/// How long a piece was asked to be under way and was, ns.
-fn spans(piece: &Piece, now_ns: u64) -> (u64, u64) {
-    (piece.release_ns - piece.entered_ns, now_ns - piece.entered_ns)
-}
-
 impl AsyncRead for Wire {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let wire = self.get_mut();
-        wire.keep_task(cx.waker());
+        wire.owner.keep(cx.waker());
         let now_ns = now_ns();
         wire.pump_back(cx, now_ns);
         wire.pump_out(now_ns);
@@ -206,16 +173,10 @@ impl AsyncRead for Wire {
             has_come = true;
             let (path, went) = (wire.path.index, wire.went);
             wire.back.take(count, |piece| {
-                let (asked_ns, applied_ns) = spans(piece, now_ns);
-                with_passed(|passed| {
-                    // What lay there because its bot was not reading is no lateness of ours.
-                    if was_awaited {
-                        passed.late_ns.push(now_ns - piece.release_ns);
-                    }
-                    passed.round_trips.extend(went.filter(|_| was_awaited).map(|(asked, applied)| {
-                        RoundTrip { path, asked_ns: asked + asked_ns, applied_ns: applied + applied_ns }
-                    }));
-                });
+                // What lay there because its bot was not reading is no lateness of ours.
+                if was_awaited {
+                    note(|passed| passed.came(path, went, piece, now_ns));
+                }
             });
         }
         if has_come {
@@ -254,7 +215,7 @@ impl AsyncWrite for Wire {
     /// Ready although bytes are under way: they are out of the writer's hands, as in a kernel's buffer.
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let wire = self.get_mut();
-        wire.keep_task(cx.waker());
+        wire.owner.keep(cx.waker());
         let now_ns = now_ns();
         wire.pump_out(now_ns);
         wire.arm(now_ns);
@@ -263,7 +224,7 @@ impl AsyncWrite for Wire {
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let wire = self.get_mut();
-        wire.keep_task(cx.waker());
+        wire.owner.keep(cx.waker());
         let now_ns = now_ns();
         wire.out_ends_ns = Some(wire.out.release_ns(&wire.path, now_ns, 0, &mut wire.rng));
         wire.pump_out(now_ns);

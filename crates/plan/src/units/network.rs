@@ -65,12 +65,6 @@ pub enum NetworkError {
     /// a list that is no mixture of networks any more
     #[error("there are {0} networks; at most {NETWORKS_MOST} are told apart")]
     TooMany(usize),
-    /// a protocol that is not emulated
-    #[error(
-        "--network delays TCP connections and what they carry; over UDP nothing is delayed. Leave it out, or put netem \
-         between the bots and the server"
-    )]
-    Udp,
 }
 
 /// A list of networks with their shares, or one that all bots have.
