@@ -2,10 +2,27 @@
 
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::network;
+
 /// Runs a test that speaks over sockets, with what it spawns on this thread.
 pub(crate) fn block_on<T>(future: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_io().build().unwrap();
     tokio::task::LocalSet::new().block_on(&runtime, future)
+}
+
+/// The same for what waits for emulated networks too: wakes what is due, as an engine's thread does.
+pub(crate) fn timed<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let mut future = std::pin::pin!(future);
+        let mut timer = tokio::time::interval(std::time::Duration::from_millis(1));
+        std::future::poll_fn(|cx| {
+            while timer.poll_tick(cx).is_ready() {}
+            network::wake_due(network::now_ns());
+            future.as_mut().poll(cx)
+        })
+        .await
+    })
 }
 
 /// The server's side of a connection over the loopback, and the client's.

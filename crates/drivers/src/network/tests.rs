@@ -4,7 +4,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::way::{Piece, Way};
 use super::*;
-use crate::testing::{block_on, connected};
+use crate::testing::{block_on, connected, timed};
 
 const MS: u64 = 1_000_000;
 
@@ -92,23 +92,6 @@ fn a_large_message_is_as_many_segments_as_it_takes() {
     let all = way.len();
     way.take(all, |piece| at_ms.push((piece.release_ns / MS, piece.bytes)));
     assert_eq!(at_ms, [(9, 1448), (17, 1448), (21, 724)]);
-}
-
-/// Wakes what is due until the future is done, as an engine's thread does.
-async fn keeping_time<T>(future: impl Future<Output = T>) -> T {
-    let mut future = std::pin::pin!(future);
-    let mut timer = tokio::time::interval(Duration::from_micros(500));
-    std::future::poll_fn(|cx| {
-        while timer.poll_tick(cx).is_ready() {}
-        wake_due(now_ns());
-        future.as_mut().poll(cx)
-    })
-    .await
-}
-
-fn timed<T>(future: impl Future<Output = T>) -> T {
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(keeping_time(future))
 }
 
 #[test]
