@@ -86,6 +86,16 @@ impl Networks {
         self.0.iter().map(Network::allowance_ns).max().unwrap_or(0)
     }
 
+    /// By how much two round trips of two bots may differ, ns; without a bound where segments are lost.
+    pub fn spread_ns(&self) -> u64 {
+        if self.0.iter().any(|network| network.loss > 0.0) {
+            return u64::MAX;
+        }
+        let most_ns = self.0.iter().map(|network| network.latency_ns + 2 * network.jitter_ns).max();
+        let least_ns = self.0.iter().map(|network| network.latency_ns).min();
+        most_ns.unwrap_or(0) - least_ns.unwrap_or(0)
+    }
+
     /// The names behind the indices of a worker's seconds, with those of what these networks record.
     pub fn named(&self, names: Arc<MetricNames>) -> Arc<MetricNames> {
         if self.is_empty() { names } else { names.with_values(&network::value_names(self.0.len())) }
@@ -144,5 +154,8 @@ mod tests {
         assert_eq!(Networks::default().allowance_ns(), 0);
         let two = networks("50% latency=10ms, 50% latency=80ms jitter=20ms loss=1%").unwrap();
         assert_eq!(two.allowance_ns(), 6 * 120_000_000 + 600_000_000);
+        assert_eq!((two.spread_ns(), Networks::default().spread_ns()), (u64::MAX, 0));
+        let sure = networks("50% latency=10ms, 50% latency=80ms jitter=20ms").unwrap();
+        assert_eq!(sure.spread_ns(), 110_000_000);
     }
 }
