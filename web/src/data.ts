@@ -444,6 +444,26 @@ export type MainFigure = {
   /** as its author wrote it */ text: string
 }
 
+/** The emulated networks of a rung. */
+export type NetworkFigures = {
+  /** each of them */ profiles: Array<NetworkProfile>
+  /** round trips over all of them, as they were */ round_trip_ns: Summary | null
+  /** how long after its instant each piece of a stream was released */ late_ns: Summary | null
+}
+
+/** One emulated network. A round trip is the time under way of the newest bytes that a connection sent, and of those that came on it after them. */
+export type NetworkProfile = {
+  /** round trips as they were drawn */ asked_round_trip_ns: Summary | null
+  /** the same as they were */ round_trip_ns: Summary | null
+  /** as asked for: `wifi`, `latency=80ms` */ name: string
+  /** of the bots, in (0, 1] */ share: number
+  /** behind it */ bots: number
+  /** round trip; half of it on each way, ns */ latency_ns: number
+  /** a segment takes up to so much longer on each way, ns */ jitter_ns: number
+  /** probability that a segment is lost */ loss: number
+  /** on each way; null: no limit */ bits_per_s: number | null
+}
+
 /** What a rung says about one objective. */
 export type ObjectiveResult = {
   /** as its author wrote it */ objective: string
@@ -659,6 +679,7 @@ export type Rung = {
   /** arrivals met but a few places of the server's tick, so that latencies are those of these places; null where nobody counted */ aliased: boolean | null
   /** the server's ticks; its clients' view of them where it tells none */ ticks: TickFigures | null
   /** ticks as its clients saw them */ client_ticks: ClientTickFigures | null
+  /** the networks that were emulated between the clients and the server; absent where there were none */ network?: NetworkFigures
   /** what the server draws beside its services, as it says itself */ frames: FrameFigures | null
   /** the books of broadcasts */ deliveries: DeliveryFigures | null
   /** what was claimed against what is */ audit: AuditFigures | null

@@ -196,6 +196,8 @@ pub struct Arena<D = WebSocket> {
     interval_ns: [u64; 2],
     pairing: Pairing,
     longest_game_ns: u64,
+    /// the emulated network may hold back one player's shots by so much more than the other's
+    network_spread_ns: u64,
     open_attempts: u32,
     tick_period_ns: u64,
     /// the server does not say how fast it ticks
@@ -244,6 +246,7 @@ where
             interval_ns: [arena.fast_ns, arena.slow_ns],
             pairing: arena.pairing,
             longest_game_ns: arena.longest_game_ns,
+            network_spread_ns: plan.networks.spread_ns(),
             open_attempts: plan.open_attempts,
             tick_period_ns: if plan.tick_period_ns > 0 { plan.tick_period_ns } else { TICK_PERIOD_NS },
             guesses_period: plan.tick_period_ns == 0,
@@ -503,7 +506,8 @@ where
         if let [Some(fast), Some(slow)] = pair.players.map(|player| player.stop) {
             let length_ns = at_ns.saturating_sub(pair.began_ns().unwrap_or(at_ns));
             // The k-th shots of both are planned k times this apart.
-            let is_late = pair.players[0].shot_lag_ns >= self.interval_ns[1] - self.interval_ns[0];
+            let late_ns = pair.players[0].shot_lag_ns.saturating_add(self.network_spread_ns);
+            let is_late = late_ns >= self.interval_ns[1] - self.interval_ns[0];
             judge_game(fast, slow, length_ns, is_late, ctx);
             self.next_game(unit, at_ns, ctx);
         }

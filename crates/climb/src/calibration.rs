@@ -5,8 +5,8 @@
 //! A climb stores them; `doctor` only shows them.
 
 use plan::{
-    Arrivals, BotSettings, EchoBots, Handshake, HttpBots, HttpModel, HttpRequest, Plan, Ramp, RampRule,
-    Scheme, Transport,
+    Arrivals, BotSettings, EchoBots, Handshake, HttpBots, HttpModel, HttpRequest, Networks, Plan, Ramp,
+    RampRule, Scheme, Transport,
 };
 
 use crate::judging::LATENCY_RATE_PER_S;
@@ -49,6 +49,8 @@ pub fn plan_of(plan: &Plan, scheme: Scheme, is_closed: bool, clients: u64) -> Pl
     plan.ladder.cells = Vec::new();
     plan.ladder.stop = None;
     plan.generator.workers = None;
+    // What the generator itself adds is measured without what it emulates.
+    plan.networks = Networks::default();
     // The null server has no ticks, and arrivals are not sorted by the phase of another server's ticks.
     plan.subject.tick_rate_hz = 0.0;
     plan

@@ -269,7 +269,7 @@ impl Climbing<'_> {
             connections: needs.connections,
             tick_period_ns: plan.subject.tick_period_ns(),
             cell,
-            metric_names: bots::catalog::metric_names(&plan.bots, target.scheme)?,
+            metric_names: plan.networks.named(bots::catalog::metric_names(&plan.bots, target.scheme)?),
         };
         let mut workers = self.machine.split(plan, load, (target, subject.address))?;
         for worker in &mut workers {

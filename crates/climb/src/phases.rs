@@ -115,6 +115,8 @@ pub struct PhaseController {
     recovers_ns: Option<u64>,
     /// most connections open so far, and since when
     open_most: (u64, u64),
+    /// see `RAMP_STALLED_NS`
+    ramp_stalled_ns: u64,
 }
 
 impl PhaseController {
@@ -131,7 +133,14 @@ impl PhaseController {
             stop_after_ns: None,
             recovers_ns: None,
             open_most: (0, 0),
+            ramp_stalled_ns: RAMP_STALLED_NS,
         }
+    }
+
+    /// The same, with connections that may take so much longer to open.
+    pub fn allowing(self, more_ns: u64) -> Self {
+        let ramp_deadline_ns = self.ramp_deadline_ns.saturating_add(more_ns);
+        PhaseController { ramp_deadline_ns, ramp_stalled_ns: RAMP_STALLED_NS + more_ns, ..self }
     }
 
     /// The same, with a subject that is told to shut down this long after the start of the hold, which ends with it.
@@ -161,7 +170,7 @@ impl PhaseController {
                     self.open_most = (seen.open.max(self.open_most.0), now_ns);
                 }
                 let is_up = seen.joined >= self.units && seen.open >= almost_all;
-                let is_stalled = now_ns >= self.open_most.1 + RAMP_STALLED_NS;
+                let is_stalled = now_ns >= self.open_most.1 + self.ramp_stalled_ns;
                 (is_up || is_stalled || now_ns >= self.ramp_deadline_ns).then(|| {
                     let hold_ns = (now_ns + AHEAD_NS + self.settle_ns).next_multiple_of(SECOND_NS);
                     self.state = State::Settle { hold_ns };

@@ -11,7 +11,7 @@
 use std::net::SocketAddr;
 
 use console::say;
-use plan::{HttpBots, Plan, ScriptBots, Target, WorkloadSettings as _, needs};
+use plan::{HttpBots, Networks, Plan, ScriptBots, Target, WorkloadSettings as _, needs};
 
 use crate::secrets;
 use handshake::handshake;
@@ -35,6 +35,8 @@ pub enum Asked {
 /// Whether a subject at this address lets clients in at all, and answers them. Errors: what must be mended before a climb, in
 /// the server's own words.
 pub fn lets_in(plan: &Plan, target: &Target, socket: SocketAddr, asked: Asked) -> anyhow::Result<()> {
+    // Whether it answers at all does not depend on what is emulated later.
+    let plan = &Plan { networks: Networks::default(), ..plan.clone() };
     let mut workers = plan::split(plan, 1.0, target, socket, 1, &[]);
     let first = first_bot::worker_of(plan, target, socket).filter(|_| asked == Asked::Fresh);
     let connections = match first {

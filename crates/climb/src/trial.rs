@@ -16,6 +16,7 @@ use engine::{Clock, Collector, MonotonicClock, Progress, Shared, Timeline};
 use measure::Sum;
 use measure::trial::kind;
 use measure::{Entry, Event, Interval, LedgerPart, Role};
+use plan::WorkerPlan;
 
 use crate::phases::{DRAIN_NS, PhaseController, PhaseTransition, Seen};
 use crate::trial::recovering::Recovering;
@@ -35,6 +36,7 @@ pub fn run(order: &TrialSpec<'_>, context: &mut impl TrialEnv) -> anyhow::Result
     let clock = MonotonicClock::starting_now();
     let realtime_zero_ns = engine::clock::realtime_ns();
     context.begin(clock, realtime_zero_ns)?;
+    keep_networks(order, context)?;
     let timeline = Arc::new(Timeline::default());
     let (says, hears) = channel();
     let (mut collector, ends) = Collector::new(order.workers.len(), &says);
@@ -108,7 +110,9 @@ fn stage<'a>(
 
 fn phases(order: &TrialSpec<'_>) -> PhaseController {
     let units = order.workers.iter().map(|plan| plan.units).sum();
+    let allowance_ns = order.workers.first().map_or(0, |plan| plan.networks.allowance_ns());
     PhaseController::new(order.hold, order.settle_ns, units, order.head.connections, ramp_ns(order, units))
+        .allowing(allowance_ns)
         .stopping_subject(order.stop.map(|stop| stop.after_ns))
         .recovering(order.recovery.map(|recovery| recovery.within_ns))
 }
@@ -372,11 +376,27 @@ impl TrialRunner<'_> {
         self.timeline.drain_at(at_ns);
         // An interrupted trial does not wait for its bots' remaining work.
         let is_cut = self.seen.ends.is_some();
-        let drain_ns = self.order.workers.iter().map(|plan| plan.drain_ns + plan::CLOSING_NS).max();
+        let drain_ns = self.order.workers.iter().map(drain_ns).max();
         let stop_ns = at_ns + drain_ns.filter(|_| !is_cut).unwrap_or(DRAIN_NS);
         self.timeline.stop_at(stop_ns);
         self.stop_ns = Some(stop_ns);
         self.phase = "drain";
+    }
+}
+
+/// How long a worker may take from the end of the hold to its own, ns.
+fn drain_ns(plan: &WorkerPlan) -> u64 {
+    plan.drain_ns + plan::CLOSING_NS + plan.networks.allowance_ns()
+}
+
+/// Keeps which networks are emulated, where they are.
+fn keep_networks(order: &TrialSpec<'_>, context: &mut impl TrialEnv) -> anyhow::Result<()> {
+    match order.workers.first() {
+        Some(plan) if !plan.networks.is_empty() => {
+            let facts = plan.networks.facts(order.head.bots, plan.first_turn);
+            keep_event(context, 0, kind::NETWORKS, &serde_json::to_string(&facts)?)
+        }
+        _ => Ok(()),
     }
 }
 

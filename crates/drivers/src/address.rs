@@ -7,6 +7,7 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, ServerName};
 
+use crate::network::Path;
 use crate::protocol::Protocol;
 
 /// A resolved address. Names were looked up once, in the control plane.
@@ -29,6 +30,8 @@ pub struct Address {
     pub upgrade: Upgrade,
     /// what a connection speaks whose driver may be any; the others speak what they are
     pub speaks: Protocol,
+    /// the emulated network in between; `None`: the connection is as it is
+    pub network: Option<Path>,
 }
 
 impl Address {
@@ -43,6 +46,7 @@ impl Address {
             reply_bytes_max: 1 << 20,
             upgrade: Upgrade::default(),
             speaks: Protocol::default(),
+            network: None,
         }
     }
 }

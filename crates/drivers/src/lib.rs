@@ -14,6 +14,7 @@ pub mod grpc;
 pub mod hazelcast;
 pub mod http;
 pub mod messages;
+pub mod network;
 mod nowhere;
 mod protocol;
 mod read_buffer;

@@ -1,5 +1,5 @@
-//! The byte stream under all drivers but those of plain TCP: TCP, or TLS over it; and what all drivers do with a
-//! stream.
+//! The byte stream under all drivers over TCP: TCP, or TLS over it, either one directly or behind an emulated network;
+//! and what all drivers do with a stream.
 
 use std::io::{self, IoSlice};
 use std::pin::Pin;
@@ -14,18 +14,34 @@ use tokio_rustls::client::TlsStream;
 
 use crate::address::{Address, TlsSettings};
 use crate::driver::OpenError;
+use crate::network::Wire;
 use crate::unfinished::FREE_BYTES;
 
-/// One open stream. TLS is boxed, so that a plain connection stays small.
+/// One open stream. All but a plain connection is boxed, so that that one stays small.
 pub(crate) enum Stream {
     Plain(TcpStream),
-    Tls(Box<Tls>),
+    Tls(Box<Tls<TcpStream>>),
+    /// behind an emulated network
+    Delayed(Box<Wire>),
+    DelayedTls(Box<Tls<Wire>>),
 }
 
 /// A stream over TLS.
-pub(crate) struct Tls {
-    stream: TlsStream<TcpStream>,
+pub(crate) struct Tls<S> {
+    stream: TlsStream<S>,
     handshake_ns: u64,
+}
+
+/// Calls a method of the stream that there is.
+macro_rules! on {
+    ($self:expr, $method:ident($($argument:expr),*)) => {
+        match $self.get_mut() {
+            Stream::Plain(stream) => Pin::new(stream).$method($($argument),*),
+            Stream::Tls(tls) => Pin::new(&mut tls.stream).$method($($argument),*),
+            Stream::Delayed(wire) => Pin::new(&mut **wire).$method($($argument),*),
+            Stream::DelayedTls(tls) => Pin::new(&mut tls.stream).$method($($argument),*),
+        }
+    };
 }
 
 impl Stream {
@@ -36,48 +52,66 @@ impl Stream {
         to: &Address,
         config: impl Fn(&TlsSettings) -> &Arc<rustls::ClientConfig>,
     ) -> Result<Self, OpenError> {
-        Stream::over(standing(socket).await?, to, config).await
+        Stream::over(standing(socket).await?, to, false, config).await
     }
 
-    /// The same over an established connection.
+    /// The same over an established connection. `has_asked`: the first bytes of the protocol left with the connect.
     pub(crate) async fn over(
         tcp: TcpStream,
         to: &Address,
+        has_asked: bool,
         config: impl Fn(&TlsSettings) -> &Arc<rustls::ClientConfig>,
     ) -> Result<Self, OpenError> {
-        let Some(tls) = &to.tls else { return Ok(Stream::Plain(tcp)) };
-        let begin = Instant::now();
-        let stream = tokio_rustls::TlsConnector::from(config(tls).clone())
-            .connect(tls.name.clone(), tcp)
-            .await
-            .map_err(|error| OpenError::Tls(error.to_string()))?;
-        let handshake_ns = begin.elapsed().as_nanos() as u64;
-        Ok(Stream::Tls(Box::new(Tls { stream, handshake_ns })))
+        let Some(path) = &to.network else {
+            return Ok(match &to.tls {
+                None => Stream::Plain(tcp),
+                Some(tls) => Stream::Tls(Tls::open(tcp, tls, config(tls)).await?),
+            });
+        };
+        let wire = Wire::connect(tcp, path, has_asked).await;
+        Ok(match &to.tls {
+            None => Stream::Delayed(Box::new(wire)),
+            Some(tls) => Stream::DelayedTls(Tls::open(wire, tls, config(tls)).await?),
+        })
     }
 
     /// How long the TLS handshake took, ns.
     pub(crate) fn tls_ns(&self) -> Option<u64> {
         match self {
-            Stream::Plain(_) => None,
+            Stream::Plain(_) | Stream::Delayed(_) => None,
             Stream::Tls(tls) => Some(tls.handshake_ns),
+            Stream::DelayedTls(tls) => Some(tls.handshake_ns),
         }
     }
 
     /// What both sides agreed to speak in the TLS handshake.
     pub(crate) fn protocol(&self) -> Option<&[u8]> {
         match self {
-            Stream::Plain(_) => None,
+            Stream::Plain(_) | Stream::Delayed(_) => None,
             Stream::Tls(tls) => tls.stream.get_ref().1.alpn_protocol(),
+            Stream::DelayedTls(tls) => tls.stream.get_ref().1.alpn_protocol(),
         }
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Tls<S> {
+    async fn open(
+        below: S,
+        tls: &TlsSettings,
+        config: &Arc<rustls::ClientConfig>,
+    ) -> Result<Box<Self>, OpenError> {
+        let begin = Instant::now();
+        let stream = tokio_rustls::TlsConnector::from(config.clone())
+            .connect(tls.name.clone(), below)
+            .await
+            .map_err(|error| OpenError::Tls(error.to_string()))?;
+        Ok(Box::new(Tls { stream, handshake_ns: begin.elapsed().as_nanos() as u64 }))
     }
 }
 
 impl AsyncWrite for Stream {
     fn poll_write(self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write(cx, bytes),
-            Stream::Tls(tls) => Pin::new(&mut tls.stream).poll_write(cx, bytes),
-        }
+        on!(self, poll_write(cx, bytes))
     }
 
     fn poll_write_vectored(
@@ -85,10 +119,7 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         slices: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_write_vectored(cx, slices),
-            Stream::Tls(tls) => Pin::new(&mut tls.stream).poll_write_vectored(cx, slices),
-        }
+        on!(self, poll_write_vectored(cx, slices))
     }
 
     fn is_write_vectored(&self) -> bool {
@@ -96,26 +127,17 @@ impl AsyncWrite for Stream {
     }
 
     fn poll_flush(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(_) => Poll::Ready(Ok(())),
-            Stream::Tls(tls) => Pin::new(&mut tls.stream).poll_flush(cx),
-        }
+        on!(self, poll_flush(cx))
     }
 
     fn poll_shutdown(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_shutdown(cx),
-            Stream::Tls(tls) => Pin::new(&mut tls.stream).poll_shutdown(cx),
-        }
+        on!(self, poll_shutdown(cx))
     }
 }
 
 impl AsyncRead for Stream {
     fn poll_read(self: Pin<&mut Self>, cx: &mut Context<'_>, room: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
-        match self.get_mut() {
-            Stream::Plain(stream) => Pin::new(stream).poll_read(cx, room),
-            Stream::Tls(tls) => Pin::new(&mut tls.stream).poll_read(cx, room),
-        }
+        on!(self, poll_read(cx, room))
     }
 }
 

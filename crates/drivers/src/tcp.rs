@@ -4,7 +4,7 @@
 //! carry many; all messages of a read share one receive time, the worker's. Text is not checked for UTF-8 here: a judge
 //! counts what it got, and some protocols carry bytes.
 //! Shutdown closes our sending side only, once everything is sent, so that the server's last bytes can still be read.
-//! Not here: TLS.
+//! Not here: TLS, which only `Framed` is asked for.
 
 pub mod framed;
 pub mod frames;
@@ -21,14 +21,13 @@ use std::task::{Context, Poll, ready};
 
 use socket2::Socket;
 use tokio::io::AsyncWrite;
-use tokio::net::TcpStream;
 
 use crate::address::Address;
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
-use crate::stream;
+use crate::stream::{self, Stream};
 use crate::unfinished::Carried;
 pub use framed::Framed;
 pub use frames::Frames;
@@ -40,7 +39,7 @@ pub use packets::Packets;
 
 /// One open TCP connection.
 pub struct Tcp<F> {
-    stream: TcpStream,
+    stream: Stream,
     /// encoded, not yet taken by the kernel
     unsent: Vec<u8>,
     /// the incomplete message that the last read ended with
@@ -60,8 +59,8 @@ impl<F: Framing> Driver for Tcp<F> {
         connect::begin(to.socket, from)
     }
 
-    async fn open(begin_connect: Socket, _: &Address) -> Result<Self, OpenError> {
-        Ok(Tcp::new(stream::standing(begin_connect).await?))
+    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
+        Ok(Tcp::new(Stream::open(begin_connect, to, |tls| &tls.config).await?))
     }
 
     fn send(&mut self, what: &[u8]) -> Result<(), Refused> {
@@ -75,6 +74,7 @@ impl<F: Framing> Driver for Tcp<F> {
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         ready!(stream::poll_write_all(&mut self.stream, cx, &mut self.unsent))?;
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
         self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
     }
 
@@ -114,7 +114,7 @@ impl<F: Framing> Driver for Tcp<F> {
 }
 
 impl<F> Tcp<F> {
-    fn new(stream: TcpStream) -> Self {
+    fn new(stream: Stream) -> Self {
         Tcp {
             stream,
             unsent: Vec::new(),

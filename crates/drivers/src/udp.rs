@@ -3,10 +3,13 @@
 //! The socket is connected, so the kernel delivers only what comes from the server, and reports when its host says that
 //! nothing listens there (ICMP, "port unreachable"). There is no handshake and no close: a connection is usable at
 //! once, and ends when we say so.
+//! Behind an emulated network datagrams wait here on both ways (`delayed`).
 //! A datagram that the network drops leaves no trace here; the bots know what they miss.
 //! A datagram counts for its payload and the 8 bytes of its header, here and in the recorded bytes: an empty one is
 //! sent, waits for the kernel and arrives like any other.
 //! Source: RFC 768; RFC 1122, section 4.1.3.3.
+
+mod delayed;
 
 use std::io;
 use std::net::{IpAddr, UdpSocket};
@@ -19,9 +22,12 @@ use tokio::io::unix::AsyncFd;
 use crate::address::Address;
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
+use crate::network::now_ns;
 use crate::protocol::DATAGRAM_BYTES_MAX;
 use crate::read_buffer::{READ_BUFFER_BYTES, ReadBuffer};
 use crate::unfinished::FREE_BYTES;
+
+use delayed::Delayed;
 
 /// Over IPv6, and so the room for one.
 const ROOM_BYTES: usize = 65_535;
@@ -44,6 +50,8 @@ pub struct Udp {
     is_closed: bool,
     /// of the task that reads, for the end that is ours
     reader: Option<Waker>,
+    /// what is under way, behind an emulated network
+    delayed: Option<Box<Delayed>>,
 }
 
 impl Driver for Udp {
@@ -62,12 +70,13 @@ impl Driver for Udp {
         Ok(socket)
     }
 
-    async fn open(begin_connect: Socket, _: &Address) -> Result<Self, OpenError> {
+    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
         let interest = Interest::READABLE | Interest::WRITABLE | Interest::PRIORITY;
         // SAFETY: the socket owns its descriptor and is not replaced while it is registered.
         let socket = unsafe { AsyncFd::register_with_interest(begin_connect.into(), interest) }
             .map_err(io::Error::from)?;
-        Ok(Udp { socket, unsent: Vec::new(), has_heard: false, is_closed: false, reader: None })
+        let delayed = to.network.as_ref().map(|path| Box::new(Delayed::new(path)));
+        Ok(Udp { socket, unsent: Vec::new(), has_heard: false, is_closed: false, reader: None, delayed })
     }
 
     /// Refuses also a datagram that is longer than `DATAGRAM_BYTES_MAX`.
@@ -84,6 +93,11 @@ impl Driver for Udp {
     }
 
     fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if let Some(mut delayed) = self.delayed.take() {
+            let flushed = self.flush_delayed(&mut delayed, cx);
+            self.delayed = Some(delayed);
+            return Poll::Ready(flushed);
+        }
         let mut sent_bytes = 0;
         let outcome = loop {
             let Some(datagram) = datagram(&self.unsent[sent_bytes..]) else { break Poll::Ready(Ok(())) };
@@ -110,6 +124,11 @@ impl Driver for Udp {
     /// Reads datagrams until none is there, or until there may be no room for the next: one is never cut. One call of the
     /// kernel each, since a call for many (`recvmmsg`) would need room for one of full length per datagram.
     fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+        if let Some(mut delayed) = self.delayed.take() {
+            let read = self.poll_read_delayed(&mut delayed, cx, buffer);
+            self.delayed = Some(delayed);
+            return read;
+        }
         if self.is_closed && self.unsent.is_empty() {
             return Poll::Ready(Err(Closed::ByPeer(None)));
         }
@@ -211,6 +230,79 @@ impl Udp {
             cx.waker().wake_by_ref();
         }
         Poll::Pending
+    }
+
+    /// Takes all that is to be sent, and sends what is due.
+    fn flush_delayed(&mut self, delayed: &mut Delayed, cx: &Context<'_>) -> io::Result<()> {
+        delayed.owner().keep(cx.waker());
+        delayed.take(&self.unsent);
+        self.forget_sent(self.unsent.len());
+        let now_ns = now_ns();
+        self.send_due(delayed, now_ns)?;
+        delayed.arm(now_ns);
+        if self.is_closed && delayed.has_sent_all() {
+            self.wake_reader();
+        }
+        Ok(())
+    }
+
+    fn send_due(&mut self, delayed: &mut Delayed, now_ns: u64) -> io::Result<()> {
+        while let Some(datagram) = delayed.next_to_send(now_ns) {
+            let bytes = datagram.len();
+            match self.socket.get_ref().send(datagram) {
+                // What a full device does not take is lost.
+                Err(error) if error.kind() != io::ErrorKind::WouldBlock => {
+                    refused(error, &mut self.has_heard)?;
+                }
+                _ => delayed.sent(bytes, now_ns),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what has come, and reads what is due of that.
+    fn poll_read_delayed(
+        &mut self,
+        delayed: &mut Delayed,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuffer,
+    ) -> Poll<Result<usize, Closed>> {
+        delayed.owner().keep(cx.waker());
+        let now_ns = now_ns();
+        self.send_due(delayed, now_ns).map_err(Closed::Failed)?;
+        if self.is_closed && self.unsent.is_empty() && delayed.has_sent_all() {
+            return Poll::Ready(Err(Closed::ByPeer(None)));
+        }
+        let (room, limit_bytes) = buffer.lay_whole();
+        while delayed.has_room() {
+            let (header, payload) = room.split_at_mut(HEADER_BYTES);
+            match self.socket.get_ref().recv(payload) {
+                Ok(bytes) => {
+                    self.has_heard = true;
+                    header.copy_from_slice(&(bytes as u64).to_le_bytes());
+                    delayed.receive(&room[..HEADER_BYTES + bytes]);
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => match self.poll_news(cx) {
+                    Poll::Ready(Ok(())) => {}
+                    Poll::Ready(Err(error)) => return Poll::Ready(Err(Closed::Failed(error))),
+                    Poll::Pending => break,
+                },
+                Err(error) => refused(error, &mut self.has_heard).map_err(Closed::Failed)?,
+            }
+        }
+        let mut count = 0;
+        while count == 0 || (count < limit_bytes && room.len() - count >= HEADER_BYTES + ROOM_BYTES) {
+            let Some(bytes) = delayed.read(now_ns, &mut room[count..]) else { break };
+            count += bytes;
+        }
+        delayed.awaits(count == 0);
+        if count == 0 {
+            self.keep_reader(cx);
+            delayed.arm(now_ns);
+            return Poll::Pending;
+        }
+        buffer.filled(count);
+        Poll::Ready(Ok(count))
     }
 
     fn forget_sent(&mut self, bytes: usize) {

@@ -48,7 +48,8 @@ impl Driver for WebSocket {
         let socket = connect::begin(to.socket, from)?;
         let key = handshake::random_key();
         let request = handshake::request(&to.host, &to.path, &key, &to.upgrade);
-        let sent_bytes = if to.tls.is_some() { 0 } else { connect::send_now(&socket, &request)? };
+        let is_later = to.tls.is_some() || to.network.is_some_and(|path| !path.keeps_arrivals);
+        let sent_bytes = if is_later { 0 } else { connect::send_now(&socket, &request)? };
         Ok(Connecting { socket, key, request, sent_bytes })
     }
 
@@ -115,7 +116,8 @@ impl WebSocket {
             0 => stream::standing(begin_connect.socket).await?,
             _ => TcpStream::from_std(begin_connect.socket.into())?,
         };
-        let mut stream = Stream::over(tcp, to, |tls| &tls.config).await?;
+        let has_asked = begin_connect.sent_bytes > 0;
+        let mut stream = Stream::over(tcp, to, has_asked, |tls| &tls.config).await?;
         stream.write_all(&begin_connect.request[begin_connect.sent_bytes..]).await?;
         stream.flush().await?;
         let (carried, subprotocol) =

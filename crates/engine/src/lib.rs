@@ -11,6 +11,7 @@ pub mod collector;
 pub mod context;
 mod deliveries;
 mod ids;
+mod network;
 mod pacer;
 mod pairing_lock;
 mod reading;

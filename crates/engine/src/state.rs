@@ -29,6 +29,7 @@ use self::requests::RequestList;
 pub use self::unsent::SendLag;
 pub(crate) use self::unsent::{Owes, Unsent};
 use crate::ids::ConnectionId;
+use crate::network::BotNetworks;
 use crate::pacer::Pacer;
 use crate::pairing_lock::PairingLock;
 use crate::timeline::{Progress, Timeline};
@@ -86,7 +87,9 @@ pub(crate) struct WorkerState<D: Driver> {
     pub(crate) opening: Vec<Opening<D>>,
     /// ended, and their bots do not know yet
     pub(crate) ended: Vec<(ConnectionId, Closed)>,
+    /// of each of its networks in turn, where they are emulated
     pub(crate) addresses: Vec<Address>,
+    pub(crate) networks: BotNetworks,
     sources: Vec<IpAddr>,
     next_source: usize,
     pub(crate) shared: Shared,
@@ -112,6 +115,7 @@ impl<D: Driver> WorkerState<D> {
             connections: ConnectionTable::with_capacity(room),
             kept: RequestList::default(),
             requests: PendingRequests::new(interval.metric_names.ops.len()),
+            networks: BotNetworks::new(plan, &interval.metric_names),
             recorder: Recorder::new(interval, plan),
             pacer: Pacer::with_capacity(room * 2),
             dirty: Vec::with_capacity(64),

@@ -28,6 +28,7 @@ use crate::bots::Bots;
 use crate::clock::{Clock, MonotonicClock};
 use crate::collector::{FromWorker, ToCollector};
 use crate::ids::ConnectionId;
+use crate::network;
 use crate::state::{Destination, Opening, Shared};
 use crate::timer::Timer;
 use crate::worker::Worker;
@@ -163,10 +164,11 @@ fn run<B: Bots>(setup: Setup) -> Result<(), Failure> {
     let Some(settings) = B::Settings::of(&setup.plan.bots) else {
         return Err(io::Error::other("the plan is one of other bots").into());
     };
+    let addresses = network::behind(&setup.addresses, &setup.plan);
     let worker = Worker::new(
         settings,
         &setup.plan,
-        setup.addresses.clone(),
+        addresses.clone(),
         setup.shared.clone(),
         Box::new(setup.to_collector),
     );
@@ -183,7 +185,7 @@ fn run<B: Bots>(setup: Setup) -> Result<(), Failure> {
             awake_since_ns: Cell::new(crate::clock::monotonic_ns()),
             spin_ns: setup.spin_ns,
             density: Density::default(),
-            addresses: setup.addresses,
+            addresses,
             panic: RefCell::new(None),
         })
     };
@@ -252,7 +254,10 @@ async fn keep_connection<B: Bots>(shell: Rc<Shell<B>>, opening: Opening<B::Drive
             if !shell.worker.borrow_mut().awaits(connection, cx) {
                 return Poll::Ready(None);
             }
-            open.as_mut().poll(cx).map(Some)
+            let opened = open.as_mut().poll(cx).map(Some);
+            // Behind an emulated network it waits for an instant, which no turn follows.
+            let _ = shell.arm(false);
+            opened
         })
         .await
     };
@@ -274,6 +279,7 @@ impl<B: Bots> Shell<B> {
         let awake_ns = now_ns.saturating_sub(self.awake_since_ns.replace(now_ns)).saturating_sub(slept_ns);
         worker.add_busy(awake_ns, now_ns.saturating_sub(self.clock.origin_ns()));
         worker.readable_since(woke_ns.saturating_sub(self.clock.origin_ns()));
+        drivers::network::wake_due(now_ns);
         let outcome = call(&mut worker, &self.clock);
         for opening in worker.take_openings() {
             spawn_local(unconstrained(guard(self.clone(), keep_connection(self.clone(), opening))));
@@ -288,7 +294,7 @@ impl<B: Bots> Shell<B> {
     fn arm(&self, always: bool) -> io::Result<()> {
         let worker = self.worker.borrow();
         let now_ns = worker.now_ns();
-        let next_ns = worker.next_due_ns().max(now_ns + self.density.gap_ns(now_ns, worker.served()));
+        let next_ns = self.due_ns(&worker).max(now_ns + self.density.gap_ns(now_ns, worker.served()));
         if always || next_ns < self.armed_ns.get() {
             self.armed_ns.set(next_ns);
             let wake_ns = next_ns.saturating_sub(self.spin_ns);
@@ -297,11 +303,17 @@ impl<B: Bots> Shell<B> {
         Ok(())
     }
 
+    /// When the worker or an emulated network wants the next turn.
+    fn due_ns(&self, worker: &Worker<B>) -> u64 {
+        let network_ns = drivers::network::next_ns().saturating_sub(self.clock.origin_ns());
+        worker.next_due_ns().min(network_ns)
+    }
+
     fn spin(&self) {
         if self.spin_ns == 0 {
             return;
         }
-        let next_ns = self.worker.borrow().next_due_ns();
+        let next_ns = self.due_ns(&self.worker.borrow());
         let mut now_ns = self.clock.now_ns();
         if next_ns.saturating_sub(now_ns) <= self.spin_ns {
             while now_ns < next_ns {

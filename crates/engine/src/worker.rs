@@ -97,7 +97,8 @@ impl<B: Bots> Worker<B> {
         shared: Shared,
         handover: Box<dyn Handover>,
     ) -> Self {
-        let interval = Box::new(Interval::new(&B::metric_names(settings)));
+        let names = plan.networks.named(B::metric_names(settings));
+        let interval = Box::new(Interval::new(&names));
         let mut state = WorkerState::new(interval, plan, addresses, shared);
         state.ledger = B::ledger(settings, plan)
             .map(|shape| Box::new(LedgerPart::new(shape, state.shared.shared_ledger.clone())));
@@ -205,11 +206,10 @@ impl<B: Bots> Worker<B> {
                 return Poll::Ready(());
             };
             if connection.reads_from_ns > now_ns {
-                // It is deliberately not reading now; its pending output still goes out.
-                if driver.unsent_bytes() > 0 {
-                    self.state.flush(id, cx, false);
-                    self.settle(clock);
-                }
+                // It is deliberately not reading now; its pending output still goes out, also what only waits for an
+                // emulated network.
+                self.state.flush(id);
+                self.settle(clock);
                 return Poll::Pending;
             }
             self.buffer.set_limit(connection.read_bytes_max);
@@ -218,8 +218,7 @@ impl<B: Bots> Worker<B> {
             match read {
                 Poll::Pending => {
                     if has_unsent {
-                        // Registers this task to be woken when there is room.
-                        self.state.flush(id, cx, false);
+                        self.state.flush(id);
                         self.settle(clock);
                         if self.state.connections.get_mut(id).is_none() {
                             return Poll::Ready(());
@@ -234,7 +233,7 @@ impl<B: Bots> Worker<B> {
                 }
                 Poll::Ready(Err(why)) => {
                     if has_unsent {
-                        self.state.flush(id, cx, false);
+                        self.state.flush(id);
                     }
                     self.end(id, why);
                     self.settle(clock);
@@ -396,9 +395,10 @@ impl<B: Bots> Worker<B> {
         }
         let timeline = &self.state.shared.timeline;
         // A subject that shuts down and restarts takes extra time, which the stop allows for.
+        let allowance_ns = self.state.networks.allowance_ns;
         let drained_by_ns = match timeline.subject_stops_ns() {
             u64::MAX => drain_ns.saturating_add(self.drain_ns_max),
-            _ => timeline.stop_ns().saturating_sub(CLOSE_NS),
+            _ => timeline.stop_ns().saturating_sub(CLOSE_NS + allowance_ns),
         };
         let is_late = self.state.now_ns >= drained_by_ns.min(timeline.stop_ns());
         if !is_late && !self.bots.has_drained(&mut BotContext { state: &mut self.state }) {
@@ -437,6 +437,9 @@ impl<B: Bots> Worker<B> {
         self.awake_from_ns = self.awake_from_ns.max(end_ns);
         self.counted_ahead_ns += ahead_ns;
         let busy_ns = std::mem::take(&mut self.busy_ns) + ahead_ns;
+        // Phases begin with whole seconds, so the whole interval is of one.
+        let phase = self.state.phase(end_ns.saturating_sub(1));
+        self.state.networks.record(&mut self.state.recorder, phase);
         let open = self.state.requests.open();
         self.handover.swap(self.state.recorder.end_interval(end_ns, busy_ns, open));
         self.interval_index += 1;

@@ -27,6 +27,7 @@ use crate::contract::{
 use crate::figures;
 use crate::gate::Gate;
 use crate::judge::{Calibration, Judgement, Verdict, most, script_functions};
+use crate::network;
 use crate::schedule::{Judged, SearchSchedule};
 
 /// The contract requires a hold longer than zero. A trial whose hold never began is reported with this one.
@@ -85,6 +86,7 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
     climb.gates = asked.gates.iter().map(|gate| gate.result(&climb.capacity, &climb.rungs)).collect();
     climb.conclusions = conclusions::conclusions(&climb, asked.allowed);
     climb.conclusions.extend(goals::conclusion(&climb));
+    climb.conclusions.extend(network::conclusion(&climb));
     if asked.has_overload {
         climb.conclusions.extend(overload::conclusion(&climb));
     }
@@ -205,6 +207,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
             interval_ns: summary(Measure::TickInterval),
             age_ns: summary(Measure::TickAge),
         }),
+        network: network::figures(trial),
         frames: figures::frames(trial),
         deliveries: deliveries::deliveries(trial),
         audit: trial.audit.map(Into::into),
@@ -240,7 +243,8 @@ fn operations(trial: &Trial) -> BTreeMap<String, Summary> {
 
 /// What the bots recorded, by name.
 fn recorded(trial: &Trial) -> BTreeMap<String, ValueSummary> {
-    trial.values.iter().filter_map(|(name, values)| Some((name.clone(), values.value_summary()?))).collect()
+    let own = trial.values.iter().filter(|(name, _)| !name.starts_with(measure::network::PREFIX));
+    own.filter_map(|(name, values)| Some((name.clone(), values.value_summary()?))).collect()
 }
 
 /// The first few of each cause: a flood of one must not hide another.

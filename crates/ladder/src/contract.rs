@@ -21,6 +21,7 @@ use crate::capacity::Capacity;
 use crate::disturbance::Disturbance;
 use crate::gate::GateResult;
 use crate::judge::{Evidence, NOBODY_IN, SERVER_EXITED, Verdict};
+use crate::network::NetworkFigures;
 use crate::steady::Steadiness;
 
 /// The contract's number.
@@ -207,6 +208,10 @@ pub struct Rung {
     pub ticks: Option<TickFigures>,
     /// ticks as its clients saw them
     pub client_ticks: Option<ClientTickFigures>,
+    /// the networks that were emulated between the clients and the server; absent where there were none
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub network: Option<NetworkFigures>,
     /// what the server draws beside its services, as it says itself
     pub frames: Option<FrameFigures>,
     /// the books of broadcasts

@@ -467,7 +467,8 @@ pub(crate) fn look(objective: &Objective, trial: &Trial, disturbance: &Disturban
 }
 
 /// How the server ended, where it was told to; what it refused; what reads found; how many answers were redirects; which
-/// connections it closed; what its file of ticks could not tell; how much of the hold was disturbed, by what, and which objectives were judged without it.
+/// connections it closed; what its file of ticks could not tell; whether an
+/// emulated network was slower than asked for; how much of the hold was disturbed, by what, and which objectives were judged without it.
 fn remark(case: &Case<'_>) -> Option<String> {
     let parts: Vec<String> = [
         shutdown::remark,
@@ -477,6 +478,7 @@ fn remark(case: &Case<'_>) -> Option<String> {
         games::remark,
         reopened::remark,
         ticks_due::remark,
+        crate::network::remark,
     ]
     .iter()
     .map(|remark| remark(case.trial))

@@ -21,6 +21,7 @@ mod gate;
 pub mod growth;
 pub mod judge;
 pub mod models;
+mod network;
 pub mod objective;
 pub mod recovery;
 pub mod results_page;

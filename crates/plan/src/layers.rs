@@ -25,6 +25,7 @@ mod generator;
 mod handshake;
 pub(crate) mod http_sweep;
 pub(crate) mod ladder;
+mod network;
 mod objectives;
 pub(crate) mod poll_loop_sweep;
 pub(crate) mod reader;
@@ -52,6 +53,7 @@ pub fn settings() -> impl Iterator<Item = &'static Setting> {
         poll_loop_sweep::SETTINGS,
         objectives::SETTINGS,
         SETTINGS,
+        network::SETTINGS,
         generator::SETTINGS,
     ];
     [subject::SETTINGS, credentials::SETTINGS, bots::SETTINGS, handshake::SETTINGS]
@@ -199,6 +201,7 @@ pub fn resolve_with(
         units::duration_ns_within(text, PATIENCE_NS_MIN, units::DURATION_NS_MAX)
     });
     let seed = reader.value(&SEED, |text| units::whole_within(text, 0, u64::MAX));
+    let networks = network::read(&mut reader);
     let generator = generator::read(&mut reader);
     let profile = reader.value(&PROFILE, str::parse::<Profile>);
     let name = reader.value(&NAME, units::not_blank);
@@ -217,6 +220,7 @@ pub fn resolve_with(
             patience_ns,
             seed: seed.unwrap_or(entropy_seed & ((1 << 53) - 1)),
             generator,
+            networks,
             name,
             note,
             scenario: path,

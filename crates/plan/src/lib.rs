@@ -13,6 +13,7 @@ mod decidable;
 mod flags;
 pub mod layers;
 mod mistakes;
+mod network;
 pub mod percent;
 mod permissions;
 mod plan;
@@ -35,6 +36,7 @@ pub use layers::{bots_meant, is_scenario_file, resolve, resolve_with, search_sen
 pub use mistakes::{
     ConfigError, CredentialsError, Mistake, Mistakes, Place, RequestConfigError, Seen, StopError,
 };
+pub use network::{Network, Networks, TURNS};
 pub use permissions::{Permission, may_load_for_file, permissions};
 pub use plan::{
     Arrivals, Axis, Cell, Generator, Handshake, HoldLength, Ladder, Plan, Profile, Ramp, RampRule, Subject,

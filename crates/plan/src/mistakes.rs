@@ -13,6 +13,7 @@ use crate::schema::SchemaError;
 use crate::scheme::Scheme;
 use crate::target::{Target, TargetError, TargetRefused, as_prefixes};
 use crate::units::UnitError;
+use crate::units::network::NetworkError;
 use crate::vocabulary::{self, BOTS, SUBJECTS, listed};
 
 mod credentials;
@@ -90,6 +91,9 @@ pub enum ConfigError {
     /// a recovery of a server that is not overloaded, or of bots whose load does not go down
     #[error(transparent)]
     Recovery(#[from] RecoveryError),
+    /// a network that cannot be emulated
+    #[error(transparent)]
+    Network(#[from] NetworkError),
     /// a URL that cannot be read
     #[error(transparent)]
     Target(#[from] TargetError),

@@ -9,6 +9,7 @@ use measure::ticklog::{TickForm, TimeUnit};
 use serde::{Deserialize, Serialize};
 use strum::{Display, IntoStaticStr, VariantArray};
 
+use crate::network::Networks;
 use crate::target::Target;
 use crate::workloads::BotSettings;
 
@@ -43,6 +44,9 @@ pub struct Plan {
     pub seed: u64,
     /// how this process makes the load
     pub generator: Generator,
+    /// what is emulated between the bots and the subject
+    #[serde(default, skip_serializing_if = "Networks::is_empty")]
+    pub networks: Networks,
     /// the run's name (`--name master`)
     pub name: Option<String>,
     /// free text kept with the run

@@ -15,6 +15,7 @@ use crate::workloads::Pairing;
 pub mod chat;
 pub mod grid;
 pub mod http;
+pub mod network;
 pub mod protobuf;
 mod ramp;
 mod ticks;

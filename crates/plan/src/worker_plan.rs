@@ -10,6 +10,7 @@ use ladder::disturbance::HOLD_LONGER_MOST;
 use ladder::{Allowed, LoadUnit};
 
 use crate::credentials::Login;
+use crate::network::Networks;
 use crate::plan::{Arrivals, Handshake, HoldLength, Plan, Ramp, SubjectStop};
 use crate::ramp;
 use crate::scheme::Scheme;
@@ -61,6 +62,10 @@ pub struct WorkerPlan {
     pub settle_ns: u64,
     /// after the hold, data in flight is waited for this long at most, ns
     pub drain_ns: u64,
+    /// what is emulated between the bots and the subject
+    pub networks: Networks,
+    /// that of bot 0 is the one of this turn
+    pub first_turn: u64,
     /// requests per second over all workers, where the load is a rate; else 0
     pub rate_per_s: f64,
     /// where in its gap the one stream of evenly planned requests begins, in [0, 1); the same for all workers
@@ -100,6 +105,8 @@ impl WorkerPlan {
             tick_period_ns: 0,
             settle_ns: 0,
             drain_ns: DRAIN_NS,
+            networks: Networks::default(),
+            first_turn: 0,
             rate_per_s: 0.0,
             stream_phase: 0.0,
             request: None,
@@ -259,7 +266,10 @@ pub fn split(
                 open_attempts: plan.generator.open_attempts,
                 tick_period_ns: plan.subject.tick_period_ns(),
                 settle_ns: plan.ladder.settle_ns,
-                drain_ns: plan.bots.drain_ns(plan.patience_ns, &plan.objectives),
+                drain_ns: plan.bots.drain_ns(plan.patience_ns, &plan.objectives)
+                    + plan.networks.allowance_ns(),
+                networks: plan.networks.clone(),
+                first_turn: Networks::first_turn(plan.seed),
                 rate_per_s,
                 stream_phase: (worker_seed(plan.seed, u64::MAX - 1) >> 11) as f64 / (1u64 << 53) as f64,
                 request: None,

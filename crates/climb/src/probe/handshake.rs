@@ -63,6 +63,7 @@ pub(super) fn address_of(worker: &WorkerPlan) -> anyhow::Result<Address> {
         reply_bytes_max: REPLY_BYTES,
         upgrade: upgrade(worker),
         speaks: Default::default(),
+        network: None,
     })
 }
 

@@ -71,6 +71,7 @@ fn ask<D: Http>(worker: &WorkerPlan, http: &HttpBots) -> anyhow::Result<First> {
         reply_bytes_max: worker.bots.reply_bytes_max(),
         upgrade: Upgrade::default(),
         speaks: Default::default(),
+        network: None,
     };
     let mut templates = RequestTemplates::of::<D>(worker, http);
     let index = harmless(http);

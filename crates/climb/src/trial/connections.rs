@@ -24,6 +24,7 @@ pub fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Addre
             reply_bytes_max,
             upgrade: upgrade(plan),
             speaks: Default::default(),
+            network: None,
         })
     };
     Ok(bots::catalog::paths(plan)?.into_iter().flat_map(of_path).collect())

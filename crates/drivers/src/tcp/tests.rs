@@ -3,7 +3,7 @@ use std::future::poll_fn;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpStream};
 
 use super::*;
 use crate::testing::{block_on, connected, split};
@@ -11,7 +11,7 @@ use crate::unfinished::{ROOM_BYTES_KEPT, Reservation, UNFINISHED_BYTES_MAX, rese
 
 async fn pair<F>() -> (TcpStream, Tcp<F>) {
     let (far, near) = connected().await;
-    (far, Tcp::new(near))
+    (far, Tcp::new(Stream::Plain(near)))
 }
 
 async fn flush<F: Framing>(socket: &mut Tcp<F>) {

@@ -5,7 +5,8 @@ use tokio::net::UdpSocket;
 
 use super::*;
 use crate::any::Protocol;
-use crate::testing::block_on;
+use crate::network::Path;
+use crate::testing::{block_on, timed};
 
 fn address(socket: SocketAddr) -> Address {
     Address { path: String::new(), reply_bytes_max: 0, speaks: Protocol::Udp, ..Address::plain(socket) }
@@ -176,5 +177,63 @@ fn a_connection_ends_when_we_say_so_and_all_is_sent() {
         assert!(near.reader.is_none(), "the task that reads was woken");
         assert!(matches!(heard(&mut near, &mut buffer).await, Err(Closed::ByPeer(None))));
         assert_eq!(far.recv(&mut [0; 10]).await.unwrap(), 7);
+    });
+}
+
+/// A connection behind a network, and the server's socket.
+async fn behind(path: Path) -> (UdpSocket, Udp) {
+    let far = UdpSocket::bind("127.0.0.1:0").await.unwrap();
+    let to = Address { network: Some(path), ..address(far.local_addr().unwrap()) };
+    let near = Udp::open(Udp::begin_connect(&to, None).unwrap(), &to).await.unwrap();
+    (far, near)
+}
+
+#[test]
+fn a_datagram_behind_a_network_takes_the_round_trip_and_keeps_its_place() {
+    timed(async {
+        let path = Path { latency_ns: 60_000_000, jitter_ns: 10_000_000, ..Path::default() };
+        let (far, mut near) = behind(path).await;
+        let echo = tokio::spawn(async move {
+            let mut room = [0; 100];
+            for _ in 0..20 {
+                let (count, from) = far.recv_from(&mut room).await.unwrap();
+                far.send_to(&room[..count], from).await.unwrap();
+            }
+        });
+        let begin = std::time::Instant::now();
+        for number in 0..20 {
+            say(&mut near, &[number]).await.unwrap();
+        }
+        assert_eq!(near.unsent_bytes(), 0, "they are taken at once");
+        assert!(begin.elapsed().as_millis() < 25, "{:?}", begin.elapsed());
+        let (mut buffer, mut all) = (ReadBuffer::new(), Vec::new());
+        while all.len() < 20 {
+            all.extend(heard(&mut near, &mut buffer).await.unwrap());
+            assert!(begin.elapsed().as_millis() >= 60, "{:?}", begin.elapsed());
+        }
+        assert_eq!(all.concat(), (0..20).collect::<Vec<u8>>());
+        echo.await.unwrap();
+    });
+}
+
+#[test]
+fn what_is_lost_over_udp_never_comes_and_what_is_under_way_leaves_before_the_end() {
+    timed(async {
+        let path = Path { latency_ns: 40_000_000, loss: 0.4, ..Path::default() };
+        let (far, mut near) = behind(path).await;
+        for number in 0..100 {
+            say(&mut near, &[number]).await.unwrap();
+        }
+        near.close();
+        poll_fn(|cx| near.poll_flush(cx)).await.unwrap();
+        let mut buffer = ReadBuffer::new();
+        assert!(matches!(heard(&mut near, &mut buffer).await, Err(Closed::ByPeer(None))));
+        far.readable().await.unwrap();
+        let (mut count, mut room) = (0, [0; 10]);
+        while far.try_recv(&mut room).is_ok() {
+            count += 1;
+        }
+        // 60 of 100, give or take four standard deviations.
+        assert!((40..=80).contains(&count), "{count}");
     });
 }

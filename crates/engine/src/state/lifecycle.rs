@@ -8,19 +8,20 @@ use super::{ConnectionState, Destination, Opening, Owes, WorkerState};
 use crate::ids::ConnectionId;
 use crate::pacer::Item;
 
-/// A connection must be usable this long after its connect began.
+/// A connection must be usable this long after its connect began, and what an emulated network takes besides.
 const OPEN_DEADLINE_NS: u64 = 5_000_000_000;
-/// A close must be answered this long after it was sent.
+/// A close must be answered this long after it was sent; the same.
 const CLOSE_DEADLINE_NS: u64 = 2_000_000_000;
 
 impl<D: Driver> WorkerState<D> {
     /// Begins a connection; `path` is an index into the addresses.
     pub(crate) fn open(&mut self, bot: u32, path: usize) -> ConnectionId {
-        self.open_to(bot, Destination::Known(path as u32))
+        self.open_to(bot, Destination::Known(self.address_of(bot, path) as u32))
     }
 
     /// Begins a connection to a given address.
-    pub(crate) fn open_at(&mut self, bot: u32, address: Address) -> ConnectionId {
+    pub(crate) fn open_at(&mut self, bot: u32, mut address: Address) -> ConnectionId {
+        self.put_behind(bot, &mut address);
         self.open_to(bot, Destination::Own(Box::new(address)))
     }
 
@@ -38,7 +39,8 @@ impl<D: Driver> WorkerState<D> {
         match D::begin_connect(address, from) {
             Ok(begin_connect) => {
                 self.opening.push(Opening { connection: id, begin_connect, to });
-                self.pacer.push(self.now_ns + OPEN_DEADLINE_NS, Item::OpenDeadline(id));
+                let deadline_ns = self.now_ns + OPEN_DEADLINE_NS + self.networks.allowance_ns;
+                self.pacer.push(deadline_ns, Item::OpenDeadline(id));
             }
             Err(error) => self.ended.push((id, Closed::NotOpened(error))),
         }
@@ -106,7 +108,8 @@ impl<D: Driver> WorkerState<D> {
                 connection.mark_dirty(id, &mut self.dirty);
                 self.end_messages(id);
                 self.record_closed();
-                self.pacer.push(self.now_ns + CLOSE_DEADLINE_NS, Item::CloseDeadline(id));
+                let deadline_ns = self.now_ns + CLOSE_DEADLINE_NS + self.networks.allowance_ns;
+                self.pacer.push(deadline_ns, Item::CloseDeadline(id));
             }
             // Nobody waits for it any more: remove it, without counting a failure of the server.
             ConnectionState::Opening => {

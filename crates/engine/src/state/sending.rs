@@ -178,17 +178,16 @@ impl<D: Driver> WorkerState<D> {
 
     /// Hands what is encoded to the kernel, once per connection and turn.
     pub(crate) fn flush_dirty(&mut self, clock: &impl Clock) {
-        let mut cx = Context::from_waker(Waker::noop());
         while let Some(id) = self.dirty.pop() {
             self.now_ns = clock.now_ns();
-            self.flush(id, &mut cx, true);
+            self.flush(id);
         }
     }
 
-    /// `wakes`: a connection that the kernel does not take wakes its own task, which registers for the room to come.
+    /// Where the kernel does not take it, and behind an emulated network, the connection's own task is woken later.
     ///
     /// A message has departed when its last byte was taken, also where others behind it still wait.
-    pub(crate) fn flush(&mut self, id: ConnectionId, cx: &mut Context<'_>, wakes: bool) {
+    pub(crate) fn flush(&mut self, id: ConnectionId) {
         let departed_ns = self.now_ns;
         let Some(connection) = self.connections.get_mut(id) else { return };
         let (ConnectionState::Open(driver) | ConnectionState::Closing(driver)) = &mut connection.state else {
@@ -200,7 +199,8 @@ impl<D: Driver> WorkerState<D> {
             }
         }
         let bytes = driver.unsent_bytes();
-        let outcome = driver.poll_flush(cx);
+        let task = connection.waker.as_ref().unwrap_or(Waker::noop());
+        let outcome = driver.poll_flush(&mut Context::from_waker(task));
         let written = (bytes - driver.unsent_bytes()) as u64;
         connection.written += written;
         connection.mark_clean();
@@ -211,13 +211,8 @@ impl<D: Driver> WorkerState<D> {
         };
         connection.tried = connection.unsent.len() - departed_count;
         match outcome {
-            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Ok(())) | Poll::Pending => {}
             Poll::Ready(Err(error)) => self.ended.push((id, Closed::Failed(error))),
-            Poll::Pending => {
-                if wakes && let Some(waker) = &connection.waker {
-                    waker.wake_by_ref();
-                }
-            }
         }
         for message in connection.unsent.drain(..departed_count) {
             message.departed(departed_ns, &mut self.recorder, &mut self.requests, &mut self.ledger);
@@ -345,15 +340,14 @@ mod tests {
             let seq = ctx.ledger().next_seq(0).unwrap();
             assert!(ctx.broadcast(connection, 0, 1_000, (0, seq), 10));
         }
-        let mut cx = Context::from_waker(Waker::noop());
         state.now_ns = 6_000;
-        state.flush(connection, &mut cx, false);
+        state.flush(connection);
         let sent =
             |state: &WorkerState<Narrow>| state.recorder.interval().flows[0][Phase::Ramp as usize].sent;
         assert_eq!(sent(&state), 1, "ten of fifteen bytes are a message, the other five are not");
         state.now_ns = 1_000_000_000;
         room.set(15);
-        state.flush(connection, &mut cx, false);
+        state.flush(connection);
         assert_eq!(sent(&state), 3);
         let lag = state.recorder.interval().distribution(Measure::SendLag, false);
         let max_ns = lag.max_ns().unwrap();

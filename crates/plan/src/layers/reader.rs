@@ -10,6 +10,7 @@ use crate::scenario::{Content, Node};
 use crate::settings::{Kind, Setting, Shape};
 use crate::target::TargetError;
 use crate::units::UnitError;
+use crate::units::network::NetworkError;
 
 /// A value as it was written, and where.
 #[derive(Clone, Debug)]
@@ -233,6 +234,7 @@ pub(crate) fn default_of<T, E>(setting: &Setting, parse: impl FnOnce(&str) -> Re
 fn nearest_of(wrong: &ConfigError) -> Option<String> {
     match wrong {
         ConfigError::Unit(UnitError::UnknownWord { nearest, .. })
+        | ConfigError::Network(NetworkError::Word(UnitError::UnknownWord { nearest, .. }))
         | ConfigError::Target(TargetError::UnknownScheme { nearest, .. }) => nearest.map(Into::into),
         ConfigError::Schema(wrong) | ConfigError::Request(RequestConfigError::Schema(wrong)) => {
             wrong.nearest()

@@ -50,6 +50,7 @@ pub(crate) fn plan(
             open_attempts: 10,
             calibrate: true,
         },
+        networks: Networks::default(),
         name: None,
         note: None,
         scenario: None,

@@ -27,6 +27,7 @@ mod http;
 mod kills;
 mod main_job;
 mod metrics;
+mod networks;
 mod otlp;
 mod output;
 mod place;

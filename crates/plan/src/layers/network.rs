@@ -1,0 +1,18 @@
+//! The networks that are emulated between the bots and the server.
+
+use crate::layers::reader::Reader;
+use crate::network::Networks;
+use crate::settings::{Setting, Shape};
+use crate::units::network::networks;
+
+settings! { pub(super) SETTINGS;
+    NETWORK = Setting::of("How", &[]).key("network", Shape::Text, "70% wifi, 30% latency=80ms jitter=20ms loss=1%")
+        .about("The network that is emulated on each connection: wifi, 4g, transatlantic, or latency= (the round trip), jitter=, loss= and bandwidth=; several with their shares of the bots.")
+        .flag("--network", "NETWORK")
+        .help("Emulate a network on each connection: wifi, 4g or transatlantic, or any of latency=80ms (the round trip), \
+            jitter=20ms, loss=1% and bandwidth=20Mbit; several with their shares of the bots: '70% wifi, 30% 4g'");
+}
+
+pub(super) fn read(reader: &mut Reader) -> Networks {
+    reader.value(&NETWORK, networks).unwrap_or_default()
+}
