@@ -13,7 +13,7 @@ mod wire;
 
 use std::cell::Cell;
 
-pub(crate) use timers::{Owner, note, sleep_until};
+pub(crate) use timers::{Owner, Sent, note, sleep_until};
 pub use timers::{Passed, RoundTrip, next_ns, take_passed, wake_due};
 pub(crate) use way::Way;
 pub(crate) use wire::Wire;

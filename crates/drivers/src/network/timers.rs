@@ -11,6 +11,9 @@ use std::task::{Poll, Waker};
 use super::now_ns;
 use super::way::Piece;
 
+/// So much of what is sent late is made up on the way back, ns. Not more: the server may send without being asked.
+const MADE_UP_NS_MOST: u64 = 1_000_000;
+
 /// What passed through the wires of this thread since it was last asked.
 #[derive(Debug, Default)]
 pub struct Passed {
@@ -31,12 +34,32 @@ pub struct RoundTrip {
     pub applied_ns: u64,
 }
 
+/// The newest piece that a connection sent.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Sent {
+    /// how long it was asked to be under way, and was but for what is made up, ns
+    spans_ns: Option<(u64, u64)>,
+    /// it went out so late, and what comes in until the next one is so much earlier, ns
+    pub(crate) made_up_ns: u64,
+}
+
+impl Sent {
+    /// A piece was sent.
+    pub(crate) fn went(&mut self, piece: &Piece, now_ns: u64) {
+        let late_ns = now_ns - piece.release_ns;
+        PASSED.with_borrow_mut(|passed| passed.late_ns.push(late_ns));
+        let (asked_ns, applied_ns) = piece.spans(now_ns);
+        self.made_up_ns = late_ns.min(MADE_UP_NS_MOST);
+        self.spans_ns = Some((asked_ns, applied_ns - self.made_up_ns));
+    }
+}
+
 impl Passed {
-    /// A piece came in after others, `went` the newest of them, went out.
-    pub(crate) fn came(&mut self, path: usize, went: Option<(u64, u64)>, piece: &Piece, now_ns: u64) {
+    /// A piece came in after others, `sent` the newest of them, went out.
+    pub(crate) fn came(&mut self, path: usize, sent: Sent, piece: &Piece, now_ns: u64) {
         self.late_ns.push(now_ns - piece.release_ns);
         let (asked_ns, applied_ns) = piece.spans(now_ns);
-        self.round_trips.extend(went.map(|(asked, applied)| RoundTrip {
+        self.round_trips.extend(sent.spans_ns.map(|(asked, applied)| RoundTrip {
             path,
             asked_ns: asked + asked_ns,
             applied_ns: applied + applied_ns,

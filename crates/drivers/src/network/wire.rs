@@ -14,7 +14,7 @@ use std::task::{Context, Poll};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 
-use super::{Owner, Path, WINDOW_BYTES, Way, note, now_ns, rng_of, sleep_until};
+use super::{Owner, Path, Sent, WINDOW_BYTES, Way, note, now_ns, rng_of, sleep_until};
 
 thread_local! {
     static SCRATCH: RefCell<Box<[u8]>> = RefCell::new(vec![0; 64 * 1024].into_boxed_slice());
@@ -33,8 +33,7 @@ pub(crate) struct Wire {
     is_broken: bool,
     /// the server's end of the stream, or an error, arrives at this instant
     back_ends: Option<(u64, io::Result<()>)>,
-    /// the newest piece that went out: how long it was asked to be under way and was, ns
-    went: Option<(u64, u64)>,
+    sent: Sent,
     owner: Owner,
     /// the last read found nothing
     is_awaited: bool,
@@ -55,7 +54,7 @@ impl Wire {
             out_ends_ns: None,
             is_broken: false,
             back_ends: None,
-            went: None,
+            sent: Sent::default(),
             owner: Owner::default(),
             is_awaited: false,
         };
@@ -81,11 +80,7 @@ impl Wire {
             }
             match Pin::new(&mut self.tcp).poll_write(cx, due) {
                 Poll::Ready(Ok(count)) => {
-                    let went = &mut self.went;
-                    self.out.take(count, |piece| {
-                        *went = Some(piece.spans(now_ns));
-                        note(|passed| passed.late_ns.push(now_ns - piece.release_ns));
-                    });
+                    self.out.take(count, |piece| self.sent.went(piece, now_ns));
                 }
                 Poll::Ready(Err(_)) => {
                     // Reading reports what happened to the connection.
@@ -104,6 +99,7 @@ impl Wire {
 
     /// Takes from the socket what is there.
     fn pump_back(&mut self, cx: &mut Context<'_>, now_ns: u64) {
+        let entered_ns = now_ns - self.sent.made_up_ns;
         SCRATCH.with_borrow_mut(|scratch| {
             while self.back_ends.is_none() && self.back.len() < WINDOW_BYTES {
                 let room_bytes = scratch.len().min(WINDOW_BYTES - self.back.len());
@@ -113,12 +109,12 @@ impl Wire {
                     Poll::Ready(Ok(())) if room.filled().is_empty() => Ok(()),
                     Poll::Ready(Ok(())) => {
                         let (path, rng) = (&self.path, &mut self.rng);
-                        self.back.push(path, now_ns, iter::once(room.filled()), WINDOW_BYTES, rng);
+                        self.back.push(path, entered_ns, iter::once(room.filled()), WINDOW_BYTES, rng);
                         continue;
                     }
                     Poll::Ready(Err(error)) => Err(error),
                 };
-                let ends_ns = self.back.release_ns(&self.path, now_ns, 0, &mut self.rng);
+                let ends_ns = self.back.release_ns(&self.path, entered_ns, 0, &mut self.rng);
                 self.back_ends = Some((ends_ns, end));
             }
         });
@@ -171,11 +167,11 @@ impl AsyncRead for Wire {
             let count = due.len().min(room.remaining());
             room.put_slice(&due[..count]);
             has_come = true;
-            let (path, went) = (wire.path.index, wire.went);
+            let (path, sent) = (wire.path.index, wire.sent);
             wire.back.take(count, |piece| {
                 // What lay there because its bot was not reading is no lateness of ours.
                 if was_awaited {
-                    note(|passed| passed.came(path, went, piece, now_ns));
+                    note(|passed| passed.came(path, sent, piece, now_ns));
                 }
             });
         }

@@ -4,7 +4,7 @@
 //! driver's buffers.
 
 use super::{HEADER_BYTES, datagram};
-use crate::network::{Owner, Path, WINDOW_BYTES, Way, note, now_ns, rng_of};
+use crate::network::{Owner, Path, Sent, WINDOW_BYTES, Way, note, now_ns, rng_of};
 
 /// The datagrams under way of one socket.
 pub(super) struct Delayed {
@@ -15,8 +15,7 @@ pub(super) struct Delayed {
     out: Way,
     back: Way,
     owner: Owner,
-    /// the newest datagram that went out: how long it was asked to be under way and was, ns
-    went: Option<(u64, u64)>,
+    sent: Sent,
     /// the last read found nothing
     is_awaited: bool,
 }
@@ -30,7 +29,7 @@ impl Delayed {
             out: Way::default(),
             back: Way::default(),
             owner: Owner::default(),
-            went: None,
+            sent: Sent::default(),
             is_awaited: false,
         }
     }
@@ -59,7 +58,7 @@ impl Delayed {
     /// Takes a datagram that came.
     pub(super) fn receive(&mut self, one: &[u8]) {
         if self.rng.f64() >= self.loss {
-            self.back.push_whole(&self.path, now_ns(), one, &mut self.rng);
+            self.back.push_whole(&self.path, now_ns() - self.sent.made_up_ns, one, &mut self.rng);
         }
     }
 
@@ -70,11 +69,7 @@ impl Delayed {
 
     /// It was sent.
     pub(super) fn sent(&mut self, bytes: usize, now_ns: u64) {
-        let went = &mut self.went;
-        self.out.take(HEADER_BYTES + bytes, |piece| {
-            *went = Some(piece.spans(now_ns));
-            note(|passed| passed.late_ns.push(now_ns - piece.release_ns));
-        });
+        self.out.take(HEADER_BYTES + bytes, |piece| self.sent.went(piece, now_ns));
     }
 
     /// Puts the next datagram that has come into `room`, and returns how many bytes it takes there.
@@ -82,11 +77,11 @@ impl Delayed {
         let one = self.back.whole(now_ns)?;
         let count = one.len();
         room[..count].copy_from_slice(one);
-        let (path, went, was_awaited) = (self.path.index, self.went, self.is_awaited);
+        let (path, sent, was_awaited) = (self.path.index, self.sent, self.is_awaited);
         self.back.take(count, |piece| {
             // What lay there because its bot was not reading is no lateness of ours.
             if was_awaited {
-                note(|passed| passed.came(path, went, piece, now_ns));
+                note(|passed| passed.came(path, sent, piece, now_ns));
             }
         });
         Some(count)
