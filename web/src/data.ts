@@ -679,6 +679,7 @@ export type Rung = {
   /** arrivals met but a few places of the server's tick, so that latencies are those of these places; null where nobody counted */ aliased: boolean | null
   /** the server's ticks; its clients' view of them where it tells none */ ticks: TickFigures | null
   /** ticks as its clients saw them */ client_ticks: ClientTickFigures | null
+  /** services on this machine that the server asked: `redis-server on port 6379` */ services?: Array<string>
   /** the networks that were emulated between the clients and the server; absent where there were none */ network?: NetworkFigures
   /** what the server draws beside its services, as it says itself */ frames: FrameFigures | null
   /** the books of broadcasts */ deliveries: DeliveryFigures | null

@@ -14,6 +14,7 @@ mod shots;
 
 use std::collections::BTreeMap;
 
+use measure::trial::kind;
 use measure::{Distribution, Measure, Quantile, Role, Summary, Trial, ValueSummary};
 use serde_json::{Map, Value, json};
 
@@ -207,6 +208,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
             interval_ns: summary(Measure::TickInterval),
             age_ns: summary(Measure::TickAge),
         }),
+        services: services(trial),
         network: network::figures(trial),
         frames: figures::frames(trial),
         deliveries: deliveries::deliveries(trial),
@@ -239,6 +241,12 @@ fn operations(trial: &Trial) -> BTreeMap<String, Summary> {
         Some((name.clone(), with_never(values, figures::never_answered_of(trial, name))?))
     };
     trial.of_ops.iter().filter_map(of).collect()
+}
+
+/// In the order in which they were found.
+fn services(trial: &Trial) -> Vec<String> {
+    let told = trial.events.iter().filter(|event| event.kind == kind::SERVICE);
+    told.map(|event| event.text.clone()).collect()
 }
 
 /// What the bots recorded, by name.

@@ -208,6 +208,10 @@ pub struct Rung {
     pub ticks: Option<TickFigures>,
     /// ticks as its clients saw them
     pub client_ticks: Option<ClientTickFigures>,
+    /// services on this machine that the server asked: `redis-server on port 6379`
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(as = "Option<Vec<String>>", optional)]
+    pub services: Vec<String>,
     /// the networks that were emulated between the clients and the server; absent where there were none
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]

@@ -28,7 +28,9 @@ pub use load_unit::LoadUnit;
 pub use names::{ErrorKind, MetricNames, Role};
 pub use network::NetworkFacts;
 pub use purpose::Purpose;
-pub use sample::{MachineMetric, OverTime, ProcessMetric, Reading, Sample, Signal, ThreadState, plain_name};
+pub use sample::{
+    MachineMetric, OverTime, ProcessMetric, Reading, Sample, ServiceMetric, Signal, ThreadState, plain_name,
+};
 pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::recovery::AfterHold;

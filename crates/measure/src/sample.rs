@@ -168,6 +168,20 @@ readings! {
 }
 
 readings! {
+    /// What is read of the services on this machine that the subject asks, all of them together.
+    ServiceMetric {
+        /// CPU that they used, cores
+        Cores "cores" OfSecond,
+        /// their busiest thread's time on a core, in [0, 1]
+        CpuShareMax "cpu_share_max" OfSecond,
+        /// their active threads that were on a core or waited for one, as of the subject's
+        Running "threads_running" OfSecond,
+        /// the same of those that waited for a disk
+        Disk "threads_disk" OfSecond,
+    }
+}
+
+readings! {
     /// What an active thread of the subject was doing when it was looked at: how many threads, in the mean over the looks
     /// of a second. A thread is active if it ran in the last seconds.
     ThreadState {
@@ -209,6 +223,8 @@ pub enum Reading {
     Thread(String),
     /// active threads of the subject in this state
     Threads(ThreadState),
+    /// of the services that the subject asks
+    Services(ServiceMetric),
     /// what this version does not know
     Other {
         /// whom it is about
@@ -227,6 +243,8 @@ pub enum Signal {
     Threads(ThreadState),
     /// of the machine
     Machine(MachineMetric),
+    /// of the services that it asks
+    Services(ServiceMetric),
 }
 
 impl Signal {
@@ -236,6 +254,7 @@ impl Signal {
             Reading::Subject(metric) => Some(Signal::Subject(*metric)),
             Reading::Threads(state) => Some(Signal::Threads(*state)),
             Reading::Machine(metric) => Some(Signal::Machine(*metric)),
+            Reading::Services(metric) => Some(Signal::Services(*metric)),
             Reading::Worker(_) | Reading::Program(_) | Reading::Thread(_) | Reading::Other { .. } => None,
         }
     }
@@ -246,6 +265,7 @@ impl Signal {
             Signal::Subject(metric) => metric.name().to_owned(),
             Signal::Threads(state) => format!("{THREADS}.{}", state.name()),
             Signal::Machine(metric) => format!("{MACHINE}.{}", metric.name()),
+            Signal::Services(metric) => format!("{SERVICES}.{}", metric.name()),
         }
     }
 
@@ -255,6 +275,7 @@ impl Signal {
             Signal::Subject(metric) => metric.over_time(),
             Signal::Threads(state) => state.over_time(),
             Signal::Machine(metric) => metric.over_time(),
+            Signal::Services(metric) => metric.over_time(),
         }
     }
 }
@@ -265,6 +286,7 @@ const MACHINE: &str = "machine";
 const PROGRAM: &str = "program";
 const THREAD: &str = "thread";
 const THREADS: &str = "threads";
+const SERVICES: &str = "services";
 
 impl Reading {
     /// Its texts in the store: whom it is about, and what was read.
@@ -276,6 +298,7 @@ impl Reading {
             Reading::Program(name) => (PROGRAM, name),
             Reading::Thread(name) => (THREAD, name),
             Reading::Threads(state) => (THREADS, state.name()),
+            Reading::Services(name) => (SERVICES, name.name()),
             Reading::Other { who, name } => (who, name),
         }
     }
@@ -289,6 +312,7 @@ impl Reading {
             PROGRAM => Some(Reading::Program(name.to_owned())),
             THREAD => Some(Reading::Thread(name.to_owned())),
             THREADS => ThreadState::named(name).map(Reading::Threads),
+            SERVICES => ServiceMetric::named(name).map(Reading::Services),
             _ => None,
         };
         known.unwrap_or_else(|| Reading::Other { who: who.to_owned(), name: name.to_owned() })
@@ -331,7 +355,8 @@ mod tests {
             ProcessMetric::ALL.iter().flat_map(|&name| [Reading::Subject(name), Reading::Worker(name)]);
         let machines = MachineMetric::ALL.iter().map(|&name| Reading::Machine(name));
         let states = ThreadState::ALL.iter().map(|&state| Reading::Threads(state));
-        for reading in processes.chain(machines).chain(states) {
+        let services = ServiceMetric::ALL.iter().map(|&name| Reading::Services(name));
+        for reading in processes.chain(machines).chain(states).chain(services) {
             let (who, name) = reading.texts();
             assert_eq!(Reading::of_texts(who, name), reading);
         }

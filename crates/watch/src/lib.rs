@@ -24,6 +24,7 @@ mod queues;
 mod realtime;
 mod sampler;
 pub mod scrape;
+mod services;
 mod sock_diag;
 pub mod statsd;
 mod subject;

@@ -2,15 +2,16 @@
 //!
 //! Its listening ports are those of listening sockets among its descriptors. Both are read the more seldom the longer it
 //! takes: with 2,000 connections, listing descriptors takes 12 ms and reading the queues 3–5 ms of CPU.
+//! Sockets of it that lead elsewhere on this machine tell which services it asks (`services`).
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::time::{Duration, Instant};
 
 use measure::ProcessMetric;
 
 use crate::process::descriptor_folders;
-use crate::sock_diag::{CLOSE_WAIT, ESTABLISHED, LISTEN, SockDiag};
+use crate::sock_diag::{CLOSE_WAIT, ESTABLISHED, LISTEN, SockDiag, Socket};
 use crate::threads::thread_cpu_s;
 
 /// Descriptors that are listed at once.
@@ -18,7 +19,7 @@ const LISTED_MAX: usize = 4_096;
 /// Of a table with more descriptors the lowest: sockets that listen are opened early.
 const LOWEST: usize = 256;
 /// Descriptors are listed again after so long at least, and at each reading until a port is known.
-const LISTED_EVERY: Duration = Duration::from_secs(10);
+const LISTED_EVERY: Duration = Duration::from_secs(2);
 /// And seldom enough to take at most one 2,000th of a core.
 const LISTING_SHARE: f64 = 2_000.0;
 /// A reading is followed by a pause so that readings take at most one 700th of a core. It follows from their CPU time: on a
@@ -26,7 +27,6 @@ const LISTING_SHARE: f64 = 2_000.0;
 const READING_SHARE: f64 = 700.0;
 /// Ports that are watched.
 const PORTS_MAX: usize = 8;
-const ALL_STATES: u32 = 0xFFF & !LISTEN;
 const OPEN: u32 = ESTABLISHED | CLOSE_WAIT;
 
 /// Reads them again and again.
@@ -35,6 +35,7 @@ pub(crate) struct Queues {
     diag: Option<SockDiag>,
     ports: Vec<u16>,
     others: Option<u64>,
+    asked: BTreeSet<Asked>,
     not_before: Option<Instant>,
     list_not_before: Option<Instant>,
 }
@@ -45,6 +46,7 @@ impl Queues {
             diag: SockDiag::open().ok(),
             ports: Vec::new(),
             others: None,
+            asked: BTreeSet::new(),
             not_before: None,
             list_not_before: None,
         }
@@ -58,9 +60,9 @@ impl Queues {
         }
         let is_listing = self.list_not_before.is_none_or(|instant| begin >= instant);
         let begin_cpu_s = thread_cpu_s();
-        let sockets = is_listing.then(|| Sockets::of(pids));
+        let listing = if is_listing { self.list(pids) } else { None };
         let listed_cpu_s = thread_cpu_s();
-        let told = self.read_now(sockets.as_ref());
+        let told = self.read_now(listing);
         let pause = |cost_s: f64, share: f64| Duration::from_secs_f64((cost_s * share).max(0.0));
         if is_listing {
             let least = if self.ports.is_empty() { Duration::ZERO } else { LISTED_EVERY };
@@ -70,32 +72,46 @@ impl Queues {
         told.unwrap_or_default()
     }
 
-    /// `sockets`: those of the subject, where they were listed anew.
-    fn read_now(&mut self, sockets: Option<&Sockets>) -> Option<Vec<(ProcessMetric, f64)>> {
-        if sockets.is_none() && self.ports.is_empty() {
+    /// The listening sockets of others on this machine to which the subject had connections at the last listing.
+    pub(crate) fn asked(&self) -> &BTreeSet<Asked> {
+        &self.asked
+    }
+
+    fn list(&mut self, pids: &[i32]) -> Option<Listing> {
+        let sockets = Sockets::of(pids);
+        let diag = self.diag.as_mut()?;
+        let mut own = diag.list(OPEN | LISTEN, None).ok()?;
+        let is_listening = |socket: &Socket| socket.state == LISTEN;
+        let listening: BTreeMap<u16, u32> = own
+            .iter()
+            .filter(|socket| is_listening(socket))
+            .map(|socket| (socket.local_port, socket.inode))
+            .collect();
+        own.retain(|socket| sockets.inodes.contains(&socket.inode));
+        let ports = own.iter().filter(|socket| is_listening(socket)).map(|socket| socket.local_port);
+        let ports: BTreeSet<u16> = ports.take(PORTS_MAX).collect();
+        own.retain(|socket| !is_listening(socket) && !ports.contains(&socket.local_port));
+        let asked = own.iter().filter(|socket| socket.is_here && !ports.contains(&socket.remote_port));
+        let asked = asked.filter_map(|socket| {
+            Some(Asked { port: socket.remote_port, inode: *listening.get(&socket.remote_port)? })
+        });
+        let (asked, others) = (asked.collect(), sockets.is_whole.then_some(own.len() as u64));
+        Some(Listing { ports: ports.into_iter().collect(), others, asked })
+    }
+
+    /// `listing`: where descriptors were listed anew.
+    fn read_now(&mut self, listing: Option<Listing>) -> Option<Vec<(ProcessMetric, f64)>> {
+        if let Some(listing) = listing {
+            (self.ports, self.others, self.asked) = (listing.ports, listing.others, listing.asked);
+        }
+        if self.ports.is_empty() {
             return None;
         }
         let diag = self.diag.as_mut()?;
         let listening = diag.list(LISTEN, None).ok()?;
-        if let Some(sockets) = sockets {
-            let own = listening.iter().filter(|socket| sockets.inodes.contains(&socket.inode));
-            let ports: BTreeSet<u16> = own.map(|socket| socket.local_port).collect();
-            self.ports = ports.into_iter().take(PORTS_MAX).collect();
-            self.others = None;
-        }
-        let whole = sockets.filter(|sockets| sockets.is_whole);
-        // Connections that end are clients' sockets too.
-        let states = if whole.is_some() { ALL_STATES } else { OPEN };
         let mut clients = Vec::new();
         for &port in &self.ports {
-            clients.extend(diag.list(states, Some(port)).ok()?);
-        }
-        if let Some(sockets) = whole {
-            let known: BTreeSet<u32> = listening.iter().chain(&clients).map(|socket| socket.inode).collect();
-            self.others = Some(sockets.inodes.difference(&known).count() as u64);
-        }
-        if self.ports.is_empty() {
-            return None;
+            clients.extend(diag.list(OPEN, Some(port)).ok()?);
         }
         let own = listening.iter().filter(|socket| self.ports.contains(&socket.local_port));
         let (mut waiting, mut fullest) = (0.0, 0.0f64);
@@ -106,13 +122,9 @@ impl Queues {
         }
         // A connection that was not accepted yet has no inode.
         let mut open = clients;
-        open.retain(|socket| socket.state & OPEN != 0 && socket.inode != 0);
-        let count = |of: fn(&crate::sock_diag::Socket) -> u32| {
-            open.iter().filter(|socket| of(socket) > 0).count() as f64
-        };
-        let bytes = |of: fn(&crate::sock_diag::Socket) -> u32| {
-            open.iter().map(|socket| f64::from(of(socket))).sum::<f64>()
-        };
+        open.retain(|socket| socket.inode != 0);
+        let count = |of: fn(&Socket) -> u32| open.iter().filter(|socket| of(socket) > 0).count() as f64;
+        let bytes = |of: fn(&Socket) -> u32| open.iter().map(|socket| f64::from(of(socket))).sum::<f64>();
         let mut told = vec![
             (ProcessMetric::AcceptQueue, waiting),
             (ProcessMetric::AcceptQueueShare, fullest.min(1.0)),
@@ -125,6 +137,21 @@ impl Queues {
         told.extend(self.others.map(|others| (ProcessMetric::OtherSockets, others as f64)));
         Some(told)
     }
+}
+
+/// A listening socket of another process.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Asked {
+    pub port: u16,
+    pub inode: u32,
+}
+
+/// What a listing of the subject's descriptors found.
+struct Listing {
+    ports: Vec<u16>,
+    /// connections to other services; `None`: not every descriptor was looked at
+    others: Option<u64>,
+    asked: BTreeSet<Asked>,
 }
 
 /// Sockets among the descriptors of some processes.
@@ -161,7 +188,7 @@ impl Sockets {
 }
 
 /// `socket:[4711]`
-fn inode_of(link: &str) -> Option<u32> {
+pub(crate) fn inode_of(link: &str) -> Option<u32> {
     link.strip_prefix("socket:[")?.strip_suffix(']')?.parse().ok()
 }
 
@@ -193,6 +220,7 @@ mod tests {
             {
                 assert!(queues.ports.contains(&port) && of(ProcessMetric::UnreadConnections) >= Some(1.0));
                 assert!(of(ProcessMetric::OtherSockets) >= Some(2.0), "the clients' ends lead elsewhere");
+                assert!(queues.asked().iter().all(|asked| asked.port != port), "it does not ask itself");
                 break;
             }
             assert!(begin.elapsed() < Duration::from_secs(10), "{told:?}");

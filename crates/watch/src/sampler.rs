@@ -185,9 +185,8 @@ impl Sampling {
                 continue;
             }
             if is_look {
-                let states = &mut self.disturbances.activity.states;
-                states.look();
-                look_ns = (self.plan.now_ns)() + states.gap_ns();
+                self.disturbances.look();
+                look_ns = (self.plan.now_ns)() + self.disturbances.look_gap_ns();
                 continue;
             }
             due_ns.pop_front();
@@ -270,6 +269,9 @@ impl Sampling {
         let now_ns = &self.plan.now_ns;
         for (what, value) in self.disturbances.read(self.subject.as_ref(), ours_s, now_ns) {
             self.send(Entry::Sample(Sample { at_ns, what, value }));
+        }
+        for service in self.disturbances.new_services() {
+            self.tell(kind::SERVICE, service);
         }
     }
 

@@ -28,6 +28,9 @@ pub(crate) const LISTEN: u32 = 1 << 10;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Socket {
     pub local_port: u16,
+    pub remote_port: u16,
+    /// the other end is on this machine
+    pub is_here: bool,
     /// as a bit of a request
     pub state: u32,
     /// bytes that were not read; of a listening socket connections that wait to be accepted
@@ -158,6 +161,9 @@ fn socket(body: &[u8]) -> Option<Socket> {
     let number = |at: usize| u32::from_ne_bytes([body[at], body[at + 1], body[at + 2], body[at + 3]]);
     Some(Socket {
         local_port: u16::from_be_bytes([body[4], body[5]]),
+        remote_port: u16::from_be_bytes([body[6], body[7]]),
+        // Who asks an address of its own machine has it too; of IPv4 all of 127 is this machine.
+        is_here: body[8..24] == body[24..40] || (i32::from(body[0]) == libc::AF_INET && body[24] == 127),
         state: 1 << body[1].min(31),
         receive_queue: number(56),
         send_queue: number(60),

@@ -101,7 +101,9 @@ pub(super) fn moved(good: &Rung, bad: &Rung) -> Vec<Value> {
         .activity
         .iter()
         .filter_map(|(name, level)| {
-            let before = good.activity.get(name)?.mean;
+            // Where nothing stalled there is no reading.
+            let none = (name == super::activity::STALLED_SHARE).then_some(0.0);
+            let before = good.activity.get(name).map(|level| level.mean).or(none)?;
             Some((name, before, level, change(before, level.mean)))
         })
         .filter(|(.., change)| change.abs() > 0.1)

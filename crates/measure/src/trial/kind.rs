@@ -34,6 +34,8 @@ pub const ERROR: &str = "error";
 pub const SCRIPT_FUNCTION: &str = "script function";
 /// a worker had no time for what was planned before the end of the hold; the text says how many instants it left
 pub const GENERATOR_BEHIND: &str = "generator behind";
+/// a service on this machine that the subject asks; the text is `redis-server on port 6379`
+pub const SERVICE: &str = "service";
 /// the networks that are emulated; the text is a list of `NetworkFacts` as JSON
 pub const NETWORKS: &str = "networks";
 /// what there is to say of the file that tells of the subject's ticks: it cannot be read, another took its name …

@@ -39,6 +39,7 @@ mod rest;
 mod scripts;
 mod secrets;
 mod selftest;
+mod services;
 mod serving;
 mod terminal;
 mod tick_logs;

@@ -230,11 +230,13 @@ impl RunSums {
 /// For readings with fixed names: programs and threads have arbitrary names that change all the time.
 fn known(what: &Reading) -> Option<(&'static str, &'static str, OverTime)> {
     let (who, _) = what.texts();
-    let who = ["subject", "worker", "machine", "threads"].into_iter().find(|known| *known == who)?;
+    let who =
+        ["subject", "worker", "machine", "threads", "services"].into_iter().find(|known| *known == who)?;
     match what {
         Reading::Subject(name) | Reading::Worker(name) => Some((who, name.name(), name.over_time())),
         Reading::Machine(name) => Some((who, name.name(), name.over_time())),
         Reading::Threads(state) => Some((who, state.name(), state.over_time())),
+        Reading::Services(name) => Some((who, name.name(), name.over_time())),
         Reading::Program(_) | Reading::Thread(_) | Reading::Other { .. } => None,
     }
 }

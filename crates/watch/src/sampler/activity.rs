@@ -14,7 +14,7 @@ use crate::cores::groups_of_cpu;
 use crate::hsperf;
 use crate::machine::field;
 use crate::process::descriptor_folders;
-use crate::queues::Queues;
+use crate::queues::{Asked, Queues};
 use crate::thread_states::ThreadStates;
 
 /// Files that seldom change are looked for every so many readings.
@@ -96,6 +96,11 @@ impl Activity {
         }
         told.extend(self.of_network(pids));
         told
+    }
+
+    /// Listening sockets of others to which the subject has connections.
+    pub fn asked(&self) -> &BTreeSet<Asked> {
+        self.queues.asked()
     }
 
     fn look_for_files(&mut self, pids: &[i32]) {

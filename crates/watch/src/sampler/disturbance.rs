@@ -3,6 +3,7 @@
 //! All are differences between two readings, so each covers its own second; the first reading reports only values that
 //! need no difference. Everything that compares processes is read together. Not here: when it is read (`sampler`).
 
+use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 use measure::{MachineMetric, ProcessMetric, Reading};
@@ -11,6 +12,7 @@ use super::activity::Activity;
 use crate::machine::Machine;
 use crate::other_runs;
 use crate::others::{OtherPrograms, Totals};
+use crate::services::Services;
 use crate::threads::Threads;
 use crate::watched::Watched;
 
@@ -29,7 +31,8 @@ pub(super) struct Disturbances {
     others: Option<OtherPrograms>,
     workers: Threads,
     subject: Threads,
-    pub activity: Activity,
+    activity: Activity,
+    services: Services,
     is_first: bool,
 }
 
@@ -41,8 +44,25 @@ impl Disturbances {
             workers: Threads::new(),
             subject: Threads::new(),
             activity: Activity::new(),
+            services: Services::new(),
             is_first: true,
         }
+    }
+
+    /// Looks once at what threads do.
+    pub fn look(&mut self) {
+        self.activity.states.look();
+        self.services.look();
+    }
+
+    /// Time until the next look, ns.
+    pub fn look_gap_ns(&mut self) -> u64 {
+        self.activity.states.gap_ns()
+    }
+
+    /// Services that the subject asks, as they are found.
+    pub fn new_services(&mut self) -> Vec<String> {
+        self.services.take_news()
     }
 
     /// What happened since the reading before. `ours_s`: CPU time of this process and the subject, read just before.
@@ -51,10 +71,14 @@ impl Disturbances {
         let is_first = std::mem::replace(&mut self.is_first, false);
         let mut put = |what, value: Option<f64>| told.extend(value.map(|value| (what, value)));
         let reading = self.machine.read();
+        let mut ours: BTreeSet<i32> = subject.map(Watched::pids).unwrap_or_default().into_iter().collect();
+        self.services.find(self.activity.asked(), &ours);
+        let of_services = self.services.read(now_ns());
+        ours.extend(self.services.pids());
+        let ours_s = ours_s + self.services.cpu_s();
         let others = self.others.as_mut().and_then(|others| {
             let totals = reading.programs_cpu_s.map(|machine_s| Totals { machine_s, ours_s });
-            let subject = subject.map(|watched| watched.pids().into_iter().collect()).unwrap_or_default();
-            others.read(&subject, totals, now_ns())
+            others.read(&ours, totals, now_ns())
         });
         let workers = self.workers.read(&Threads::of_this_process(WORKER_PREFIX), now_ns());
         let pids = subject.map(Watched::pids);
@@ -85,6 +109,7 @@ impl Disturbances {
         put(Reading::Subject(ProcessMetric::WaitingShareMax), waiting_share_max);
         let switches = subject.as_ref().map(|subject| subject.context_switches);
         put(Reading::Subject(ProcessMetric::ContextSwitches), switches);
+        told.extend(of_services);
         if let Some(pids) = pids {
             told.extend(self.activity.read(&pids, self.subject.active()));
         }

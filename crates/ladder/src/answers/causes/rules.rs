@@ -1,6 +1,6 @@
 //! The rules by which a cause is found, in the order in which they are asked: limits on connections, then what makes a server slow.
 
-use measure::{MachineMetric, ProcessMetric, Summary, ThreadState};
+use measure::{MachineMetric, ProcessMetric, ServiceMetric, Signal, Summary, ThreadState};
 
 use super::{Cause, Seen, Standing};
 use crate::answers::activity::STALLED_SHARE;
@@ -46,6 +46,8 @@ const PAUSE_SHARE: f64 = 0.05;
 /// not queue.
 const STALLS_RATIO: f64 = 0.2;
 
+/// A thread that uses this share of its program's CPU is the one that works.
+const ONE_OF_ALL: f64 = 0.8;
 /// Stalls are pauses of the server if there are at least this many, …
 const STALLS_MIN: u64 = 3;
 /// … they take at most this share of the hold (a server that is silent for longer does not merely pause), …
@@ -60,8 +62,19 @@ type Rule = fn(&Seen<'_>) -> Option<Cause>;
 /// Limits on connections, asked first: whatever the failure.
 const LIMITS: [Rule; 3] = [descriptor_limit, accept_queue, connection_limit];
 /// What makes a server slow, asked after them where the failure is one of speed.
-const SPEED: [Rule; 10] =
-    [throttled, collects_garbage, disk, processor, one_thread, stalls, lock, clients, shared_cores, idle];
+const SPEED: [Rule; 11] = [
+    throttled,
+    collects_garbage,
+    disk,
+    processor,
+    one_thread,
+    services,
+    stalls,
+    lock,
+    clients,
+    shared_cores,
+    idle,
+];
 
 /// Every cause that fits, in the order in which the rules are asked.
 pub(super) fn fitting(seen: &Seen<'_>) -> Vec<Cause> {
@@ -98,7 +111,7 @@ fn descriptor_limit(seen: &Seen<'_>) -> Option<Cause> {
 }
 
 fn accept_queue(seen: &Seen<'_>) -> Option<Cause> {
-    let refused = seen.level(measure::Signal::Machine(MachineMetric::ListenOverflows))?;
+    let refused = seen.level(Signal::Machine(MachineMetric::ListenOverflows))?;
     let fullest = seen.max(ProcessMetric::AcceptQueueShare);
     if refused.max <= 0.0 && fullest.is_none_or(|share| share < 1.0) {
         return None;
@@ -127,7 +140,7 @@ fn connection_limit(seen: &Seen<'_>) -> Option<Cause> {
     if !seen.is_about_connections() || seen.cpu_share > CPU_SHARE_IDLE {
         return None;
     }
-    let level = seen.level(measure::Signal::Subject(ProcessMetric::Connections))?;
+    let level = seen.level(Signal::Subject(ProcessMetric::Connections))?;
     let asked = seen.rung.connections.counts.asked as f64;
     // As many in all seconds of the hold, but for one in which they still came, and fewer than were asked for.
     let is_flat = level.max > 0.0 && level.mean >= STEADY_SHARE * level.max;
@@ -241,6 +254,44 @@ fn one_thread(seen: &Seen<'_>) -> Option<Cause> {
     Cause::named("thread", text)
 }
 
+/// It has CPU left, and a service that it asks has none, or waits for its disk.
+fn services(seen: &Seen<'_>) -> Option<Cause> {
+    let mean = |metric| Some(seen.level(Signal::Services(metric))?.mean);
+    if seen.cpu_share > CPU_SHARE_IDLE || !waits_for_all(seen) {
+        return None;
+    }
+    let (cores, thread) = (mean(ServiceMetric::Cores)?, mean(ServiceMetric::CpuShareMax)?);
+    let disk = mean(ServiceMetric::Disk).unwrap_or(0.0);
+    let running = mean(ServiceMetric::Running).unwrap_or(0.0);
+    let asks = format!("{}. It asks {}", used(seen), seen.rung.services.join(", "));
+    let waits_in_turn = disk >= DISK_THREADS_IN_TURN && disk + running >= DISK_OR_RUNNING;
+    if thread > CPU_SHARE_FULL {
+        let text = format!("{asks}: one thread there had one core full ({} of it).", show_share(thread));
+        return Cause::named("service", text);
+    }
+    if disk >= DISK_THREADS || waits_in_turn {
+        let text = format!("{asks}: {} threads there waited for a disk at any moment.", show_threads(disk));
+        return Cause::named("service", text);
+    }
+    // Where one thread does nearly all of it, that one is full when it never waits for work.
+    if thread >= ONE_OF_ALL * cores && running + disk > CPU_SHARE_FULL {
+        let text = format!(
+            "{asks}: one thread there was never idle (on a core for {} of the time, else it waited for one or for a disk).",
+            show_share(thread)
+        );
+        return Cause::named("service", text);
+    }
+    if thread > CPU_SHARE_CONTENDED || disk >= DISK_THREADS_SUSPECTED {
+        let text = format!(
+            "{asks}: {} cores were used there, at most {} of a core by one thread.",
+            show_cores(cores),
+            show_share(thread)
+        );
+        return Cause::suspected("service", text);
+    }
+    None
+}
+
 /// Its connections fell silent all at once, now and then, for as much of the time as answers had to be late.
 fn stalls(seen: &Seen<'_>) -> Option<Cause> {
     let share_of = |rung: &Rung| rung.activity.get(STALLED_SHARE).map_or(0.0, |level| level.mean);
@@ -271,7 +322,7 @@ fn lock(seen: &Seen<'_>) -> Option<Cause> {
     let threads = |state| seen.threads(state).unwrap_or(0.0);
     let (futex, used) = (threads(ThreadState::Futex), used(seen));
     // In most seconds: after a pause there is a second with many.
-    let unread = seen.level(measure::Signal::Subject(ProcessMetric::UnreadConnections));
+    let unread = seen.level(Signal::Subject(ProcessMetric::UnreadConnections));
     let unread = unread
         .filter(|level| level.mean >= 0.5 * level.max)
         .map(|level| level.mean)

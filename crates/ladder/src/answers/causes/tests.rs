@@ -1,5 +1,5 @@
-use measure::Summary;
 use measure::trial::kind;
+use measure::{ServiceMetric, Summary};
 
 use super::*;
 use crate::answers::activity::STALLED_SHARE;
@@ -41,7 +41,11 @@ fn set(rung: &mut Rung, signals: &[(&str, f64)]) {
 fn all() -> impl Iterator<Item = Signal> {
     let processes = ProcessMetric::ALL.iter().map(|metric| Signal::Subject(*metric));
     let machines = MachineMetric::ALL.iter().map(|metric| Signal::Machine(*metric));
-    processes.chain(ThreadState::ALL.iter().map(|state| Signal::Threads(*state))).chain(machines)
+    let services = ServiceMetric::ALL.iter().map(|metric| Signal::Services(*metric));
+    processes
+        .chain(ThreadState::ALL.iter().map(|state| Signal::Threads(*state)))
+        .chain(machines)
+        .chain(services)
 }
 
 fn cause_of(climb: &Climb) -> (String, String) {
@@ -89,6 +93,44 @@ fn what_is_read_names_a_cause_only_where_it_is_sufficient() {
             "suspected",
         ),
         (&[("threads.disk", 0.12), idle], "lock", "suspected"),
+        (&[("services.cores", 1.0), ("services.cpu_share_max", 0.97)], "service", "named"),
+        (&[("services.cores", 0.6), ("services.cpu_share_max", 0.6)], "service", "suspected"),
+        (
+            &[
+                ("services.cores", 0.7),
+                ("services.cpu_share_max", 0.64),
+                ("services.threads_running", 0.95),
+                ("services.threads_disk", 0.05),
+            ],
+            "service",
+            "named",
+        ),
+        // Several threads that work side by side are not full together.
+        (
+            &[("services.cores", 1.2), ("services.cpu_share_max", 0.6), ("services.threads_running", 1.2)],
+            "service",
+            "suspected",
+        ),
+        (
+            &[("services.cores", 0.1), ("services.cpu_share_max", 0.1), ("services.threads_disk", 0.9)],
+            "service",
+            "named",
+        ),
+        (
+            &[
+                ("services.cores", 0.4),
+                ("services.cpu_share_max", 0.4),
+                ("services.threads_disk", 0.4),
+                ("services.threads_running", 0.45),
+            ],
+            "service",
+            "named",
+        ),
+        (
+            &[("services.cores", 0.1), ("services.cpu_share_max", 0.1), ("services.threads_disk", 0.0)],
+            "lock",
+            "suspected",
+        ),
         (&[("threads.disk", 0.05), idle], "lock", "named"),
         (&[("threads.futex", 12.0), idle], "lock", "named"),
         (&[("threads.futex", 12.0), ("other_sockets", 4.0)], "lock", "suspected"),
