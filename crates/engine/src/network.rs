@@ -39,6 +39,11 @@ impl BotNetworks {
         }
     }
 
+    /// Nothing is emulated.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.turns.is_empty()
+    }
+
     /// The network of a bot of this worker; `None`: none is emulated.
     fn of_bot(&self, bot: u32) -> Option<usize> {
         let bot = u64::from(bot) * self.workers + self.worker;
@@ -48,7 +53,7 @@ impl BotNetworks {
 
     /// Records what has passed since the last call.
     pub(crate) fn record(&mut self, recorder: &mut Recorder, phase: Phase) {
-        if self.turns.is_empty() {
+        if self.is_empty() {
             return;
         }
         take_passed(&mut self.passed);

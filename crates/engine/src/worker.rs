@@ -289,11 +289,13 @@ impl<B: Bots> Worker<B> {
         self.settle(clock);
     }
 
-    /// Bytes came: records a stall that they ended. Of several workers the first that hears does, for all.
+    /// Bytes came: records a stall that they ended. Of several workers the first that hears does, for all. Behind an emulated
+    /// network silence is no sign of a stall: what is owed may be under way.
     fn heard(&mut self, at_ns: u64, phase: Phase) {
         let readable_ns = at_ns.saturating_sub(self.state.read_lag_ns);
         let heard = &self.state.shared.heard_ns;
-        if readable_ns.saturating_sub(self.quiet_since_ns) >= STALL_NS_MIN {
+        let is_long = readable_ns.saturating_sub(self.quiet_since_ns) >= STALL_NS_MIN;
+        if is_long && self.state.networks.is_empty() {
             let quiet_ns = readable_ns.saturating_sub(self.quiet_since_ns.max(heard.load(Relaxed)));
             if quiet_ns >= STALL_NS_MIN && self.state.requests.open_count() >= STALL_OWED_MIN {
                 self.state.recorder.stall(phase, quiet_ns);

@@ -63,6 +63,12 @@ impl Trial {
         told.and_then(|event| serde_json::from_str(&event.text).ok()).unwrap_or_default()
     }
 
+    /// True where each byte was under way as long as the next: nothing came earlier or later for the network's sake.
+    pub fn has_even_network(&self) -> bool {
+        let is_even = |one: &NetworkFacts| one.jitter_ns == 0 && one.loss == 0.0 && one.bits_per_s.is_none();
+        self.networks().iter().all(is_even)
+    }
+
     /// The distributions of its networks, in the order of `value_names`; what was never recorded is empty.
     pub fn network_values(&self, networks: usize) -> Vec<Distribution> {
         let of = |name: &String| self.values.get(name).cloned().unwrap_or_default();

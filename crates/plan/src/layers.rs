@@ -188,7 +188,8 @@ pub fn resolve_with(
     let (ticks, tick_rate_hz) = subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
     let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
     let allowed = objectives::allowed(&mut reader, &bots);
-    let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref(), &allowed);
+    let networks = network::read(&mut reader);
+    let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref(), &networks, &allowed);
     ladder.stop = stop::read(&mut reader, found.as_mut(), &bots, ladder.hold, &objectives);
     let is_ours = found.as_ref().is_some_and(|found| !matches!(found.source, SubjectSource::Running { .. }));
     let goals = objectives::goals(&mut reader, &objectives, (&bots, &ticks, found.as_ref()), &allowed);
@@ -201,7 +202,6 @@ pub fn resolve_with(
         units::duration_ns_within(text, PATIENCE_NS_MIN, units::DURATION_NS_MAX)
     });
     let seed = reader.value(&SEED, |text| units::whole_within(text, 0, u64::MAX));
-    let networks = network::read(&mut reader);
     let generator = generator::read(&mut reader);
     let profile = reader.value(&PROFILE, str::parse::<Profile>);
     let name = reader.value(&NAME, units::not_blank);

@@ -86,6 +86,20 @@ impl Networks {
         self.0.iter().map(Network::allowance_ns).max().unwrap_or(0)
     }
 
+    /// What a usual limit on a p99 has to allow for: the longest round trip, with a lost segment where any are lost and with two
+    /// where more than one in a hundred round trips has one, ns.
+    pub fn slow_round_trip_ns(&self) -> u64 {
+        let slow_ns = |network: &Network| {
+            let losses_ns = match network.loss {
+                0.0 => 0,
+                ..0.005 => network.rto_ns(),
+                _ => 3 * network.rto_ns(),
+            };
+            network.latency_ns + 2 * network.jitter_ns + losses_ns
+        };
+        self.0.iter().map(slow_ns).max().unwrap_or(0)
+    }
+
     /// By how much two round trips of two bots may differ, ns; without a bound where segments are lost.
     pub fn spread_ns(&self) -> u64 {
         if self.0.iter().any(|network| network.loss > 0.0) {
@@ -154,6 +168,9 @@ mod tests {
         assert_eq!(Networks::default().allowance_ns(), 0);
         let two = networks("50% latency=10ms, 50% latency=80ms jitter=20ms loss=1%").unwrap();
         assert_eq!(two.allowance_ns(), 6 * 120_000_000 + 600_000_000);
+        assert_eq!(two.slow_round_trip_ns(), 120_000_000 + 600_000_000);
+        let seldom = networks("latency=80ms loss=0.1%").unwrap();
+        assert_eq!((seldom.slow_round_trip_ns(), Networks::default().slow_round_trip_ns()), (280_000_000, 0));
         assert_eq!((two.spread_ns(), Networks::default().spread_ns()), (u64::MAX, 0));
         let sure = networks("50% latency=10ms, 50% latency=80ms jitter=20ms").unwrap();
         assert_eq!(sure.spread_ns(), 110_000_000);

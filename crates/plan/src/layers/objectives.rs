@@ -6,6 +6,7 @@ use crate::layers::reader::Reader;
 use crate::layers::stop;
 use crate::layers::subject::ResolvedTarget;
 use crate::mistakes::{ConfigError, GatePlaceError, Place, SearchError};
+use crate::network::Networks;
 use crate::plan::{Ladder, SubjectSource, TickSource};
 use crate::settings::{Kind, Setting, Shape};
 use crate::vocabulary;
@@ -47,6 +48,7 @@ pub(super) fn read(
     bots: &BotSettings,
     ticks: &TickSource,
     found: Option<&ResolvedTarget>,
+    networks: &Networks,
     allowed: &[Allowed],
 ) -> Vec<Objective> {
     let said = reader.all(&OBJECTIVES).unwrap_or_default();
@@ -55,6 +57,7 @@ pub(super) fn read(
         let forgets = stop::forgets(reader, found);
         let mut defaults = measurable_defaults(bots, ticks, found);
         defaults.retain(|objective| !forgets || objective.figure().name != "audit");
+        let defaults = defaults.into_iter().map(|objective| behind(objective, networks)).collect();
         return with_forbidden(defaults, about, allowed);
     }
     let mut objectives = Vec::new();
@@ -223,6 +226,20 @@ fn measurable_defaults(
     let mut objectives = parsed(bots.default_objectives());
     objectives.retain(|objective| never_measured(objective, bots, ticks, found).is_none());
     if objectives.is_empty() { parsed(NO_ERRORS) } else { objectives }
+}
+
+/// A usual limit on a latency, with as much more as the emulated networks take: it is the server that is judged.
+fn behind(objective: Objective, networks: &Networks) -> Objective {
+    let more_ns = networks.slow_round_trip_ns();
+    match objective.latency_bound_ns() {
+        Some(bound_ns) if more_ns > 0 => {
+            let text = objective.to_string();
+            let (what, _) = text.rsplit_once(' ').expect("its last word is the bound");
+            let longer = format!("{what} {}ms", (bound_ns + more_ns as f64) / 1e6);
+            longer.parse().expect("another bound is as good")
+        }
+        _ => objective,
+    }
 }
 
 /// Why a climb would end with "cannot tell"; better said before it than after an hour.

@@ -46,6 +46,8 @@ const PAUSE_SHARE: f64 = 0.05;
 /// not queue.
 const STALLS_RATIO: f64 = 0.2;
 
+/// A network that takes this share of a latency is what makes it long.
+const EMULATED_SHARE: f64 = 0.7;
 /// A thread that uses this share of its program's CPU is the one that works.
 const ONE_OF_ALL: f64 = 0.8;
 /// Stalls are pauses of the server if there are at least this many, …
@@ -62,7 +64,8 @@ type Rule = fn(&Seen<'_>) -> Option<Cause>;
 /// Limits on connections, asked first: whatever the failure.
 const LIMITS: [Rule; 3] = [descriptor_limit, accept_queue, connection_limit];
 /// What makes a server slow, asked after them where the failure is one of speed.
-const SPEED: [Rule; 11] = [
+const SPEED: [Rule; 12] = [
+    emulated,
     throttled,
     collects_garbage,
     disk,
@@ -356,15 +359,47 @@ fn lock(seen: &Seen<'_>) -> Option<Cause> {
     }
 }
 
+/// What is too long is the emulated network rather than the server.
+fn emulated(seen: &Seen<'_>) -> Option<Cause> {
+    let network = seen.rung.network.as_ref()?.round_trip_ns.as_ref()?;
+    let (_, digits) = seen.signal.rsplit_once(".p")?;
+    let at = |times: &Summary| match digits {
+        "50" => times.p50,
+        "90" => times.p90,
+        "99" => times.p99,
+        _ => times.p999,
+    };
+    let all = times_of(seen.rung)?;
+    let (words, network_ns, all_ns) = match (at(network), at(&all)) {
+        (Some(network), Some(all)) => (format!("at p{digits}"), network as f64, all as f64),
+        // Too few for the percentile, or most were never answered.
+        _ => ("in the mean".to_owned(), network.mean?, all.mean?),
+    };
+    if network_ns < EMULATED_SHARE * all_ns {
+        return None;
+    }
+    let text = format!(
+        "That is the emulated network: its round trips took {} {words}, the answers with it {}. An objective has to allow for the \
+         network.",
+        show_ns(network_ns),
+        show_ns(all_ns)
+    );
+    Cause::named("emulated-network", text)
+}
+
+/// Response times, or the latencies of deliveries.
+fn times_of(rung: &Rung) -> Option<Summary> {
+    let deliveries = rung.deliveries.as_ref().and_then(|books| books.latency_ns.clone());
+    rung.response_ns.clone().or(deliveries)
+}
+
 /// Even the faster half of the answers takes several times as long as under the load that held: they queue.
 fn waits_for_all(seen: &Seen<'_>) -> bool {
-    let times = |rung: &Rung| {
-        let deliveries = rung.deliveries.as_ref().and_then(|books| books.latency_ns.clone());
-        rung.response_ns.clone().or(deliveries)
-    };
     // Of few answers the mean, which is seldom less.
     let half = |times: &Summary| times.p50.map(|ns| ns as f64).or(times.mean);
-    let (Some(before), Some(after)) = (seen.good.and_then(times), times(seen.rung)) else { return false };
+    let (Some(before), Some(after)) = (seen.good.and_then(times_of), times_of(seen.rung)) else {
+        return false;
+    };
     let never = after.count < seen.rung.sent / 2;
     half(&before)
         .is_some_and(|before| never || half(&after).is_some_and(|after| after >= QUEUE_RATIO * before))

@@ -6,6 +6,7 @@ use crate::answers::activity::STALLED_SHARE;
 use crate::answers::{Asked, answers, rung};
 use crate::contract::{RunFacts, ThreadFigures};
 use crate::judge::{Criteria, Verdict};
+use crate::network::NetworkFigures;
 use crate::testing::TrialBuilder;
 
 /// A load of 100 clients that held at 2 ms, and one of 200 that failed at 80 ms, with 0.3 of 2 cores used.
@@ -148,6 +149,20 @@ fn what_is_read_names_a_cause_only_where_it_is_sufficient() {
     for (signals, name, standing) in rows {
         assert_eq!(cause_with(signals), ((*name).to_owned(), (*standing).to_owned()), "{signals:?}");
     }
+}
+
+#[test]
+fn an_emulated_network_that_takes_most_of_a_latency_is_named_and_one_that_takes_little_is_not() {
+    let with = |network_ns: u64| {
+        cause_of(&two_rungs(|rung| {
+            let times = rung.response_ns.clone().map(|times| Summary { p99: Some(network_ns), ..times });
+            let figures = NetworkFigures { profiles: Vec::new(), round_trip_ns: times, late_ns: None };
+            rung.network = Some(figures);
+            set(rung, &[("other_sockets", 0.0)]);
+        }))
+    };
+    assert_eq!(with(78_000_000), ("emulated-network".to_owned(), "named".to_owned()));
+    assert_eq!(with(20_000_000).0, "lock");
 }
 
 #[test]

@@ -1,5 +1,6 @@
 //! A rung may pass under adverse conditions but may fail only under fair ones.
 
+use measure::trial::kind;
 use measure::{Entry, MachineMetric, ProcessMetric, Reading, Sample};
 
 use super::*;
@@ -472,6 +473,24 @@ fn clients_that_see_otherwise_for_half_of_the_ticks_let_no_server_pass_whatever_
         "inconsistent",
         &says,
     );
+}
+
+#[test]
+fn clients_behind_an_emulated_network_are_no_witnesses_where_it_delays_ticks_unevenly() {
+    let behind = |jitter_ns: u64| {
+        let facts = measure::NetworkFacts {
+            name: "own".to_owned(),
+            share: 1.0,
+            bots: 1_000,
+            latency_ns: 80_000_000,
+            jitter_ns,
+            loss: 0.0,
+            bits_per_s: None,
+        };
+        seen_late(1_000).event(0, kind::NETWORKS, &serde_json::to_string(&[facts]).unwrap())
+    };
+    check(&behind(20_000_000), &arena_terms(), Verdict::Pass, "", &[]);
+    check(&behind(0), &arena_terms(), Verdict::Inconclusive, "inconsistent", &[]);
 }
 
 #[test]

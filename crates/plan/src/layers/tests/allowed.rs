@@ -10,6 +10,19 @@ fn objectives_of(line: &str) -> String {
 const OWN: &str = "deliveries.lost == 0, deliveries.latency.p99 < 50ms";
 
 #[test]
+fn a_usual_limit_on_a_latency_allows_for_the_emulated_network_and_one_that_was_said_does_not() {
+    for (line, expected) in [
+        ("chat --network latency=80ms", "deliveries.lost == 0, deliveries.latency.p99 < 130ms"),
+        ("leaderboard --network 'latency=80ms jitter=5ms loss=1%'", "audit == ok, response.p99 < 740ms"),
+        ("grid --network latency=80ms --objective 'response.p99 < 50ms'", "response.p99 < 50ms"),
+        ("arena --network 4g", "ticks.late_share < 25%"),
+    ] {
+        let objectives = objectives_of(line);
+        assert!(objectives.starts_with(expected), "{line}: {objectives}");
+    }
+}
+
+#[test]
 fn what_a_workload_forbids_is_asked_beside_all_other_objectives_unless_it_is_allowed_or_said() {
     for (line, expected) in [
         ("chat", &format!("{OWN}, deliveries.duplicated == 0, refused == 0")),
