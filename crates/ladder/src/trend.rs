@@ -21,7 +21,7 @@ use crate::duel::student_critical;
 use crate::figures::UnitKind;
 use crate::wording::show_number;
 
-/// Shorter holds tell no slope.
+/// Shorter holds, with their warm-up, tell no slope.
 const HOLD_S_LEAST: f64 = 300.0;
 /// The part of a hold that is left out as warm-up.
 const WARM_UP_SHARE: f64 = 0.1;
@@ -131,7 +131,7 @@ const FIGURES: [Figure; 8] = [
 /// Of a trial; `None`: its hold was too short, or nothing is known of its server.
 pub(crate) fn figures(trial: &Trial) -> Option<TrendFigures> {
     let hold_s = trial.hold.as_ref()?.seconds();
-    if hold_s < HOLD_S_LEAST {
+    if hold_s + f64::from(trial.cut_s) < HOLD_S_LEAST {
         return None;
     }
     let stretch_s = trial.stretches.length_s;

@@ -165,6 +165,13 @@ fn ticks_that_begin_later_and_later_are_told() {
 #[test]
 fn a_hold_below_five_minutes_tells_no_slope() {
     assert!(figures(&plain(299, 0).build()).is_none());
+    // What was cut off as warm-up was held too.
+    let cut = |cut_s| {
+        let trial = plain(310, 0);
+        let (entries, head) = (trial.entries(), trial.build().head);
+        figures(&Trial::from_entries(head, &entries, cut_s)).map(|found| found.stretches)
+    };
+    assert_eq!((cut(20), cut(150)), (Some(26), Some(14)));
     let five = figures(&plain(300, 0).build()).unwrap();
     assert_eq!((five.stretch_s, five.stretches), (10, 27));
     assert!((five.sent_per_hour - 360_000.0).abs() < 1.0, "{five:?}");
