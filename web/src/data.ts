@@ -688,6 +688,7 @@ export type Rung = {
   /** what became of the changes of cheaters; absent where there were none */ cheats?: CheatFigures | null
   /** the server's process tree */ subject: SubjectFigures | null
   /** what the server and the machine did over the hold, by name: every reading of fixed name; absent in older runs */ activity?: { [key in string]: SignalLevel }
+  /** how the server's figures went in a hold of five minutes or more; absent of shorter ones */ trends?: TrendFigures
   /** this process */ worker: WorkerFigures
   /** what it was judged by */ evidence: Evidence
 }
@@ -857,6 +858,27 @@ export type TickFile = {
   /** longer */ over: number
   /** shorter */ under: number
   /** never run */ missed: number
+}
+
+/** How one figure went. */
+export type Trend = {
+  /** at the end of the hold, by the slope; bytes, a count, or ns */ level: number
+  /** slope per hour */ per_hour: number
+  /** lower end of its 95 % interval */ per_hour_min: number
+  /** upper end */ per_hour_max: number
+  /** it is certain, it matters, and it went on to the end */ grows: boolean
+  /** at this slope it doubles so long after the end of the hold, h; null unless it grows */ doubles_after_h: number | null
+  /** growth per request or message; null where that is no explanation */ per_sent: number | null
+  /** growth per connection that ended; null where that is no explanation */ per_closed: number | null
+}
+
+/** How the server's figures went in a long hold. */
+export type TrendFigures = {
+  /** length of a stretch of the hold, of which each gives one value, s */ stretch_s: number
+  /** stretches looked at: without the first tenth of the hold */ stretches: number
+  /** requests or messages that were sent in them, per hour */ sent_per_hour: number
+  /** connections that ended in them, per hour */ closed_per_hour: number
+  /** by the figure's name, as in objectives */ of: { [key in string]: Trend }
 }
 
 /** A trial. Columns and buckets may be left out (empty); the page asks for them then. */

@@ -30,6 +30,7 @@ use crate::gate::Gate;
 use crate::judge::{Calibration, Judgement, Verdict, most, script_functions};
 use crate::network;
 use crate::schedule::{Judged, SearchSchedule};
+use crate::trend;
 
 /// The contract requires a hold longer than zero. A trial whose hold never began is reported with this one.
 const NO_HOLD_S: f64 = 1e-9;
@@ -88,6 +89,7 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
     climb.conclusions = conclusions::conclusions(&climb, asked.allowed);
     climb.conclusions.extend(goals::conclusion(&climb));
     climb.conclusions.extend(network::conclusion(&climb));
+    climb.conclusions.extend(trend::conclusion(&climb));
     if asked.has_overload {
         climb.conclusions.extend(overload::conclusion(&climb));
     }
@@ -222,6 +224,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
                 .map(|(name, cpu_cores)| ThreadFigures { name: name.to_owned(), cpu_cores }),
         }),
         activity: activity::activity(trial),
+        trends: trend::figures(trial),
         worker: WorkerFigures {
             process: trial.worker.clone(),
             busy_share_max: trial.busy_share_max.map(|share| share.clamp(0.0, 1.0)),

@@ -23,6 +23,7 @@ use crate::gate::GateResult;
 use crate::judge::{Evidence, NOBODY_IN, SERVER_EXITED, Verdict};
 use crate::network::NetworkFigures;
 use crate::steady::Steadiness;
+use crate::trend::TrendFigures;
 
 /// The contract's number.
 pub const SCHEMA: u32 = 1;
@@ -234,6 +235,10 @@ pub struct Rung {
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     #[ts(optional, as = "Option<BTreeMap<String, SignalLevel>>")]
     pub activity: BTreeMap<String, SignalLevel>,
+    /// how the server's figures went in a hold of five minutes or more; absent of shorter ones
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[ts(optional)]
+    pub trends: Option<TrendFigures>,
     /// this process
     pub worker: WorkerFigures,
     /// what it was judged by

@@ -19,6 +19,7 @@ mod wording;
 pub use contract::{DuelAnswers, DuelBlock, DuelFigure, DuelGate, DuelLoad, ended};
 pub use gate::{Gate, GateError, GateState};
 pub use interval::{Pairs, Scale};
+pub(crate) use looks::student_critical;
 pub use looks::{BLOCKS_LEAST, BLOCKS_MOST, Looks};
 pub use schedule::{Block, DuelNext, DuelStop, DuelTrial, HeldTrial, Side};
 pub use verdicts::{DuelVerdict, Finding, GateFinding, LoadStanding, Rules, Sample, Standing, findings};

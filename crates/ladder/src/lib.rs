@@ -27,6 +27,7 @@ pub mod recovery;
 pub mod results_page;
 mod schedule;
 pub mod steady;
+mod trend;
 pub mod wording;
 
 #[cfg(any(test, feature = "testing"))]

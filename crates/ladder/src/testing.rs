@@ -323,8 +323,6 @@ impl TrialBuilder {
             ))));
         }
         let sample = |what, value| Entry::Sample(Sample { at_ns: to_ns, what, value });
-        let further = self.samples.iter().flat_map(|samples| samples(at));
-        entries.extend(further.map(|sample| Entry::Sample(Sample { at_ns: to_ns, ..sample })));
         entries.push(sample(Reading::Machine(MachineMetric::StealShare), (self.steal_share)(at)));
         for (of, cores) in [Reading::Subject, Reading::Worker].into_iter().zip([0.8, 0.3]) {
             entries.push(sample(of(ProcessMetric::CpuTime), f64::from(index) * cores));
@@ -332,6 +330,9 @@ impl TrialBuilder {
             entries.push(sample(of(ProcessMetric::Rss), 50e6));
             entries.push(sample(of(ProcessMetric::Fds), 100.0));
         }
+        // Last: what a test says of its server stands in place of the usual.
+        let further = self.samples.iter().flat_map(|samples| samples(at));
+        entries.extend(further.map(|sample| Entry::Sample(Sample { at_ns: to_ns, ..sample })));
     }
 
     fn tick_second(&self, from_ns: u64, to_ns: u64, late_share: f64) -> TickSecond {

@@ -243,8 +243,15 @@ impl Distribution {
 
     /// Reads the V2 encoding, recorded with any bounds. Errors: `BadHistogram`.
     pub fn from_v2(bytes: &[u8]) -> Result<Self, BadHistogram> {
-        let read = read_v2(bytes)?;
         let mut distribution = Distribution::new();
+        if let Some(own) = v2::own_buckets(bytes) {
+            // The longest first: the table then grows once.
+            own.iter()
+                .rev()
+                .for_each(|&(ns, count)| distribution.histogram().record_n(ns, count).expect(FITS));
+            return Ok(distribution);
+        }
+        let read = read_v2(bytes)?;
         for bucket in read.iter_recorded() {
             let highest = bucket.value_iterated_to().min(LONGEST_NS);
             distribution.histogram().record_n(highest, bucket.count_at_value()).expect(FITS);

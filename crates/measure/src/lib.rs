@@ -36,6 +36,6 @@ pub use ticks::{TickClasses, TickCounts};
 pub use trial::recovery::AfterHold;
 pub use trial::sum::Sum;
 pub use trial::{
-    Audit, Cheats, Games, Hold, HostSecond, Logged, ProcessFigures, ScriptFunction, Second, Silence, Trial,
-    TrialConnections, TrialHead, TrialTicks,
+    Audit, Cheats, Games, Hold, HostSecond, Logged, ProcessFigures, ScriptFunction, Second, Silence, Stretch,
+    Stretches, Trial, TrialConnections, TrialHead, TrialTicks,
 };

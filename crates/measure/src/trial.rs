@@ -11,6 +11,7 @@ mod parts;
 mod process;
 pub(crate) mod recovery;
 mod same_time;
+mod stretches;
 pub(crate) mod sum;
 mod tick_cover;
 
@@ -22,6 +23,7 @@ pub use parts::{
     TrialConnections, TrialHead, TrialTicks,
 };
 pub use same_time::SameTime;
+pub use stretches::{Stretch, Stretches};
 
 use crate::distribution::Distribution;
 use crate::entry::Event;
@@ -29,6 +31,7 @@ use crate::flow::Flow;
 use crate::interval::Measure;
 use crate::ledger::Books;
 use crate::names::{ErrorKind, Role};
+use crate::seconds::SECOND_NS;
 use crate::ticklog::ServerCounter;
 use crate::ticks::TickCounts;
 
@@ -101,6 +104,8 @@ pub struct Trial {
     pub busy_share_max: Option<f64>,
     /// every second of the trial
     pub seconds: Vec<Second>,
+    /// the hold in a few stretches of equal length
+    pub stretches: Stretches,
     /// every mark
     pub events: Vec<Event>,
 }
@@ -152,6 +157,12 @@ impl Trial {
             self.hold.as_ref().is_some_and(|hold| hold.holds_second(second.index))
                 && !self.left_out.contains(&second.index)
         })
+    }
+
+    /// How many seconds of the judged hold lie before this one; `None` where it began earlier.
+    pub fn hold_second(&self, index: u32) -> Option<u32> {
+        let first = self.hold.as_ref()?.from_ns.div_ceil(SECOND_NS);
+        u64::from(index).checked_sub(first).map(|before| before as u32)
     }
 
     /// The operation of this role as it was planned in the hold; `None` where nothing was sent in it.

@@ -9,6 +9,7 @@ use servers_shared::http::request::{Front, Limits, front};
 use servers_shared::http::response;
 use servers_shared::thread::Common;
 
+use crate::leak::Leak;
 use crate::limit::Limit;
 
 /// How late a thread notices the end of the server.
@@ -18,12 +19,13 @@ const READ_BYTES: usize = 8 * 1024;
 const UNSENT_RESTS_MAX: u32 = 40;
 
 /// Answers until the client ends, breaks the protocol, or the server goes down.
-pub(super) fn serve(connection: &OwnedFd, limit: &Limit, common: &Common) {
+pub(super) fn serve(connection: &OwnedFd, limit: &Limit, leak: Leak, common: &Common) {
     let (mut input, mut output) = (Vec::new(), Vec::new());
     loop {
         match front(&input, &Limits::default()) {
             Front::Whole { request, bytes } => {
                 limit.work();
+                leak.request();
                 let is_last = !request.keep_alive;
                 output.clear();
                 response::write(&mut output, 200, "text/plain", !is_last, b"ok");

@@ -4,6 +4,7 @@
 //! blocks in plain system calls on purpose, unlike the other servers here.
 
 mod connection;
+mod leak;
 mod limit;
 
 use std::io;
@@ -13,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
+use leak::Leak;
 use limit::Limit;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use servers_shared::cli;
@@ -77,6 +79,7 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
         connections_max: if has(Kind::MaxConnections) { CONNECTIONS_MAX } else { usize::MAX },
         open: Arc::new(AtomicUsize::new(0)),
         limit: Limit::planted(&options.faults).map_err(ServeError::system("planting a limit"))?,
+        leak: Leak::planted(&options.faults),
     };
     let address = listening.address;
     let mut crew = listening.crew()?;
@@ -92,6 +95,7 @@ struct Acceptor {
     /// connections whose threads live
     open: Arc<AtomicUsize>,
     limit: Limit,
+    leak: Leak,
 }
 
 impl Acceptor {
@@ -120,11 +124,13 @@ impl Acceptor {
             return;
         }
         let (open, limit, common) = (Counted::new(&self.open), self.limit.clone(), common.clone());
+        let leak = self.leak;
         let _blocked = AllSignalsBlocked::new();
         let thread = std::thread::Builder::new().name("connection".to_owned()).stack_size(STACK_BYTES);
         // Where there is no thread, the connection is dropped with the closure.
         let _ = thread.spawn(move || {
-            connection::serve(&connection, &limit, &common);
+            connection::serve(&connection, &limit, leak, &common);
+            leak.connection();
             drop(open);
         });
     }

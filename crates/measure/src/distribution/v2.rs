@@ -14,10 +14,16 @@ pub const COUNT_MAX: u64 = 1_000_000_000_000;
 const HEADER_BYTES: usize = 40;
 const COOKIE: u32 = 0x1c84_9313;
 const LENGTH: usize = 4;
+const OFFSET: usize = 8;
 const DIGITS: usize = 12;
 const LOWEST: usize = 16;
 /// Which value its table reaches.
 const HIGHEST: Range<usize> = 24..32;
+const RATIO: usize = 32;
+/// Of our own histograms: digits, half of the places of a bucket, and all places up to `LONGEST_NS`.
+const OWN_DIGITS: u32 = 3;
+const HALF_BUCKET: u64 = 1_024;
+const OWN_PLACES: u64 = HALF_BUCKET * 33;
 /// A table larger than this is not read: three digits fit for all durations there are, four up to 2 ms in ns.
 const ENTRIES_MAX: u64 = 1 << 17;
 /// How counts write the lowest number of 64 bits. No histogram has a count or a gap that comes near it.
@@ -57,6 +63,69 @@ pub fn read_v2(bytes: &[u8]) -> Result<Histogram<u64>, BadHistogram> {
     Ok(read)
 }
 
+/// The buckets of a histogram that this program wrote: highest value in ns and count, in ascending order. `None`: it is another
+/// program's, or damaged; `read_v2` says.
+///
+/// Of a store with hours of seconds almost all time went into the library's table: it reaches an hour, so it has 270 KB, is
+/// made anew for each histogram and was walked to its end.
+pub(super) fn own_buckets(bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
+    let (header, counts) = bytes.split_first_chunk::<HEADER_BYTES>()?;
+    let four = |at: usize| header[at..at + 4].try_into().map(u32::from_be_bytes).ok();
+    let eight = |at: usize| header[at..at + 8].try_into().map(u64::from_be_bytes).ok();
+    let is_ours = four(0)? == COOKIE
+        && four(LENGTH)? as usize == counts.len()
+        && four(OFFSET)? == 0
+        && four(DIGITS)? == OWN_DIGITS
+        && eight(LOWEST)? == 1
+        && eight(HIGHEST.start)? == LONGEST_NS
+        && eight(RATIO)? == 1f64.to_bits();
+    if !is_ours {
+        return None;
+    }
+    let (mut buckets, mut sum) = (Vec::new(), 0u64);
+    let (mut place, mut rest) = (0u64, counts);
+    while !rest.is_empty() {
+        match signed(&mut rest)? {
+            gap if gap < 0 => place = place.checked_add(gap.unsigned_abs())?,
+            count => {
+                let highest = highest_of(place)?;
+                if count > 0 {
+                    let count = count.unsigned_abs();
+                    sum = sum.checked_add(count).filter(|sum| *sum <= COUNT_MAX)?;
+                    buckets.push((highest, count));
+                }
+                place += 1;
+            }
+        }
+    }
+    (place <= OWN_PLACES).then_some(buckets)
+}
+
+/// The highest value in ns of the place in our table; `None` beyond its end.
+fn highest_of(place: u64) -> Option<u64> {
+    // The first 2,048 places are 1 ns wide. Behind them each 1,024 are twice as wide as those before.
+    let doubled = (place / HALF_BUCKET).saturating_sub(1);
+    let steps = place - doubled * HALF_BUCKET;
+    let lowest = (place < OWN_PLACES).then(|| steps << doubled)?;
+    Some((lowest + (1 << doubled) - 1).min(LONGEST_NS))
+}
+
+/// Takes a number: seven bits a byte, the lowest first, all eight of a ninth; the lowest bit is the sign. `None`: it does not end.
+fn signed(bytes: &mut &[u8]) -> Option<i64> {
+    let mut number = 0u64;
+    for at in 0..9 {
+        let (&byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        if at == 8 || byte & 0x80 == 0 {
+            number |= u64::from(byte) << (7 * at);
+            break;
+        }
+        number |= u64::from(byte & 0x7f) << (7 * at);
+    }
+    // The lowest number has no opposite.
+    Some((number >> 1) as i64 ^ -((number & 1) as i64)).filter(|number| *number > i64::MIN)
+}
+
 /// Errors: reading these bytes would take a table far larger than they are; a few of them say how large.
 fn refuse_large_table(bytes: &[u8]) -> Result<(), BadHistogram> {
     let Some(header) = bytes.first_chunk::<HEADER_BYTES>() else {
@@ -93,6 +162,9 @@ fn refuse_large_table(bytes: &[u8]) -> Result<(), BadHistogram> {
 
 #[cfg(test)]
 mod tests {
+    use hdrhistogram::iterators::IterationValue;
+    use proptest::prelude::*;
+
     use super::super::Distribution;
     use super::*;
 
@@ -127,6 +199,53 @@ mod tests {
         check(&[0; 40], "does not begin as one");
         assert!(Distribution::from_v2(&header(0, 3, 1, i64::MAX as u64)).expect("it is empty").is_empty());
         assert!(Distribution::from_v2(&header(0, 4, 1, 1_000_000)).expect("it is empty").is_empty());
+    }
+
+    /// As it would be read if another program had written it.
+    fn by_the_library(bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
+        let read = read_v2(bytes).ok()?;
+        let bucket =
+            |one: IterationValue<u64>| (one.value_iterated_to().min(LONGEST_NS), one.count_at_value());
+        Some(read.iter_recorded().map(bucket).collect())
+    }
+
+    #[test]
+    fn the_ends_of_our_table_are_read_as_the_library_reads_them() {
+        for ns in [1, 2, 2_047, 2_048, 2_049, 4_095, 4_096, LONGEST_NS - 1, LONGEST_NS, u64::MAX] {
+            let mut one = Distribution::new();
+            one.record(ns);
+            let bytes = one.to_v2();
+            assert!(own_buckets(&bytes).is_some());
+            assert_eq!(own_buckets(&bytes), by_the_library(&bytes), "{ns}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_we_wrote_is_read_as_the_library_reads_it(
+            values in proptest::collection::vec((1u64..=LONGEST_NS, 0u32..42, 1u64..1_000), 0..300)
+        ) {
+            let mut written = Distribution::new();
+            values.iter().for_each(|&(ns, less, count)| written.record_many(ns >> less, count));
+            let bytes = written.to_v2();
+            prop_assert_eq!(own_buckets(&bytes), by_the_library(&bytes));
+            prop_assert_eq!(Distribution::from_v2(&bytes).unwrap(), written);
+        }
+
+        #[test]
+        fn what_was_damaged_is_left_to_the_library_or_read_alike(
+            values in proptest::collection::vec(1u64..100_000_000, 1..100), at in 0usize..10_000, byte: u8, cut in 0usize..4
+        ) {
+            let mut written = Distribution::new();
+            values.iter().for_each(|&ns| written.record(ns));
+            let mut bytes = written.to_v2();
+            let at = at % bytes.len();
+            bytes[at] = byte;
+            bytes.truncate(bytes.len() - cut);
+            if let Some(own) = own_buckets(&bytes) {
+                prop_assert_eq!(Some(own), by_the_library(&bytes));
+            }
+        }
     }
 
     #[test]

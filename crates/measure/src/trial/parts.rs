@@ -59,6 +59,8 @@ pub struct Second {
     pub ticks: TickCounts,
     /// fewest connections open
     pub open_min: u64,
+    /// connections that ended, for whatever reason
+    pub closed: u64,
     /// mean response of messages planned in the hold, ns
     pub response_mean_ns: Option<f64>,
     /// mean delivery latency of messages planned in the hold, ns

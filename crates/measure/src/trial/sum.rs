@@ -2,7 +2,7 @@
 //!
 //! Marks come first, since they decide which second counts (during a trial, each comes before what it affects); then
 //! every entry is folded once, in any order, and may be discarded. A second is kept as numbers, never as histograms: an
-//! hour of many bots needs memory for its series and one histogram per measure. Whatever depends on the order of
+//! hour of many bots needs memory for its series, one histogram per measure and those of `Stretches`. Whatever depends on the order of
 //! seconds (what stayed open from one to the next, what was open at the end) is settled in `finish`, when all are
 //! known.
 //! Not here: which seconds are warm-up (`ladder::warm_up_cut`), reading (`store`).
@@ -13,6 +13,7 @@ use super::host::HostSecond;
 use super::parts::{Hold, Second, TrialConnections, TrialHead, TrialTicks};
 use super::process::Readings;
 use super::same_time::Collecting;
+use super::stretches::Stretches;
 use super::tick_cover::TickCover;
 use super::{Trial, kind};
 use crate::distribution::Distribution;
@@ -150,6 +151,7 @@ impl Sum {
             worker: Default::default(),
             busy_share_max: None,
             seconds: Vec::new(),
+            stretches: Stretches::default(),
             events: Vec::new(),
             head,
         };
@@ -309,6 +311,12 @@ impl Sum {
         if !from_cut {
             add_named(&mut trial.errors_before_hold, &names.errors, &interval.errors);
         }
+        let hold_second = trial.hold_second(interval.index).filter(|_| in_hold);
+        if let Some(second) = hold_second {
+            let stretch = trial.stretches.at(second);
+            stretch.response.add(interval.distribution(Measure::Response, true));
+            stretch.delivery.add(interval.distribution(Measure::Delivery, true));
+        }
         if in_hold {
             add_named(&mut trial.errors, &names.errors, &interval.errors);
             add_named(&mut trial.counters, &names.counters, &interval.counters);
@@ -353,6 +361,11 @@ impl Sum {
         }
         if trial.hold.as_ref().is_some_and(|hold| hold.contains(told.from_ns, told.to_ns)) {
             self.same_time.entry(told.from_ns, told.to_ns, &told.counters);
+        }
+        if let Some(second) = trial.hold_second(told.second()) {
+            let stretch = trial.stretches.at(second);
+            stretch.tick_interval.add(&told.interval);
+            told.lateness.iter().for_each(|lateness| stretch.tick_lateness.add(lateness));
         }
         let sum = trial
             .ticks
@@ -474,6 +487,7 @@ fn second_of(interval: &Interval) -> Second {
         index: interval.index,
         flow,
         open_min: interval.connections.open_min,
+        closed: interval.connections.closed,
         response_mean_ns: interval.distribution(Measure::Response, true).mean_ns(),
         delivery_mean_ns: interval.distribution(Measure::Delivery, true).mean_ns(),
         stalled_share: stalled_share(interval),

@@ -81,6 +81,12 @@ pub enum Kind {
     FdLimit,
     /// A lock is held per request while a file is synced.
     SlowDisk,
+    /// This many bytes per request are leaked.
+    LeakPerRequest(u64),
+    /// This many bytes per connection that ended are leaked.
+    LeakPerConnection(u64),
+    /// A descriptor per connection that ended stays open.
+    LeakDescriptors,
 }
 
 impl Kind {
@@ -147,6 +153,7 @@ pub(super) enum Amount {
     Time(fn(Duration) -> Kind),
     Share(fn(Share) -> Kind),
     BytesPerS(fn(u64) -> Kind),
+    Bytes(fn(u64) -> Kind),
 }
 
 impl Amount {
@@ -156,7 +163,7 @@ impl Amount {
             Amount::None(kind) => kind,
             Amount::Time(make) => make(Duration::ZERO),
             Amount::Share(make) => make(Share::one_in(std::num::NonZeroU64::MIN)),
-            Amount::BytesPerS(make) => make(0),
+            Amount::BytesPerS(make) | Amount::Bytes(make) => make(0),
         }
     }
 }
@@ -299,6 +306,12 @@ pub(super) const ENTRIES: &[Entry] = &[
     entry("fd-limit", Amount::None(Kind::FdLimit), WITH_LIMITS, "the process may have 64 descriptors"),
     entry("slow-disk", Amount::None(Kind::SlowDisk), WITH_LIMITS,
         "a lock is held for 10 ms per request while a file is written and synced"),
+    entry("leak-per-request:1kB", Amount::Bytes(Kind::LeakPerRequest), WITH_LIMITS,
+        "that much memory is leaked per request"),
+    entry("leak-per-connection:10kB", Amount::Bytes(Kind::LeakPerConnection), WITH_LIMITS,
+        "that much memory is leaked per connection that ended"),
+    entry("leak-descriptors", Amount::None(Kind::LeakDescriptors), WITH_LIMITS,
+        "a descriptor stays open per connection that ended"),
 ];
 
 /// How `--fault` is given.

@@ -10,7 +10,7 @@ use crate::cli;
 
 /// The shortest stop of a process: it has to be stopped before what wakes it does so.
 const SHORTEST: Duration = Duration::from_millis(10);
-const LEAK_BYTES_PER_S_MAX: u64 = 1_000_000_000_000;
+const LEAK_BYTES_MAX: u64 = 1_000_000_000_000;
 
 impl FromStr for Fault {
     type Err = FaultError;
@@ -47,13 +47,14 @@ fn made(entry: &'static Entry, given: Option<&str>) -> Result<Kind, String> {
         Amount::Time(_) => "a time from 10ms to 24h",
         Amount::Share(_) => "a share above 0 and at most 100%",
         Amount::BytesPerS(_) => "a size per second (kB, MB or GB)",
+        Amount::Bytes(_) => "a size (kB, MB or GB)",
     };
     let given = given.ok_or_else(|| format!(" needs {wants} after a colon, as in"))?;
     let made = match entry.amount {
         Amount::None(made) => Some(made),
         Amount::Time(make) => duration(given).filter(|time| *time >= SHORTEST).map(make),
         Amount::Share(make) => share(given).map(make),
-        Amount::BytesPerS(make) => bytes(given).map(make),
+        Amount::BytesPerS(make) | Amount::Bytes(make) => bytes(given).map(make),
     };
     made.ok_or_else(|| format!(": {given:?} is not {wants}, as in"))
 }
@@ -69,7 +70,7 @@ fn duration(text: &str) -> Option<Duration> {
 }
 
 fn bytes(text: &str) -> Option<u64> {
-    cli::bytes(text).filter(|bytes| *bytes <= LEAK_BYTES_PER_S_MAX)
+    cli::bytes(text).filter(|bytes| *bytes <= LEAK_BYTES_MAX)
 }
 
 /// `1%`, `0.01` or `1e-2`. Exact, because a share says which events are chosen.
@@ -121,6 +122,7 @@ mod tests {
         check("lie:100%", Kind::Lie(share(1, 1)), s(0));
         check("late-ticks:1", Kind::LateTicks(share(1, 1)), s(0));
         check("leak@3s:20MB", Kind::Leak(20_000_000), s(3));
+        check("leak-per-connection:0.2kB", Kind::LeakPerConnection(200), s(0));
         check("late-answers:200ms", Kind::LateAnswers(Duration::from_millis(200)), s(0));
     }
 
@@ -157,7 +159,7 @@ mod tests {
         let message = |text: &str| text.parse::<Fault>().unwrap_err().to_string();
         assert_eq!(
             message("late-tick:40%"),
-            r#"there is no fault "late-tick"; did you mean late-ticks:40%? Known kinds: hang, freeze, exit, drop-all, refuse, wrong-answers, late-answers, lose, duplicate, stop-ticks, stop-answers, leak, collapse, late-ticks, lie, wrong-rank, lose-updates, twice, accept-forged, truncate, miss, stale, swap, refusals, ignore-expiry, drop-at-stop, stay-at-stop, lose-at-stop, cpu-bound, single-thread, lock, gc-like-pause, accept-backlog, max-connections, fd-limit, slow-disk"#
+            r#"there is no fault "late-tick"; did you mean late-ticks:40%? Known kinds: hang, freeze, exit, drop-all, refuse, wrong-answers, late-answers, lose, duplicate, stop-ticks, stop-answers, leak, collapse, late-ticks, lie, wrong-rank, lose-updates, twice, accept-forged, truncate, miss, stale, swap, refusals, ignore-expiry, drop-at-stop, stay-at-stop, lose-at-stop, cpu-bound, single-thread, lock, gc-like-pause, accept-backlog, max-connections, fd-limit, slow-disk, leak-per-request, leak-per-connection, leak-descriptors"#
         );
         assert!(message("Hang@1s").contains("did you mean hang@12s?"));
         assert!(message("dropall@1s").contains("did you mean drop-all@8s?"));

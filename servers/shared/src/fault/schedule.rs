@@ -91,7 +91,10 @@ impl Faults {
                 | Kind::AcceptBacklog
                 | Kind::MaxConnections
                 | Kind::FdLimit
-                | Kind::SlowDisk => {}
+                | Kind::SlowDisk
+                | Kind::LeakPerRequest(_)
+                | Kind::LeakPerConnection(_)
+                | Kind::LeakDescriptors => {}
                 Kind::AcceptForged(share) => effects.forged = Some(share),
                 // The controlling thread handles those.
                 Kind::DropAtStop | Kind::StayAtStop | Kind::LoseAtStop => {}
