@@ -180,7 +180,7 @@ fn a_hold_below_five_minutes_tells_no_slope() {
 #[test]
 fn the_interval_holds_the_slope_that_was_planted_and_noise_alone_is_seldom_told() {
     // How much each value resembles the one before it; how often the interval must hold the slope, and noise may be told.
-    for (resembles, held_least, told_most) in [(0.0, 0.94, 0.03), (0.3, 0.9, 0.05), (0.6, 0.87, 0.06)] {
+    for (resembles, held_least, told_most) in [(0.0f64, 0.94, 0.03), (0.3, 0.9, 0.05), (0.6, 0.87, 0.06)] {
         let series = 2_000u64;
         let (mut held, mut told) = (0, 0);
         for number in 0..series {
@@ -188,7 +188,7 @@ fn the_interval_holds_the_slope_that_was_planted_and_noise_alone_is_seldom_told(
                 let mut own = 0.0;
                 let value = |at: u64| {
                     let fresh: f64 = (0..6).map(|part| noise(number * 1_000 + at * 6 + part)).sum();
-                    own = resembles * own + (1.0 - resembles * resembles as f64).sqrt() * fresh;
+                    own = resembles * own + (1.0 - resembles * resembles).sqrt() * fresh;
                     (at as f64, 1_000.0 + slope * at as f64 + own)
                 };
                 // The first values are not as correlated as the rest.
