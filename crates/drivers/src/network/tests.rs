@@ -79,7 +79,7 @@ fn a_queue_hands_out_what_is_due_and_tells_each_piece_once() {
     way.take(2, |piece| told.push(*piece));
     let piece = |bytes, at_ms| Piece { bytes, entered_ns: at_ms * MS, release_ns: (at_ms + 40) * MS };
     assert_eq!(told, [piece(4, 1), piece(3, 2)]);
-    assert!(way.is_empty() && way.len() == 0 && way.next_ns().is_none());
+    assert!(way.is_empty() && way.next_ns().is_none());
 }
 
 #[test]
