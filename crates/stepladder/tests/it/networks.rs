@@ -128,6 +128,9 @@ fn a_broadcast_behind_a_network_is_waited_for_and_none_is_missing() {
     assert!(deliveries["delivered"].as_u64() > Some(0), "{deliveries:#}");
     assert!(deliveries["latency_ns"]["max"].as_u64() >= Some(80 * MS), "{deliveries:#}");
     assert_ne!(run["verdict"], "FAIL", "{ran:#?}");
+    // Where its lines break depends on the figures.
+    let words = ran.out.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(words.contains("deliveries, which contain it, took"), "{words}");
 }
 
 #[test]
