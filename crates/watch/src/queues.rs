@@ -79,24 +79,7 @@ impl Queues {
 
     fn list(&mut self, pids: &[i32]) -> Option<Listing> {
         let sockets = Sockets::of(pids);
-        let diag = self.diag.as_mut()?;
-        let mut own = diag.list(OPEN | LISTEN, None).ok()?;
-        let is_listening = |socket: &Socket| socket.state == LISTEN;
-        let listening: BTreeMap<u16, u32> = own
-            .iter()
-            .filter(|socket| is_listening(socket))
-            .map(|socket| (socket.local_port, socket.inode))
-            .collect();
-        own.retain(|socket| sockets.inodes.contains(&socket.inode));
-        let ports = own.iter().filter(|socket| is_listening(socket)).map(|socket| socket.local_port);
-        let ports: BTreeSet<u16> = ports.take(PORTS_MAX).collect();
-        own.retain(|socket| !is_listening(socket) && !ports.contains(&socket.local_port));
-        let asked = own.iter().filter(|socket| socket.is_here && !ports.contains(&socket.remote_port));
-        let asked = asked.filter_map(|socket| {
-            Some(Asked { port: socket.remote_port, inode: *listening.get(&socket.remote_port)? })
-        });
-        let (asked, others) = (asked.collect(), sockets.is_whole.then_some(own.len() as u64));
-        Some(Listing { ports: ports.into_iter().collect(), others, asked })
+        Some(Listing::of(&sockets, self.diag.as_mut()?.list(OPEN | LISTEN, None).ok()?))
     }
 
     /// `listing`: where descriptors were listed anew.
@@ -152,6 +135,30 @@ struct Listing {
     /// connections to other services; `None`: not every descriptor was looked at
     others: Option<u64>,
     asked: BTreeSet<Asked>,
+}
+
+impl Listing {
+    /// `all`: open and listening sockets of this machine.
+    fn of(sockets: &Sockets, all: Vec<Socket>) -> Listing {
+        let (listening, mut own): (Vec<Socket>, Vec<Socket>) =
+            all.into_iter().partition(|socket| socket.state == LISTEN);
+        let is_own = |socket: &Socket| sockets.inodes.contains(&socket.inode);
+        // Several sockets may listen on one port.
+        let ports: BTreeSet<u16> =
+            listening.iter().filter(|socket| is_own(socket)).map(|socket| socket.local_port).collect();
+        own.retain(|socket| is_own(socket) && !ports.contains(&socket.local_port));
+        let by_port: BTreeMap<u16, u32> =
+            listening.iter().map(|socket| (socket.local_port, socket.inode)).collect();
+        let asked = own.iter().filter(|socket| socket.is_here && !ports.contains(&socket.remote_port));
+        let asked = asked.filter_map(|socket| {
+            Some(Asked { port: socket.remote_port, inode: *by_port.get(&socket.remote_port)? })
+        });
+        Listing {
+            asked: asked.collect(),
+            others: sockets.is_whole.then_some(own.len() as u64),
+            ports: ports.into_iter().take(PORTS_MAX).collect(),
+        }
+    }
 }
 
 /// Sockets among the descriptors of some processes.
@@ -248,6 +255,39 @@ mod tests {
         assert_eq!(queues.list_not_before, listed);
         queues.not_before = Some(Instant::now() + Duration::from_secs(60));
         assert_eq!(queues.read(&[pid]), Vec::new());
+    }
+
+    #[test]
+    fn what_leads_elsewhere_is_told_from_clients_and_from_those_who_listen_here() {
+        let socket = |state, local_port, remote_port, inode| Socket {
+            local_port,
+            remote_port,
+            is_here: remote_port != 443,
+            state,
+            receive_queue: 0,
+            send_queue: 0,
+            inode,
+        };
+        // Nine of the subject's sockets listen on one port, and one on another.
+        let mut all: Vec<Socket> = (1..=9).map(|inode| socket(LISTEN, 80, 0, inode)).collect();
+        all.extend([
+            socket(LISTEN, 81, 0, 10),
+            socket(LISTEN, 6379, 0, 90),
+            socket(LISTEN, 9999, 0, 91),
+            // two clients of it, a store here, a service elsewhere, and a connection to itself
+            socket(ESTABLISHED, 80, 40_000, 11),
+            socket(ESTABLISHED, 81, 40_001, 12),
+            socket(ESTABLISHED, 40_002, 6379, 13),
+            socket(ESTABLISHED, 40_003, 443, 14),
+            socket(CLOSE_WAIT, 40_004, 81, 15),
+            // of another process
+            socket(ESTABLISHED, 40_005, 9999, 92),
+        ]);
+        let whole = Sockets { inodes: (1..=15).collect(), is_whole: true };
+        let found = Listing::of(&whole, all.clone());
+        assert_eq!((found.ports, found.others), (vec![80, 81], Some(3)));
+        assert_eq!(found.asked, BTreeSet::from([Asked { port: 6379, inode: 90 }]));
+        assert_eq!(Listing::of(&Sockets { is_whole: false, ..whole }, all).others, None);
     }
 
     #[test]

@@ -71,7 +71,8 @@ impl Disturbances {
         let is_first = std::mem::replace(&mut self.is_first, false);
         let mut put = |what, value: Option<f64>| told.extend(value.map(|value| (what, value)));
         let reading = self.machine.read();
-        let mut ours: BTreeSet<i32> = subject.map(Watched::pids).unwrap_or_default().into_iter().collect();
+        let pids = subject.map(Watched::pids);
+        let mut ours: BTreeSet<i32> = pids.iter().flatten().copied().collect();
         self.services.find(self.activity.asked(), &ours);
         let of_services = self.services.read(now_ns());
         ours.extend(self.services.pids());
@@ -81,7 +82,6 @@ impl Disturbances {
             others.read(&ours, totals, now_ns())
         });
         let workers = self.workers.read(&Threads::of_this_process(WORKER_PREFIX), now_ns());
-        let pids = subject.map(Watched::pids);
         let subject = subject.and_then(|watched| self.subject.read(watched.threads(), now_ns()));
         let events = |count: Option<f64>| count.filter(|_| !is_first);
         for (name, value) in [
