@@ -270,6 +270,12 @@ fn is_none(count: &u64) -> bool {
 }
 
 impl Rung {
+    /// What its clients waited for, and how long: responses, else deliveries.
+    pub(crate) fn latency(&self) -> Option<(&'static str, &Summary)> {
+        let deliveries = || Some(("deliveries", self.deliveries.as_ref()?.latency_ns.as_ref()?));
+        self.response_ns.as_ref().map(|times| ("responses", times)).or_else(deliveries)
+    }
+
     /// Whether the server's process ended under this load.
     pub(crate) fn server_exited(&self) -> bool {
         self.signal.as_deref() == Some(SERVER_EXITED)

@@ -81,10 +81,7 @@ pub(crate) fn conclusion(climb: &Climb) -> Option<Conclusion> {
         format!("{} at the median{p99}", show_ns(p50))
     };
     let round_trip = network.round_trip_ns.as_ref().and_then(quantiles);
-    let responses = rung.response_ns.as_ref().map(|times| ("responses", times));
-    let deliveries =
-        rung.deliveries.as_ref().and_then(|books| Some(("deliveries", books.latency_ns.as_ref()?)));
-    let felt = responses.or(deliveries).and_then(|(what, times)| Some((what, quantiles(times)?)));
+    let felt = rung.latency().and_then(|(what, times)| Some((what, quantiles(times)?)));
     if let Some(round_trip) = round_trip {
         let beside = felt.map_or(String::new(), |(what, times)| {
             format!("; {what}, which contain it, took {}", shown(times))

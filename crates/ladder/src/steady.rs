@@ -341,7 +341,12 @@ fn batches(values: &[f64], length: usize) -> Vec<f64> {
 /// The deviation of a batch, from the steps between neighbours in the raw series. Smoothing takes scatter away and
 /// splits are chosen for having little; neither odd seconds nor one change of level widen the median of the steps.
 fn step_scatter(values: &[f64], batch_s: usize) -> f64 {
-    let steps: Vec<f64> = batches(values, batch_s).windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
+    scatter_of_steps(&batches(values, batch_s))
+}
+
+/// The deviation of values around a course that changes slowly, from the steps between neighbours.
+pub(crate) fn scatter_of_steps(values: &[f64]) -> f64 {
+    let steps: Vec<f64> = values.windows(2).map(|pair| (pair[1] - pair[0]).abs()).collect();
     median(&steps) * DEVIATIONS_PER_MEDIAN_STEP
 }
 
@@ -367,7 +372,8 @@ fn mean(values: &[f64]) -> f64 {
     if values.is_empty() { 0.0 } else { values.iter().sum::<f64>() / values.len() as f64 }
 }
 
-fn median(values: &[f64]) -> f64 {
+/// Of none, 0.
+pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
     let middle = sorted.len() / 2;

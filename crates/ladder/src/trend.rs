@@ -19,6 +19,7 @@ use ts_rs::TS;
 use crate::contract::{Climb, Conclusion, Rung};
 use crate::duel::student_critical;
 use crate::figures::UnitKind;
+use crate::steady::{median, scatter_of_steps};
 use crate::wording::show_number;
 
 /// Shorter holds, with their warm-up, tell no slope.
@@ -31,9 +32,9 @@ const FEWEST: usize = 12;
 const LEVEL: f64 = 0.05;
 /// Residuals count as at most this many robust deviations.
 const RESIDUAL_DEVIATIONS: f64 = 3.0;
-/// Of normal noise, the deviation is so many times the median of the absolute values …
+/// For normal noise, the deviation is this many times the median of the absolute values.
 const DEVIATIONS_PER_MEDIAN: f64 = 1.0 / 0.6745;
-/// … and the median of so many values scatters so much more than their mean.
+/// For normal noise, the median of several values scatters this much more than their mean.
 const MEDIAN_SCATTER: f64 = 1.25;
 /// The standard error of Theil and Sen's slope over that of least squares, for normal noise.
 const THEIL_SEN_SCATTER: f64 = 1.05;
@@ -41,7 +42,7 @@ const THEIL_SEN_SCATTER: f64 = 1.05;
 const AUTOCORRELATION_MOST: f64 = 0.9;
 /// A third rises on if it rises by this part of the rise before it.
 const GOES_ON: f64 = 0.5;
-/// … less so many standard errors of that difference.
+/// … minus this many standard errors of that difference.
 const GOES_ON_ERRORS: f64 = 0.5;
 /// A leak costs a byte of each request or connection at least.
 const BYTES_LEAST: f64 = 1.0;
@@ -154,7 +155,7 @@ pub(crate) fn figures(trial: &Trial) -> Option<TrendFigures> {
             let signal = Signal::Subject(metric);
             let values: Vec<f64> =
                 of_stretch.filter_map(|second| second.host.signals.get(&signal).copied()).collect();
-            (!values.is_empty()).then(|| median(values))
+            (!values.is_empty()).then(|| median(&values))
         }
         Of::Quantile(q, of) => match of(trial.stretches.all.get(stretch as usize)?).quantile(q, 0) {
             Quantile::Ns(ns) => Some(ns as f64),
@@ -221,11 +222,11 @@ impl Fit {
         let slope_of = |(at, value): (usize, &(f64, f64))| {
             points[..at].iter().map(|before| (value.1 - before.1) / (value.0 - before.0)).collect::<Vec<_>>()
         };
-        let slope = median(points.iter().enumerate().flat_map(slope_of).collect());
+        let slope = median(&points.iter().enumerate().flat_map(slope_of).collect::<Vec<_>>());
         let without_slope: Vec<f64> = points.iter().map(|(at, value)| value - slope * at).collect();
-        let start = median(without_slope.clone());
+        let start = median(&without_slope);
         let residuals = without_slope.iter().map(|value| value - start);
-        let robust = DEVIATIONS_PER_MEDIAN * median(residuals.clone().map(f64::abs).collect());
+        let robust = DEVIATIONS_PER_MEDIAN * median(&residuals.clone().map(f64::abs).collect::<Vec<_>>());
         // More than half of the values may lie on the line; then there is nothing to measure outliers by.
         let most = if robust > 0.0 { RESIDUAL_DEVIATIONS * robust } else { f64::INFINITY };
         let residuals: Vec<f64> = residuals.map(|residual| residual.clamp(-most, most)).collect();
@@ -241,15 +242,14 @@ impl Fit {
         let error = THEIL_SEN_SCATTER * (squares / (n - 2.0) / spread * inflation).sqrt();
         let degrees = (n / inflation - 2.0).max(2.0) as usize;
         let third = count / 3;
-        let of_third = |points: &[(f64, f64)]| median(points.iter().map(|point| point.1).collect());
-        let steps = points.windows(2).map(|pair| (pair[1].1 - pair[0].1).abs()).collect();
-        let step = DEVIATIONS_PER_MEDIAN * median(steps) / std::f64::consts::SQRT_2;
+        let values: Vec<f64> = points.iter().map(|point| point.1).collect();
+        let step = scatter_of_steps(&values);
         Some(Fit {
             slope,
             start,
             reach: error * student_critical(LEVEL, degrees),
             span: points[count - 1].0 - points[0].0,
-            thirds: [&points[..third], &points[third..count - third], &points[count - third..]].map(of_third),
+            thirds: [&values[..third], &values[third..count - third], &values[count - third..]].map(median),
             third_error: MEDIAN_SCATTER * step / (third as f64).sqrt(),
         })
     }
@@ -268,16 +268,6 @@ impl Fit {
         let error = self.third_error * (1.0 + (1.0 + GOES_ON).powi(2) + GOES_ON.powi(2)).sqrt();
         let goes_on = before > 0.0 && after > 0.0 && after > GOES_ON * before - GOES_ON_ERRORS * error;
         self.slope > self.reach && matters && goes_on
-    }
-}
-
-fn median(mut values: Vec<f64>) -> f64 {
-    values.sort_by(f64::total_cmp);
-    let middle = values.len() / 2;
-    match values.len() {
-        0 => 0.0,
-        odd if odd % 2 == 1 => values[middle],
-        _ => values[middle - 1].midpoint(values[middle]),
     }
 }
 

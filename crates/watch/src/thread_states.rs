@@ -137,7 +137,7 @@ impl ThreadStates {
         ThreadState::ALL.iter().map(mean).collect()
     }
 
-    /// Of many threads some by chance: whoever was busy a second ago has had its turn, and whoever has it now was not.
+    /// Of many threads a random sample: where threads take turns, the one that holds a lock now is not one that was busy a second ago.
     fn choose(&mut self, mut active: Vec<(i32, i32)>) {
         let count = active.len();
         for at in 0..count.min(LOOKED_AT_MAX) {

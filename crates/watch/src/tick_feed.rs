@@ -41,7 +41,7 @@ impl TickFeed {
             scraper.begin_trial();
         }
         if self.rate_hz().is_none() {
-            // What is wrong with a file is told when it is read next.
+            // A problem with the file is reported when it is read next.
             let _ = self.poll(realtime_ms);
             if let Some(reader) = self.reader() {
                 reader.forget_waiting();

@@ -20,7 +20,7 @@ fn reading(metric: ProcessMetric, value: f64) -> Sample {
     Sample { at_ns: 0, what: Reading::Subject(metric), value }
 }
 
-/// A hold without histograms: of so many seconds, in each of which a client sends 100 messages and `closed` connections end.
+/// A hold of `hold_s` seconds without histograms: in each of them 100 messages are sent and `closed` connections end.
 fn plain(hold_s: u32, closed: u64) -> TrialBuilder {
     TrialBuilder { hold_s, questions_per_s: 0, ..TrialBuilder::asking(100.0) }.edit(move |_, interval| {
         interval.flow_mut(0, measure::Phase::Hold).sent = 100;

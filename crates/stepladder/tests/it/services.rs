@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::main_job::{assert_balanced, assert_valid};
 use crate::place::{Place, Running, free_port};
 
-/// Answers after so many milliseconds of CPU.
+/// Spends the given number of milliseconds of CPU on each answer.
 const BACK: &str = "
 import http from 'node:http'
 const busy = Number(process.argv[2])

@@ -369,8 +369,8 @@ fn emulated(seen: &Seen<'_>) -> Option<Cause> {
         "99" => times.p99,
         _ => times.p999,
     };
-    let all = times_of(seen.rung)?;
-    let (words, network_ns, all_ns) = match (at(network), at(&all)) {
+    let (_, all) = seen.rung.latency()?;
+    let (words, network_ns, all_ns) = match (at(network), at(all)) {
         (Some(network), Some(all)) => (format!("at p{digits}"), network as f64, all as f64),
         // Too few for the percentile, or most were never answered.
         _ => ("in the mean".to_owned(), network.mean?, all.mean?),
@@ -387,22 +387,16 @@ fn emulated(seen: &Seen<'_>) -> Option<Cause> {
     Cause::named("emulated-network", text)
 }
 
-/// Response times, or the latencies of deliveries.
-fn times_of(rung: &Rung) -> Option<Summary> {
-    let deliveries = rung.deliveries.as_ref().and_then(|books| books.latency_ns.clone());
-    rung.response_ns.clone().or(deliveries)
-}
-
 /// Even the faster half of the answers takes several times as long as under the load that held: they queue.
 fn waits_for_all(seen: &Seen<'_>) -> bool {
     // Of few answers the mean, which is seldom less.
     let half = |times: &Summary| times.p50.map(|ns| ns as f64).or(times.mean);
-    let (Some(before), Some(after)) = (seen.good.and_then(times_of), times_of(seen.rung)) else {
+    let (Some((_, before)), Some((_, after))) = (seen.good.and_then(Rung::latency), seen.rung.latency())
+    else {
         return false;
     };
     let never = after.count < seen.rung.sent / 2;
-    half(&before)
-        .is_some_and(|before| never || half(&after).is_some_and(|after| after >= QUEUE_RATIO * before))
+    half(before).is_some_and(|before| never || half(after).is_some_and(|after| after >= QUEUE_RATIO * before))
 }
 
 /// Neither the server nor its busiest thread lacks CPU, and the machine has some left.
