@@ -1,8 +1,8 @@
-//! What is observed from outside: the subject's processes, its tick log, this process, the machine, the link.
+//! What is observed from outside: the subject's processes and the services that it asks, its tick log, this process, the machine, the link.
 //!
 //! Files named by others, such as that log, are opened without blocking (`files`).
 //! It also starts and stops the subject, because only the parent of a process learns how it ended.
-//! Everything is plain threads and files under /proc and /sys: sampling costs well below 1 % of a core even when the
+//! Everything is plain threads, files under /proc and /sys, and one netlink socket: sampling costs well below 1 % of a core even when the
 //! subject holds 40,000 sockets, so that it does not disturb what it measures.
 //! Invariant: a process that was not started here is never signalled.
 //! Units: `_ns` since the start of the trial, from a clock that the caller provides.
