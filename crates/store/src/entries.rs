@@ -4,9 +4,11 @@
 //! belong to it. So a missing row is detected as well as a damaged one.
 
 mod books;
+mod packs;
 mod read;
 mod seconds;
 mod write;
 
+pub(crate) use packs::{PACKED, Pack, Packs, Unpacked, Which};
 pub(crate) use read::{ends, marks, read, read_behind, visit, whole_seconds};
 pub(crate) use write::{RowWriter, keep};

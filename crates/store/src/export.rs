@@ -39,10 +39,17 @@ use base64::engine::general_purpose::STANDARD;
 use measure::Distribution;
 use rusqlite::types::Value;
 
+use crate::entries::Which;
 use crate::error::StoreError;
 use crate::row::{ReadError, Row, Table};
 use crate::run::RunId;
 use crate::store::Store;
+use crate::tables::TABLES;
+
+/// The tables of an export: where a row is packed shows nowhere.
+fn exported() -> impl Iterator<Item = &'static Table> {
+    TABLES.into_iter().filter(|table| table.name != "pack")
+}
 
 /// Every row of one table of a run, checked, in key order. `each` may fail for its own reasons.
 fn rows(
@@ -52,7 +59,7 @@ fn rows(
     mut each: impl FnMut(&Row) -> Result<(), StoreError>,
 ) -> Result<(), StoreError> {
     let mut failed = None;
-    let read = table.for_each(store.connection(), "run = ?1", [run.as_str()], |row| {
+    let read = Which::of_run(run).for_each(store.connection(), table, |row| {
         each(&row).map_err(|error| {
             // The reader knows only read errors; ours is kept and takes precedence below.
             failed = Some(error);

@@ -17,7 +17,7 @@ const APPLICATION_ID: i64 = 0x5354_4C44;
 /// The only version of the tables that this code reads and writes. 2 added the books of deliveries,
 /// 3 the cell of a trial, 5 the kind of a run and the lines of client libraries' processes,
 /// 6 the kind `duel`.
-pub const VERSION: i64 = 7;
+pub const VERSION: i64 = 8;
 
 /// Opens an existing store. Errors: any reason why it is not one; the file is left untouched.
 pub(crate) fn open(path: &Path) -> Result<Connection, StoreError> {

@@ -3,8 +3,12 @@
 //!
 //! They live in the file, so they also stop a person at an SQLite shell. `DELETE FROM run WHERE run = 'master-3'`
 //! deletes everything of that run, whether the shell enforces foreign keys or not: the run's own row goes first, and a
-//! row whose run is gone may follow.
+//! row whose run is gone may follow. A row that was packed may go too.
 
+use std::collections::BTreeMap;
+
+use crate::entries::PACKED;
+use crate::row::Table;
 use crate::tables::TABLES;
 
 /// The triggers as SQL.
@@ -21,10 +25,13 @@ pub(crate) fn triggers() -> String {
             SELECT RAISE(ABORT, 'only the value of a label may be edited'); END;\n";
     sql += "CREATE TRIGGER used_id_is_kept BEFORE DELETE ON used_id BEGIN \
             SELECT RAISE(ABORT, 'an id that was given is never given again'); END;\n";
+    let but_packed: BTreeMap<&str, String> =
+        PACKED.iter().map(|table| (table.name, unless_packed(table))).collect();
     for table in names().chain(["label"]).filter(|table| *table != "run") {
+        let but_packed = but_packed.get(table).map_or("", String::as_str);
         sql += &format!(
             "CREATE TRIGGER {table}_goes_with_its_run BEFORE DELETE ON {table} \
-             WHEN EXISTS (SELECT 1 FROM run WHERE run = OLD.run) BEGIN \
+             WHEN EXISTS (SELECT 1 FROM run WHERE run = OLD.run){but_packed} BEGIN \
              SELECT RAISE(ABORT, 'only whole runs are deleted: DELETE FROM run WHERE run = …'); END;\n"
         );
     }
@@ -39,4 +46,14 @@ pub(crate) fn triggers() -> String {
         .collect();
     sql += &format!("CREATE TRIGGER run_goes_whole AFTER DELETE ON run BEGIN {children}END;\n");
     sql
+}
+
+/// More of a condition: the old row of `table` is in no pack. No pack before it: there is none.
+fn unless_packed(table: &Table) -> String {
+    let key = table.columns[0].name;
+    format!(
+        " AND coalesce(OLD.{key} > (SELECT last FROM pack WHERE run = OLD.run AND trial = OLD.trial \
+         AND of_table = '{}' AND first <= OLD.{key} ORDER BY first DESC LIMIT 1), 1)",
+        table.name
+    )
 }

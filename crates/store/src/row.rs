@@ -10,6 +10,7 @@ use std::cmp::Ordering;
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Params, params_from_iter};
 
+use crate::entries::Packs;
 use crate::form::{Count, Form, Kind, Loads, Text};
 
 /// A column.
@@ -144,7 +145,7 @@ impl Table {
         question: &'q mut CachedStatement<'_>,
         params: P,
     ) -> Result<Rows<'q>, ReadError> {
-        Ok(Rows { table: self, rows: question.query(params)?, before: None })
+        Ok(Rows { table: self, rows: question.query(params)?, packs: None, ahead: None, before: None })
     }
 
     /// All such rows at once.
@@ -198,22 +199,24 @@ impl Table {
 pub(crate) struct Rows<'q> {
     table: &'static Table,
     rows: rusqlite::Rows<'q>,
+    /// those of them that are packed
+    packs: Option<Packs<'q>>,
+    /// one that comes behind those of a pack
+    ahead: Option<Row>,
     /// key of the last one
     before: Option<Vec<Value>>,
 }
 
-impl Rows<'_> {
+impl<'q> Rows<'q> {
+    /// The same with those that are packed.
+    pub fn behind(self, packs: Packs<'q>) -> Self {
+        Rows { packs: Some(packs), ..self }
+    }
+
     /// The next row. Errors: one that is not what was written, or that does not come after the one before: a damaged
     /// page may lead to the same rows twice instead of to others, and their number would still be right.
     pub fn next(&mut self) -> Result<Option<Row>, ReadError> {
-        let Some(row) = self.rows.next()? else { return Ok(None) };
-        let count = self.table.columns().count();
-        let values = (0..count).map(|at| row.get(at)).collect::<Result<Vec<Value>, _>>()?;
-        let read = Row { table: self.table, values };
-        let crc: Value = row.get(count)?;
-        if crc != Value::Integer(self.table.crc(read.values.iter().map(ValueRef::from))) {
-            return Err(ReadError::Damaged(format!("{} is not what was written", read.place())));
-        }
+        let Some(read) = self.next_of_any()? else { return Ok(None) };
         let key = read.key();
         if self.before.as_deref().is_some_and(|before| !is_behind(before, key)) {
             return Err(ReadError::Damaged(format!("{} is not in its place", read.place())));
@@ -221,6 +224,31 @@ impl Rows<'_> {
         match &mut self.before {
             Some(before) => before.clone_from_slice(key),
             None => self.before = Some(key.to_vec()),
+        }
+        Ok(Some(read))
+    }
+
+    /// The next one, packed or not.
+    fn next_of_any(&mut self) -> Result<Option<Row>, ReadError> {
+        let Some(mut packs) = self.packs.take() else { return self.next_in_table() };
+        if self.ahead.is_none() {
+            self.ahead = self.next_in_table()?;
+        }
+        let trial = self.ahead.as_ref().map(Row::trial).transpose()?;
+        let packed = packs.next(trial)?;
+        self.packs = Some(packs);
+        Ok(packed.or_else(|| self.ahead.take()))
+    }
+
+    /// The next row of the table, checked.
+    fn next_in_table(&mut self) -> Result<Option<Row>, ReadError> {
+        let Some(row) = self.rows.next()? else { return Ok(None) };
+        let count = self.table.columns().count();
+        let values = (0..count).map(|at| row.get(at)).collect::<Result<Vec<Value>, _>>()?;
+        let read = Row { table: self.table, values };
+        let crc: Value = row.get(count)?;
+        if crc != Value::Integer(self.table.crc(read.values.iter().map(ValueRef::from))) {
+            return Err(ReadError::Damaged(format!("{} is not what was written", read.place())));
         }
         Ok(Some(read))
     }

@@ -13,6 +13,7 @@ use measure::ledger::{PairBooks, ReceiverBooks, SumOfBooks};
 use measure::{Books, Distribution, Event, Flow, Interval, Measure, Phase, TickSecond, TrialHead};
 use rusqlite::types::Value;
 
+use crate::entries::Pack;
 use crate::error::StoreError;
 use crate::form::{
     Bytes, Count, Digits, Encoded, Flag, Form, Json, Loads, Maybe, Number, OneOf, Real, Recorded, Stores,
@@ -315,6 +316,20 @@ table! {
 }
 
 table! {
+    /// Rows of a table that are older than some minutes, of a long trial: compressed, row for row as they were written.
+    PACK, pack, "pack", of OF_TRIAL, key 2,
+    |pack| Pack => Pack,
+    {
+        of_table: Text = pack.of_table, "`flow`, `distribution`, `tally`, `tick`, `sample`";
+        first: Count = pack.first, "second or position of the first row";
+        last: Count = pack.last, "and of the last";
+        rows: Count = pack.rows, "how many there are";
+        content: Bytes = pack.content, "deflated (`entries/packs.rs`)";
+    }
+    "FOREIGN KEY (run, trial) REFERENCES trial (run, trial)"
+}
+
+table! {
     /// A mark on the time axis.
     EVENT, event, "event", of OF_TRIAL, key 1,
     |(position, event)| (u64, &Event) => (u64, Event),
@@ -437,7 +452,7 @@ table! {
 }
 
 /// Every table whose rows belong to a run and carry a checksum, parents before children.
-pub(crate) static TABLES: [&Table; 17] = [
+pub(crate) static TABLES: [&Table; 18] = [
     &RUN,
     &RUN_END,
     &TRIAL,
@@ -448,6 +463,7 @@ pub(crate) static TABLES: [&Table; 17] = [
     &TALLY,
     &TICK,
     &SAMPLE,
+    &PACK,
     &EVENT,
     &LEDGER,
     &BOOKS,

@@ -18,10 +18,10 @@ use measure::{Entry, TrialHead};
 use rusqlite::types::Value;
 use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 
-use crate::entries::{RowWriter, keep};
+use crate::entries::{RowWriter, Unpacked, keep};
 use crate::error::StoreError;
 use crate::live::Live;
-use crate::row::Table;
+use crate::row::{ReadError, Table};
 use crate::run::{RunEnd, RunHead, RunId, StoredLine, StoredVerdict};
 use crate::tables::{self, ARTIFACT, LINE, RUN, RUN_END, TRIAL, TRIAL_END, USED_ID, VERDICT};
 
@@ -89,6 +89,7 @@ pub(crate) fn begin(
         connection,
         run,
         trial: None,
+        unpacked: Unpacked::default(),
         next_trial: 0,
         lines: 0,
         parts: 0,
@@ -206,6 +207,7 @@ struct Desk {
     run: RunId,
     /// the open trial and the position of its next entry
     trial: Option<(TrialHead, u64)>,
+    unpacked: Unpacked,
     next_trial: u32,
     /// lines so far
     lines: u64,
@@ -261,13 +263,31 @@ impl Desk {
         let keeper = RowWriter { path: &self.path, connection: &transaction, run: &self.run, head };
         for entry in &entries {
             keep(&keeper, *position, entry)?;
+            if let Entry::Interval(second) = entry {
+                self.unpacked.add(second.index, *position);
+            }
             *position += 1;
         }
         commit(&self.path, transaction)?;
+        let seq = head.seq;
         if let Some(committed) = &self.committed {
-            let (run, trial) = (self.run.clone(), head.seq);
+            let (run, trial) = (self.run.clone(), seq);
             // A dropped subscriber does not end the run.
             let _ = committed.send(Committed { run, trial, entries });
+        }
+        self.pack(seq)
+    }
+
+    /// Packs old seconds of the open trial, a transaction for some of them at a time.
+    fn pack(&mut self, trial: u32) -> Result<(), StoreError> {
+        while self.unpacked.is_due() {
+            let transaction = begin_immediate(&self.path, &mut self.connection)?;
+            let packed = self.unpacked.pack(&transaction, &self.run, trial);
+            packed.map_err(|error| match error {
+                ReadError::Sqlite(error) => StoreError::from_sqlite(&self.path, error),
+                ReadError::Damaged(what) => StoreError::Damaged { path: self.path.clone(), what },
+            })?;
+            commit(&self.path, transaction)?;
         }
         Ok(())
     }
@@ -293,6 +313,7 @@ impl Desk {
         self.insert(&TRIAL, row)?;
         self.next_trial += 1;
         self.trial = Some((head, 0));
+        self.unpacked = Unpacked::default();
         Ok(())
     }
 

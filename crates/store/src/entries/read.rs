@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use measure::{Entry, Event, Interval, Reading, Sample, TrialHead};
-use rusqlite::{Connection, ToSql, params};
+use rusqlite::{Connection, params};
 
 use super::books::recall_books;
+use super::packs::Which;
 use super::seconds::visit_seconds;
 use crate::follow::Place;
 use crate::row::ReadError;
@@ -26,7 +27,6 @@ pub(crate) fn visit(
     head: &TrialHead,
     mut each: impl FnMut(u64, Entry),
 ) -> Result<(), ReadError> {
-    let trial = params![run.as_str(), head.seq];
     let (mut found, mut last) = (0, None);
     // Rows come in key order, so none is counted twice.
     let mut count = |position, entry| {
@@ -35,7 +35,7 @@ pub(crate) fn visit(
         each(position, entry);
     };
     visit_seconds(connection, run, head, None, &mut count)?;
-    visit_others(connection, OF_TRIAL, trial, &mut count)?;
+    visit_others(connection, Which::of_trial(run, head.seq), &mut count)?;
     if let Some((position, books)) = recall_books(connection, run, head)? {
         count(position, Entry::Books(Box::new(books)));
     }
@@ -86,7 +86,8 @@ pub(crate) fn read_behind(
     })?;
     let others = params![run.as_str(), head.seq, from_i64, to_i64];
     let behind = "run = ?1 AND trial = ?2 AND position >= ?3 AND position < ?4";
-    visit_others(connection, behind, others, &mut |position, entry| {
+    let these = Which::of_trial(run, head.seq).within(from_i64, to_i64);
+    visit_others(connection, these, &mut |position, entry| {
         entries.insert(position, entry);
     })?;
     let sql = format!("SELECT count(*) FROM ledger WHERE {behind}");
@@ -133,12 +134,13 @@ pub(crate) fn whole_seconds(
         counted.found += 1;
         Ok(())
     })?;
-    for table in [&TICK, &SAMPLE, &EVENT, &LEDGER] {
-        let sql = format!(
-            "SELECT trial, count(*), max(position) FROM {} WHERE run = ?1 GROUP BY trial",
-            table.name
-        );
-        let mut statement = connection.prepare_cached(&sql)?;
+    let of_rows = [&TICK, &SAMPLE, &EVENT, &LEDGER].map(|table| {
+        format!("SELECT trial, count(*), max(position) FROM {} WHERE run = ?1 GROUP BY trial", table.name)
+    });
+    let of_packs = "SELECT trial, sum(rows), max(last) FROM pack WHERE run = ?1 \
+                    AND of_table IN ('tick', 'sample') GROUP BY trial";
+    for sql in of_rows.iter().map(String::as_str).chain([of_packs]) {
+        let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query([run.as_str()])?;
         while let Some(row) = rows.next()? {
             // A damaged page may have a trial twice.
@@ -204,21 +206,20 @@ fn enough(
 /// Hands ticks, readings and marks to `each`, with their positions.
 fn visit_others(
     connection: &Connection,
-    condition: &str,
-    params: &[&dyn ToSql],
+    which: Which<'_>,
     each: &mut dyn FnMut(u64, Entry),
 ) -> Result<(), ReadError> {
-    TICK.for_each(connection, condition, params, |row| {
+    which.for_each(connection, &TICK, |row| {
         let (position, second) = tables::tick::read(&row)?;
         each(position, Entry::Ticks(Box::new(second)));
         Ok(())
     })?;
-    SAMPLE.for_each(connection, condition, params, |row| {
+    which.for_each(connection, &SAMPLE, |row| {
         let (position, at_ns, (who, name), value) = tables::sample::read(&row)?;
         each(position, Entry::Sample(Sample { at_ns, what: Reading::of_texts(&who, &name), value }));
         Ok(())
     })?;
-    EVENT.for_each(connection, condition, params, |row| {
+    which.for_each(connection, &EVENT, |row| {
         let (position, event) = tables::event::read(&row)?;
         each(position, Entry::Event(event));
         Ok(())

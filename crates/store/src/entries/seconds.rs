@@ -4,9 +4,9 @@
 //! are rows whose second is missing. Only one second is in memory, however long the trial.
 
 use measure::{Entry, Interval, TrialHead};
-use rusqlite::{Connection, params};
+use rusqlite::Connection;
 
-use super::read::OF_TRIAL;
+use super::packs::Which;
 use crate::form::{Recorded, Tally};
 use crate::row::{ReadError, Row, Rows};
 use crate::run::RunId;
@@ -24,21 +24,16 @@ pub(super) fn visit_seconds(
     behind: Option<(u32, i64)>,
     each: &mut dyn FnMut(u64, Entry),
 ) -> Result<(), ReadError> {
-    let trial = params![run.as_str(), head.seq];
     let (from, before) = behind.unwrap_or((0, i64::MAX));
-    let from_second = params![run.as_str(), head.seq, from];
-    let (condition, params) = match behind {
-        None => (OF_TRIAL, trial),
-        Some(_) => ("run = ?1 AND trial = ?2 AND interval >= ?3", from_second),
-    };
-    let mut question = INTERVAL.question(connection, condition)?;
-    let mut rows = INTERVAL.rows(&mut question, params)?;
-    let mut question = FLOW.question(connection, condition)?;
-    let mut flows = Parts::of(FLOW.rows(&mut question, params)?)?;
-    let mut question = DISTRIBUTION.question(connection, condition)?;
-    let mut distributions = Parts::of(DISTRIBUTION.rows(&mut question, params)?)?;
-    let mut question = TALLY.question(connection, condition)?;
-    let mut tallies = Parts::of(TALLY.rows(&mut question, params)?)?;
+    let which = Which::of_trial(run, head.seq).within(from.into(), i64::MAX);
+    let mut question = which.question(connection, &INTERVAL)?;
+    let mut rows = which.rows(connection, &INTERVAL, &mut question)?;
+    let mut question = which.question(connection, &FLOW)?;
+    let mut flows = Parts::of(which.rows(connection, &FLOW, &mut question)?)?;
+    let mut question = which.question(connection, &DISTRIBUTION)?;
+    let mut distributions = Parts::of(which.rows(connection, &DISTRIBUTION, &mut question)?)?;
+    let mut question = which.question(connection, &TALLY)?;
+    let mut tallies = Parts::of(which.rows(connection, &TALLY, &mut question)?)?;
     while let Some(row) = rows.next()? {
         let mut read = (0, 0, Box::new(Interval::new(&head.metric_names)));
         tables::interval::read_into(&row, &mut read)?;

@@ -7,13 +7,13 @@ use measure::Distribution;
 use rusqlite::types::Value;
 
 use super::files::{NewFile, create, failed};
-use super::{hgrm, histogram, readable, rows};
+use super::{exported, hgrm, histogram, readable, rows};
 use crate::error::StoreError;
 use crate::form::Kind;
 use crate::row::{Column, ReadError, Row, Table};
 use crate::run::RunId;
 use crate::store::Store;
-use crate::tables::{self, ARTIFACT, TABLES};
+use crate::tables::{self, ARTIFACT};
 
 /// The figures in the columns next to a histogram column.
 const FIGURES: [&str; 7] = ["p50_ns", "p90_ns", "p99_ns", "p999_ns", "max_ns", "mean_ns", "stddev_ns"];
@@ -39,7 +39,7 @@ pub fn csv(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
 
 fn tables(store: &Store, run: &RunId, dir: &Path) -> Result<(), StoreError> {
     let _moment = store.moment()?;
-    for table in TABLES.iter().filter(|table| table.name != "artifact") {
+    for table in exported().filter(|table| table.name != "artifact") {
         one_table(store, run, table, dir)?;
     }
     artifacts(store, run, dir)?;

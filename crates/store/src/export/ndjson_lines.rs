@@ -5,13 +5,12 @@ use std::io::Write;
 use rusqlite::types::Value;
 use serde_json::{Map, json};
 
-use super::{histogram, readable, rows};
+use super::{exported, histogram, readable, rows};
 use crate::error::StoreError;
 use crate::form::Kind;
 use crate::row::{Column, ReadError, Row};
 use crate::run::RunId;
 use crate::store::Store;
-use crate::tables::TABLES;
 
 /// Writes a run as JSON lines.
 ///
@@ -25,7 +24,7 @@ use crate::tables::TABLES;
 pub fn ndjson(store: &Store, run: &RunId, to: &mut dyn Write) -> Result<(), StoreError> {
     store.check_run(run)?;
     let _moment = store.moment()?;
-    for table in TABLES {
+    for table in exported() {
         rows(store, run, table, |row| line(to, &object(row).map_err(|error| store.read(error))?))?;
         if table.name == "run" {
             for (key, value) in store.labels(run)? {

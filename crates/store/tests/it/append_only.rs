@@ -5,7 +5,7 @@ use store::StoreError;
 
 use crate::given::{self, Given};
 
-const TABLES: [&str; 17] = [
+const TABLES: [&str; 18] = [
     "run",
     "run_end",
     "trial",
@@ -16,6 +16,7 @@ const TABLES: [&str; 17] = [
     "tally",
     "tick",
     "sample",
+    "pack",
     "event",
     "ledger",
     "books",
@@ -32,7 +33,9 @@ fn with_two_runs() -> (Given, Connection) {
         let writer = given.store.begin_run(&given::run_head(Some(name)), None).unwrap();
         given.store.set_label(writer.id(), "note", Some("first")).unwrap();
         writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
-        writer.append(given::one_of_each()).unwrap();
+        // So many that the oldest are packed.
+        writer.append((0..320).map(|index| given::second(index, 10)).collect()).unwrap();
+        writer.append(given::one_of_each_at(320)).unwrap();
         writer.end_trial(2).unwrap();
         let judged = store::StoredVerdict {
             judge: "ladder".to_owned(),

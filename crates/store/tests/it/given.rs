@@ -102,7 +102,12 @@ pub fn sample(at_s: u64, name: ProcessMetric, value: f64) -> Entry {
 
 /// An entry of every kind, so that each table gets a row.
 pub fn one_of_each() -> Vec<Entry> {
-    let Entry::Interval(mut interval) = second(0, 10) else { unreachable!("second() makes intervals") };
+    one_of_each_at(0)
+}
+
+/// The same in which the second is that one.
+pub fn one_of_each_at(index: u32) -> Vec<Entry> {
+    let Entry::Interval(mut interval) = second(index, 10) else { unreachable!("second() makes intervals") };
     interval.errors[0] = 1;
     interval.counters[0] = 2;
     interval.connections.failed[1] = 3;

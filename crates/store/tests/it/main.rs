@@ -12,6 +12,7 @@ mod given;
 mod lines;
 mod open_metrics;
 mod other_tables;
+mod packs;
 mod round_trip;
 mod runs;
 mod second_lines;
