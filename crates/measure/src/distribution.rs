@@ -27,8 +27,29 @@ const FITS: &str = "it grows, so every value fits";
 /// Durations in ns, with relative error ≤ 0.1 %.
 #[derive(Clone, Debug, Default)]
 pub struct Distribution {
-    /// `None` until the first value: most distributions of a second stay empty
-    counts: Option<Histogram<u64>>,
+    counts: Counts,
+}
+
+#[derive(Clone, Debug, Default)]
+enum Counts {
+    /// until the first value: most distributions of a second stay empty
+    #[default]
+    None,
+    /// As it was read: buckets in ascending order, each by its highest value, and the sum of their counts, which is not 0. Of
+    /// the seconds of a long trial a table for each took most of the time.
+    Read(Vec<(u64, u64)>, u64),
+    Table(Histogram<u64>),
+}
+
+/// How wide a bucket of ours is: 2,048 are 1 ns wide, and each 1,024 behind them twice as wide as those before.
+fn width_ns(ns: u64) -> u64 {
+    1 << (ns | 1).ilog2().saturating_sub(10)
+}
+
+/// The middle of a bucket by its highest value, as the library counts it in a mean.
+fn middle_ns(highest_ns: u64) -> u64 {
+    let width = width_ns(highest_ns);
+    highest_ns - (width - 1) + width / 2
 }
 
 /// Equal when every bucket holds the same count; how far each has grown does not matter.
@@ -94,15 +115,34 @@ pub struct ValueSummary {
 impl Distribution {
     /// An empty distribution, which takes no memory. The first value allocates 16 KB, a longer one more; then it stays.
     pub fn new() -> Self {
-        Distribution { counts: None }
+        Distribution::default()
     }
 
+    #[inline]
     fn histogram(&mut self) -> &mut Histogram<u64> {
-        self.counts.get_or_insert_with(|| {
-            let mut counts = Histogram::new(3).expect("three digits are within the library's range");
-            counts.auto(true);
-            counts
-        })
+        if !matches!(self.counts, Counts::Table(_)) {
+            self.counts = Counts::Table(self.table());
+        }
+        let Counts::Table(counts) = &mut self.counts else { unreachable!("it was made one") };
+        counts
+    }
+
+    /// What is no table yet as one.
+    #[cold]
+    fn table(&self) -> Histogram<u64> {
+        let mut counts = Histogram::new(3).expect("three digits are within the library's range");
+        counts.auto(true);
+        // The longest first: the table then grows once.
+        self.read().iter().rev().for_each(|&(ns, count)| counts.record_n(ns, count).expect(FITS));
+        counts
+    }
+
+    fn with_table<T>(&self, ask: impl FnOnce(&Histogram<u64>) -> T) -> T {
+        if let Counts::Table(counts) = &self.counts { ask(counts) } else { ask(&self.table()) }
+    }
+
+    fn read(&self) -> &[(u64, u64)] {
+        if let Counts::Read(buckets, _) = &self.counts { buckets } else { &[] }
     }
 
     /// Counts one duration. Allocates only for one that is longer than all before.
@@ -125,21 +165,34 @@ impl Distribution {
 
     /// Adds all of `other`.
     pub fn add(&mut self, other: &Distribution) {
-        if let Some(counts) = other.counts.as_ref().filter(|counts| !counts.is_empty()) {
-            self.histogram().add(counts).expect(FITS);
+        match &other.counts {
+            Counts::None => {}
+            Counts::Table(counts) if counts.is_empty() => {}
+            Counts::Table(counts) => self.histogram().add(counts).expect(FITS),
+            Counts::Read(..) if matches!(self.counts, Counts::None) => self.counts = other.counts.clone(),
+            Counts::Read(buckets, _) => {
+                let counts = self.histogram();
+                buckets.iter().rev().for_each(|&(ns, count)| counts.record_n(ns, count).expect(FITS));
+            }
         }
     }
 
     /// Forgets everything but keeps the memory; free when already empty.
     pub fn clear(&mut self) {
-        if let Some(counts) = self.counts.as_mut().filter(|counts| !counts.is_empty()) {
-            counts.reset();
+        match &mut self.counts {
+            Counts::Table(counts) if !counts.is_empty() => counts.reset(),
+            Counts::Read(..) => self.counts = Counts::None,
+            Counts::None | Counts::Table(_) => {}
         }
     }
 
     /// How many values were recorded.
     pub fn count(&self) -> u64 {
-        self.counts.as_ref().map_or(0, Histogram::len)
+        match &self.counts {
+            Counts::None => 0,
+            Counts::Read(_, count) => *count,
+            Counts::Table(counts) => counts.len(),
+        }
     }
 
     /// True when nothing was recorded.
@@ -147,26 +200,32 @@ impl Distribution {
         self.count() == 0
     }
 
-    fn filled(&self) -> Option<&Histogram<u64>> {
-        self.counts.as_ref().filter(|counts| !counts.is_empty())
-    }
-
     /// Largest value in ns, `None` when empty.
     pub fn max_ns(&self) -> Option<u64> {
-        self.filled().map(Histogram::max)
+        match &self.counts {
+            Counts::Table(counts) => (!counts.is_empty()).then(|| counts.max()),
+            _ => self.read().last().map(|&(highest_ns, _)| highest_ns),
+        }
     }
 
     /// Mean in ns, `None` when empty.
     pub fn mean_ns(&self) -> Option<f64> {
-        self.filled().map(Histogram::mean)
+        match &self.counts {
+            Counts::None => None,
+            Counts::Table(counts) => (!counts.is_empty()).then(|| counts.mean()),
+            // As the library adds it up, to the last digit.
+            Counts::Read(buckets, sum) => Some(buckets.iter().fold(0.0, |total, &(highest_ns, count)| {
+                total + middle_ns(highest_ns) as f64 * count as f64 / *sum as f64
+            })),
+        }
     }
 
     /// Every recorded bucket as (highest value of the bucket in ns, count), in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        self.counts
-            .iter()
-            .flat_map(Histogram::iter_recorded)
-            .map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()))
+        let table = if let Counts::Table(counts) = &self.counts { Some(counts) } else { None };
+        let of_table = table.into_iter().flat_map(Histogram::iter_recorded);
+        let of_table = of_table.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
+        self.read().iter().copied().chain(of_table)
     }
 
     /// How many values lie above `ns`, by the highest value of their bucket.
@@ -180,7 +239,8 @@ impl Distribution {
         // As in HdrHistogram's Java library: values are exact up to 2 · 10^digits, rounded up to a power of two.
         let sub_buckets =
             |counts: &Histogram<u64>| (2 * 10u32.pow(u32::from(counts.sigfig()))).next_power_of_two();
-        self.filled().map(|counts| (u32::from(counts.buckets()), sub_buckets(counts)))
+        (!self.is_empty())
+            .then(|| self.with_table(|counts| (u32::from(counts.buckets()), sub_buckets(counts))))
     }
 
     /// The `q` quantile of the recorded values together with `never` messages that took infinitely long.
@@ -197,7 +257,18 @@ impl Distribution {
         }
         // The library rounds its rank up; half a rank less makes it land on ours whatever the float says.
         let at = (rank as f64 - 0.5) / self.count() as f64;
-        self.filled().map_or(Quantile::TooFew, |counts| Quantile::Ns(counts.value_at_quantile(at)))
+        if let Counts::Table(counts) = &self.counts {
+            return Quantile::Ns(counts.value_at_quantile(at));
+        }
+        let mut up_to = 0;
+        let is_there = |&&(_, count): &&(u64, u64)| {
+            up_to += count;
+            up_to >= rank
+        };
+        self.read()
+            .iter()
+            .find(is_there)
+            .map_or(Quantile::TooFew, |&(highest_ns, _)| Quantile::Ns(highest_ns))
     }
 
     /// The contract's figures, `None` when nothing was recorded.
@@ -216,7 +287,7 @@ impl Distribution {
             p999: stated(0.999),
             max: self.max_ns(),
             mean: self.mean_ns(),
-            stddev: self.filled().map(Histogram::stdev),
+            stddev: Some(self.with_table(Histogram::stdev)),
             count: self.count(),
         })
     }
@@ -230,26 +301,15 @@ impl Distribution {
 
     /// The histogram in HdrHistogram's V2 encoding, not compressed: any HDR library reads it.
     pub fn to_v2(&self) -> Vec<u8> {
-        let empty;
-        let counts = match &self.counts {
-            Some(counts) => counts,
-            None => {
-                empty = Histogram::new(3).expect("three digits are within the library's range");
-                &empty
-            }
-        };
-        v2::write(counts)
+        self.with_table(v2::write)
     }
 
     /// Reads the V2 encoding, recorded with any bounds. Errors: `BadHistogram`.
     pub fn from_v2(bytes: &[u8]) -> Result<Self, BadHistogram> {
         let mut distribution = Distribution::new();
-        if let Some(own) = v2::own_buckets(bytes) {
-            // The longest first: the table then grows once.
-            own.iter()
-                .rev()
-                .for_each(|&(ns, count)| distribution.histogram().record_n(ns, count).expect(FITS));
-            return Ok(distribution);
+        if let Some((buckets, sum)) = v2::own_buckets(bytes) {
+            let counts = if sum == 0 { Counts::None } else { Counts::Read(buckets, sum) };
+            return Ok(Distribution { counts });
         }
         let read = read_v2(bytes)?;
         for bucket in read.iter_recorded() {
@@ -327,6 +387,31 @@ mod tests {
             ba.add(&of(&a));
             prop_assert_eq!(&ab, &ba);
             prop_assert_eq!(Distribution::from_v2(&ab.to_v2()).unwrap(), ba);
+        }
+
+        /// What is read of a store is judged as what was measured, to the last digit.
+        #[test]
+        fn what_was_read_tells_the_same_figures(
+            values in proptest::collection::vec((0u64..=LONGEST_NS, 0u32..42, 1u64..400), 0..200), never in 0u64..300
+        ) {
+            let mut table = Distribution::new();
+            values.iter().for_each(|&(ns, less, count)| table.record_many(ns >> less, count));
+            let read = Distribution::from_v2(&table.to_v2()).unwrap();
+            prop_assert!(!matches!(read.counts, Counts::Table(_)));
+            prop_assert_eq!(read.summary(), table.summary());
+            for q in [0.0, 0.001, 0.5, 0.9, 0.99] {
+                prop_assert_eq!(read.quantile(q, never), table.quantile(q, never));
+            }
+            prop_assert_eq!(read.to_v2(), table.to_v2());
+            prop_assert_eq!(read.layout().is_some(), table.layout().is_some());
+            for start in [Distribution::new(), read.clone(), table.clone(), of(&[7, 5_000_000])] {
+                let (mut with_read, mut with_table) = (start.clone(), start);
+                with_read.add(&read);
+                with_table.add(&table);
+                prop_assert_eq!(with_read.to_v2(), with_table.to_v2());
+                with_read.clear();
+                prop_assert!(with_read.is_empty());
+            }
         }
     }
 }

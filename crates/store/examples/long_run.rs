@@ -5,7 +5,8 @@
 
 use std::path::Path;
 
-use measure::{Entry, kind};
+use measure::Entry;
+use measure::trial::kind;
 use store::Store;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {

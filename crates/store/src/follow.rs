@@ -8,11 +8,14 @@
 
 use measure::{Entry, Event, TrialHead};
 
-use crate::entries::{ends, marks, read_behind};
+use crate::entries::{ends, marks, read_behind, visit};
 use crate::error::StoreError;
 use crate::run::RunId;
 use crate::store::Store;
 use crate::tables::{self, TRIAL};
+
+/// Entries that are in memory at once: half a minute of a trial, 40 MB where many bots are slow.
+pub(crate) const PIECE: u32 = 512;
 
 /// How far a reader of one trial has come; the default is its beginning.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,5 +86,39 @@ impl Store {
     ) -> Result<Vec<Entry>, StoreError> {
         let moment = self.moment()?;
         read_behind(&moment, run, head, place, most).map_err(|error| self.read(error))
+    }
+
+    /// Hands every entry behind `place` to `each`; `place` moves behind them.
+    ///
+    /// From the beginning of a trial the entries come kind by kind, each kind in its own order, and none twice: several
+    /// times as quick as in pieces. From then on they come in the order they were handed over.
+    /// Errors: `Damaged`; what was handed over before is part of a trial that cannot be read.
+    pub fn each_entry_behind(
+        &self,
+        run: &RunId,
+        head: &TrialHead,
+        place: &mut Place,
+        mut each: impl FnMut(Entry),
+    ) -> Result<(), StoreError> {
+        if *place == Place::default() {
+            let moment = self.moment()?;
+            let mut behind = Place::default();
+            let read = visit(&moment, run, head, |_, entry| {
+                behind.position += 1;
+                if let Entry::Interval(interval) = &entry {
+                    behind.second = interval.index.saturating_add(1);
+                }
+                each(entry);
+            });
+            read.map_err(|error| self.read(error))?;
+            *place = behind;
+        }
+        loop {
+            let piece = self.entries_behind(run, head, place, PIECE)?;
+            if piece.is_empty() {
+                return Ok(());
+            }
+            piece.into_iter().for_each(&mut each);
+        }
     }
 }

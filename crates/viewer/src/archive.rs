@@ -21,8 +21,6 @@ use crate::decimate::decimate;
 use crate::error::Unjudged;
 use crate::fold::Fold;
 
-/// Entries that are in memory at once: half a minute of a trial, 20 MB where many bots are slow.
-const PIECE: u32 = 256;
 /// Default number of points of a series: an hour is complete.
 pub(crate) const POINTS: usize = 4_000;
 /// The judge of a climb, under whose name a verdict is stored.
@@ -299,7 +297,7 @@ impl<'a> Archive<'a> {
     }
 }
 
-/// Takes the marks and what follows `place`, piece by piece, until nothing more was committed.
+/// Takes the marks and what follows `place`, until nothing more was committed.
 pub(crate) fn read_on(
     store: &Store,
     run: &RunId,
@@ -308,13 +306,7 @@ pub(crate) fn read_on(
     fold: &mut Fold,
 ) -> Result<(), StoreError> {
     fold.mark(store.marks(run, &mark.head)?);
-    loop {
-        let piece = store.entries_behind(run, &mark.head, place, PIECE)?;
-        if piece.is_empty() {
-            return Ok(());
-        }
-        piece.into_iter().for_each(|entry| fold.take(entry));
-    }
+    store.each_entry_behind(run, &mark.head, place, |entry| fold.take(entry))
 }
 
 /// The loads of a list; a caller that cannot read this plan shows only what was held.

@@ -63,12 +63,12 @@ pub fn read_v2(bytes: &[u8]) -> Result<Histogram<u64>, BadHistogram> {
     Ok(read)
 }
 
-/// The buckets of a histogram that this program wrote: highest value in ns and count, in ascending order. `None`: it is another
-/// program's, or damaged; `read_v2` says.
+/// The buckets of a histogram that this program wrote, highest value in ns and count, in ascending order, and the sum of the
+/// counts. `None`: it is another program's, or damaged; `read_v2` says.
 ///
 /// Of a store with hours of seconds almost all time went into the library's table: it reaches an hour, so it has 270 KB, is
 /// made anew for each histogram and was walked to its end.
-pub(super) fn own_buckets(bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
+pub(super) fn own_buckets(bytes: &[u8]) -> Option<(Vec<(u64, u64)>, u64)> {
     let (header, counts) = bytes.split_first_chunk::<HEADER_BYTES>()?;
     let four = |at: usize| header[at..at + 4].try_into().map(u32::from_be_bytes).ok();
     let eight = |at: usize| header[at..at + 8].try_into().map(u64::from_be_bytes).ok();
@@ -98,7 +98,7 @@ pub(super) fn own_buckets(bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
             }
         }
     }
-    (place <= OWN_PLACES).then_some(buckets)
+    (place <= OWN_PLACES).then_some((buckets, sum))
 }
 
 /// The highest value in ns of the place in our table; `None` beyond its end.
@@ -107,7 +107,7 @@ fn highest_of(place: u64) -> Option<u64> {
     let doubled = (place / HALF_BUCKET).saturating_sub(1);
     let steps = place - doubled * HALF_BUCKET;
     let lowest = (place < OWN_PLACES).then(|| steps << doubled)?;
-    Some((lowest + (1 << doubled) - 1).min(LONGEST_NS))
+    Some(lowest + (1 << doubled) - 1)
 }
 
 /// Takes a number: seven bits a byte, the lowest first, all eight of a ninth; the lowest bit is the sign. `None`: it does not end.
@@ -202,11 +202,12 @@ mod tests {
     }
 
     /// As it would be read if another program had written it.
-    fn by_the_library(bytes: &[u8]) -> Option<Vec<(u64, u64)>> {
+    fn by_the_library(bytes: &[u8]) -> Option<(Vec<(u64, u64)>, u64)> {
         let read = read_v2(bytes).ok()?;
-        let bucket =
-            |one: IterationValue<u64>| (one.value_iterated_to().min(LONGEST_NS), one.count_at_value());
-        Some(read.iter_recorded().map(bucket).collect())
+        let bucket = |one: IterationValue<u64>| (one.value_iterated_to(), one.count_at_value());
+        let buckets: Vec<_> = read.iter_recorded().map(bucket).collect();
+        let sum = buckets.iter().map(|(_, count)| count).sum();
+        Some((buckets, sum))
     }
 
     #[test]

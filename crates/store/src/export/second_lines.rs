@@ -13,14 +13,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 use crate::error::StoreError;
-use crate::follow::{Place, TrialMark};
+use crate::follow::{PIECE, Place, TrialMark};
 use crate::run::{RunId, RunState, StoredVerdict};
 use crate::store::Store;
 
 /// Of the form of the lines; additions do not change it.
 pub const SECOND_LINES_SCHEMA: u32 = 1;
-/// Entries that are read at once: some ten seconds of a trial.
-const PIECE: u32 = 128;
 /// Readings of one round of the sampler are taken within less.
 const ROUND_NS: u64 = 100_000_000;
 

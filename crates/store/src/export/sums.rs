@@ -18,15 +18,13 @@ use measure::{
 };
 
 use crate::error::StoreError;
-use crate::follow::Place;
+use crate::follow::{PIECE, Place};
 use crate::run::RunId;
 use crate::store::Store;
 
 /// Names of one kind that are distinguished; the others are counted together.
 const NAMES_MAX: usize = 200;
 const OTHER: &str = "other";
-/// Entries that are read at once.
-const PIECE: u32 = 128;
 /// Upper bounds of the buckets of durations, ns: anything above the last is below infinity.
 const BOUNDS_NS: [u64; 17] = [
     50_000,
