@@ -678,6 +678,7 @@ export type Rung = {
   /** of messages without a reply when the drain ended: they took at least so long */ unanswered_ns: Summary | null
   /** arrivals met but a few places of the server's tick, so that latencies are those of these places; null where nobody counted */ aliased: boolean | null
   /** the server's ticks; its clients' view of them where it tells none */ ticks: TickFigures | null
+  /** what each source of ticks told, the judged one first; absent where there is only one */ tick_sources?: Array<TickSourceFigures>
   /** ticks as its clients saw them */ client_ticks: ClientTickFigures | null
   /** services on this machine that the server asked: `redis-server on port 6379` */ services?: Array<string>
   /** the networks that were emulated between the clients and the server; absent where there were none */ network?: NetworkFigures
@@ -858,6 +859,15 @@ export type TickFile = {
   /** longer */ over: number
   /** shorter */ under: number
   /** never run */ missed: number
+}
+
+/** What one of several sources told of a hold. */
+export type TickSourceFigures = {
+  /** as it was given: `statsd=127.0.0.1:8125` */ source: string
+  /** ticks due; 0: it told of none */ due: number
+  /** null where it told of none, or only between which bounds */ late_share: number | null
+  /** the least and the most that it can be, where that is not the same */ late_share_bounds?: [number, number]
+  /** between two ticks */ interval_p99_ns: number | null
 }
 
 /** How one figure went. */

@@ -89,7 +89,7 @@ impl TrialEnv for TrialContext<'_> {
             subject_is_here: NetworkLink::to(self.subject.address)
                 .map_or(true, |link| link.kind == LinkKind::Loopback),
             exit: self.subject.exit,
-            tick_log: self.subject.tick_log.take(),
+            ticks: std::mem::take(&mut self.subject.ticks),
             zero_realtime_ns: realtime_zero_ns,
             now_ns: Box::new(move || clock.now_ns()),
             to,
@@ -156,7 +156,7 @@ impl TrialEnv for TrialContext<'_> {
     fn end(&mut self) {
         if let Some(sampler) = self.sampler.take() {
             let report = sampler.stop();
-            self.subject.tick_log = report.tick_log;
+            self.subject.ticks = report.ticks;
         }
     }
 }

@@ -57,6 +57,7 @@ impl Progress {
         let (mut ticks, mut bots) = (None, None);
         for entry in entries {
             match entry {
+                Entry::Ticks(second) if second.compared().is_some() => {}
                 Entry::Ticks(second) => ticks = second.counts.late_share(),
                 Entry::Interval(interval) => {
                     let sent: u64 = interval.messages().map(|flow| flow.sent).sum();

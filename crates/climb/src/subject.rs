@@ -10,12 +10,15 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use clap::Parser as _;
+use console::masks::mask;
 use console::say;
 use measure::ticklog::MetricReader;
 use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
 use rustix::io::{FdFlags, fcntl_setfd};
 use servers::Server;
-use watch::{ControlGroup, ExitWatch, Listens, Scraper, Started, Statsd, TickFeed, TickLog};
+use watch::{
+    ControlGroup, ExitWatch, Listens, NamedFeed, Scraper, Started, Statsd, TickFeed, TickFeeds, TickLog,
+};
 
 use crate::consent::Consent;
 use crate::probe::Asked;
@@ -37,8 +40,8 @@ pub struct RunningSubject {
     pub group: Option<ControlGroup>,
     /// tells of its end
     pub exit: Option<ExitWatch>,
-    /// its tick log, at the place up to which it was read
-    pub tick_log: Option<TickFeed>,
+    /// where its ticks are read, at the places up to which they were
+    pub ticks: TickFeeds,
     /// how often it ticks, where that was to be found
     pub found_rate: FoundRate,
     started: Option<Started>,
@@ -74,7 +77,7 @@ impl RunningSubject {
             }
             SubjectSource::Started { command, target } => {
                 let addresses = lookup::resolve(target, &plan.may_load, consent)?;
-                let tick_log = follow(plan, consent, ticks_from)?;
+                let ticks = follow(plan, consent, ticks_from)?;
                 let listens = listens(target);
                 addresses.iter().try_for_each(|address| watch::refuse_taken(*address, listens))?;
                 let started = Started::start(watch::shell(command), command)?;
@@ -82,7 +85,7 @@ impl RunningSubject {
                 if ticks_from == TicksFrom::Nothing {
                     tell_which(target, &addresses, address);
                 }
-                let mut subject = Self::of_started(started, target.clone(), address, tick_log);
+                let mut subject = Self::of_started(started, target.clone(), address, ticks);
                 subject.probe(plan, ticks_from)?;
                 subject.members = subject.find_members(plan, consent)?;
                 Ok(subject)
@@ -102,7 +105,7 @@ impl RunningSubject {
                     ),
                     None => None,
                 };
-                let tick_log = follow(plan, consent, TicksFrom::Present)?;
+                let ticks = follow(plan, consent, TicksFrom::Present)?;
                 let mut subject = RunningSubject {
                     target: target.clone(),
                     address,
@@ -110,7 +113,7 @@ impl RunningSubject {
                     pid: *pid,
                     group,
                     exit,
-                    tick_log,
+                    ticks,
                     found_rate: FoundRate::NotYet,
                     started: None,
                     cell_options,
@@ -151,14 +154,18 @@ impl RunningSubject {
         }
         let ticks_from = if has("--append") { TicksFrom::Present } else { ticks_from };
         let (mut is_own, mut tick_log) = (false, None);
-        if let TickSource::Log(named) = &plan.subject.ticks {
+        let log = plan.subject.tick_sources().enumerate().find_map(|(at, source)| match source {
+            TickSource::Log(named) => Some((at, named)),
+            _ => None,
+        });
+        if let Some((_, named)) = log {
             let rate_hz = plan.subject.tick_rate_hz;
             let chosen = value_of(options, "--tick-log").map(PathBuf::from);
             if let Some(path) = named.as_ref().or(chosen.as_ref()) {
                 if chosen.is_none() {
                     command.arg("--tick-log").arg(path);
                 }
-                tick_log = Some(TickFeed::from(follow_file(path, rate_hz, ticks_from)?));
+                tick_log = Some(follow_file(path, rate_hz, ticks_from)?);
             } else {
                 // An unnamed file: nothing is left behind, however this ends.
                 let file = tempfile::tempfile()
@@ -166,7 +173,7 @@ impl RunningSubject {
                 let path = handed_on(&file, &mut command)?;
                 command.arg("--tick-log").arg(path);
                 let followed = TickLog::of_unnamed(file, rate_hz);
-                tick_log = Some(followed.context("the server's tick log cannot be read")?.into());
+                tick_log = Some(followed.context("the server's tick log cannot be read")?);
                 is_own = true;
             }
         }
@@ -180,7 +187,10 @@ impl RunningSubject {
             std::iter::once(format!("serve {server}")).chain(options.iter().cloned()).collect::<Vec<_>>();
         let started = Started::start(command, &format!("stepladder {}", shown.join(" ")))?;
         let (target, address) = announced(&started)?;
-        Ok(Self::of_started(started, target, address, tick_log))
+        let names = tick_names(plan);
+        let feeds = tick_log.zip(log).map(|(file, (at, _))| named(&names, at, file.into()));
+        let ticks = TickFeeds { feeds: feeds.into_iter().collect(), names };
+        Ok(Self::of_started(started, target, address, ticks))
     }
 
     /// The null server that speaks as a subject of `scheme` does below its own words, for calibration.
@@ -190,10 +200,10 @@ impl RunningSubject {
         command.args(["serve", "null", "--protocol", protocol, "--listen", "127.0.0.1:0"]);
         let started = Started::start(command, &format!("stepladder serve null --protocol {protocol}"))?;
         let (target, address) = announced(&started)?;
-        Ok(Self::of_started(started, target, address, None))
+        Ok(Self::of_started(started, target, address, TickFeeds::default()))
     }
 
-    fn of_started(started: Started, target: Target, address: SocketAddr, tick_log: Option<TickFeed>) -> Self {
+    fn of_started(started: Started, target: Target, address: SocketAddr, ticks: TickFeeds) -> Self {
         RunningSubject {
             target,
             address,
@@ -201,7 +211,7 @@ impl RunningSubject {
             pid: Some(started.pid()),
             group: None,
             exit: Some(started.exit_watch()),
-            tick_log,
+            ticks,
             found_rate: FoundRate::NotYet,
             started: Some(started),
             cell_options: Vec::new(),
@@ -215,14 +225,14 @@ impl RunningSubject {
         if !plan.subject.finds_tick_rate() || self.found_rate != FoundRate::NotYet {
             return None;
         }
-        if let Some(hz) = self.tick_log.as_mut().and_then(TickFeed::rate_hz) {
+        if let Some(hz) = self.ticks.judged().and_then(TickFeed::rate_hz) {
             self.found_rate = FoundRate::Hz(hz);
             return Some(format!(
                 "tick rate {} Hz, found from the intervals at the lowest load and kept; --tick-rate says another",
                 (hz * 1e3).round() / 1e3
             ));
         }
-        (self.found_rate, self.tick_log) = (FoundRate::None, None);
+        (self.found_rate, self.ticks) = (FoundRate::None, TickFeeds::default());
         Some(
             "the lowest load showed no tick rate, so no ticks are read; say it, as with --tick-rate 30"
                 .to_owned(),
@@ -250,7 +260,7 @@ impl RunningSubject {
         if self.started.is_some() {
             self.end();
             // Its address is needed again.
-            self.tick_log = None;
+            self.ticks = TickFeeds::default();
             let (consent, found_rate) = (self.consent.clone(), self.found_rate);
             let mut plan = plan.clone();
             self.found_rate.put_into(&mut plan);
@@ -258,7 +268,7 @@ impl RunningSubject {
             let started = RunningSubject::start_with(plan, &consent, cell_options, TicksFrom::Present)?;
             *self = RunningSubject { consent, found_rate, ..started };
             if self.found_rate == FoundRate::None {
-                self.tick_log = None;
+                self.ticks = TickFeeds::default();
             }
         }
         Ok(())
@@ -435,9 +445,34 @@ fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     None
 }
 
-fn follow(plan: &Plan, consent: &Consent, from: TicksFrom) -> anyhow::Result<Option<TickFeed>> {
+/// How the sources of ticks were written, where there are several.
+fn tick_names(plan: &Plan) -> Vec<String> {
+    let names = plan.subject.tick_sources().map(|source| mask(&source.to_string()).into_owned());
+    if plan.subject.compared_ticks.is_empty() { Vec::new() } else { names.collect() }
+}
+
+/// A source by its place among all: the first is judged.
+fn named(names: &[String], at: usize, feed: TickFeed) -> NamedFeed {
+    NamedFeed { compared_as: names.get(at).filter(|_| at > 0).cloned(), feed }
+}
+
+fn follow(plan: &Plan, consent: &Consent, from: TicksFrom) -> anyhow::Result<TickFeeds> {
+    let names = tick_names(plan);
+    let mut feeds = Vec::new();
+    for (at, source) in plan.subject.tick_sources().enumerate() {
+        feeds.extend(feed(plan, source, consent, from)?.map(|feed| named(&names, at, feed)));
+    }
+    Ok(TickFeeds { names, feeds })
+}
+
+fn feed(
+    plan: &Plan,
+    source: &TickSource,
+    consent: &Consent,
+    from: TicksFrom,
+) -> anyhow::Result<Option<TickFeed>> {
     let known_hz = Some(plan.subject.tick_rate_hz).filter(|_| !plan.subject.finds_tick_rate());
-    match &plan.subject.ticks {
+    match source {
         TickSource::Log(Some(path)) => Ok(Some(follow_file(path, plan.subject.tick_rate_hz, from)?.into())),
         TickSource::Frames(form, path) => {
             let log = follow_file(path, plan.subject.tick_rate_hz, from)?.with_form(form.clone(), known_hz);

@@ -3,6 +3,7 @@
 //! Workers generate the load, the phase controller starts each phase, the watch samples the subject, and everything
 //! that happens leaves as an `Entry`. Nothing is judged here.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -104,7 +105,7 @@ fn stage<'a>(
         so_far: None,
         recovering: None,
         can_be_judged: true,
-        told: Told::default(),
+        told: BTreeMap::new(),
     }
 }
 
@@ -147,13 +148,13 @@ struct TrialRunner<'a> {
     recovering: Option<Recovering>,
     /// see `Seen::can_be_judged`
     can_be_judged: bool,
-    /// up to where the server told its ticks
-    told: Told,
+    /// up to where ticks were told, by source
+    told: BTreeMap<String, Told>,
     /// a worker ended by a bug of ours, and hands over nothing further
     has_panicked: bool,
 }
 
-/// Up to when the server's own ticks were reported.
+/// Up to when a source reported ticks.
 #[derive(Clone, Copy, Debug, Default)]
 struct Told {
     until_ns: u64,
@@ -245,10 +246,11 @@ impl TrialRunner<'_> {
                 end.has_heard |= event.kind == kind::SUBJECT_EXITED;
             }
             if let Entry::Ticks(second) = &entry {
-                self.told.until_ns = self.told.until_ns.max(second.to_ns);
-                self.told.entry_ns =
+                let told = self.told.entry(second.source.clone()).or_default();
+                told.until_ns = told.until_ns.max(second.to_ns);
+                told.entry_ns =
                     (second.to_ns - second.from_ns.min(second.to_ns)).clamp(250_000_000, 1_500_000_000);
-                if self.hold.is_some_and(|from_ns| second.to_ns > from_ns) {
+                if second.compared().is_none() && self.hold.is_some_and(|from_ns| second.to_ns > from_ns) {
                     self.server_ticks += second.counts.due;
                 }
             }
@@ -275,9 +277,9 @@ impl TrialRunner<'_> {
     /// never does.
     fn wait_for_last_ticks(&mut self, context: &mut impl TrialEnv) -> anyhow::Result<()> {
         let Some(end_ns) = self.hold_end_ns else { return Ok(()) };
-        let is_awaited = self.told.until_ns > 0 && self.seen.ends.is_none();
-        while is_awaited
-            && !self.told.covers(end_ns)
+        let covers_all = |told: &BTreeMap<String, Told>| told.values().all(|told| told.covers(end_ns));
+        while self.seen.ends.is_none()
+            && !covers_all(&self.told)
             && self.clock.now_ns() < end_ns + LAST_TICKS_WITHIN_NS
             && context.ends().is_none()
         {

@@ -11,6 +11,7 @@ mod from_above;
 mod goals;
 mod overload;
 mod shots;
+mod tick_sources;
 
 use std::collections::BTreeMap;
 
@@ -31,6 +32,8 @@ use crate::judge::{Calibration, Judgement, Verdict, most, script_functions};
 use crate::network;
 use crate::schedule::{Judged, SearchSchedule};
 use crate::trend;
+
+pub use tick_sources::TickSourceFigures;
 
 /// The contract requires a hold longer than zero. A trial whose hold never began is reported with this one.
 const NO_HOLD_S: f64 = 1e-9;
@@ -204,6 +207,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         unanswered_ns: summary(Measure::Unanswered),
         aliased: judgement.arrival_phases.map(|found| found.is_locked()),
         ticks: ticks(trial),
+        tick_sources: tick_sources::figures(trial),
         client_ticks: (trial.client_ticks.due > 0).then(|| ClientTickFigures {
             counts: trial.client_ticks,
             late_share: trial.client_ticks.late_share(),

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use ts_rs::TS;
 
+use crate::answers::TickSourceFigures;
 use crate::capacity::Capacity;
 use crate::disturbance::Disturbance;
 use crate::gate::GateResult;
@@ -207,6 +208,10 @@ pub struct Rung {
     pub aliased: Option<bool>,
     /// the server's ticks; its clients' view of them where it tells none
     pub ticks: Option<TickFigures>,
+    /// what each source of ticks told, the judged one first; absent where there is only one
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<TickSourceFigures>>")]
+    pub tick_sources: Vec<TickSourceFigures>,
     /// ticks as its clients saw them
     pub client_ticks: Option<ClientTickFigures>,
     /// services on this machine that the server asked: `redis-server on port 6379`

@@ -13,9 +13,9 @@ mod of_trial;
 
 use of_trial::*;
 pub(crate) use of_trial::{
-    any_failed, bounds, caused_errors, counted_seconds, deliveries_per_s, errors, frames, never_answered,
-    never_answered_of, open_share, over_budget_share, paced, questions, rate_per_s, sample, spoken, ticks,
-    unclear,
+    any_failed, bounds, caused_errors, counted_seconds, deliveries_per_s, errors, frames, late_bounds,
+    never_answered, never_answered_of, open_share, over_budget_share, paced, questions, rate_per_s, sample,
+    spoken, ticks, unclear,
 };
 
 /// The unit of a figure, and so the units an objective may write after its number.

@@ -11,7 +11,7 @@
 //! Not here: the thresholds and their reasons, which are documented at the rules.
 
 mod cheats;
-mod consistency;
+pub(crate) mod consistency;
 pub(crate) mod deliveries;
 mod games;
 mod generator;
@@ -467,7 +467,7 @@ pub(crate) fn look(objective: &Objective, trial: &Trial, disturbance: &Disturban
 }
 
 /// How the server ended, where it was told to; what it refused; what reads found; how many answers were redirects; which
-/// connections it closed; what its file of ticks could not tell; whether an
+/// connections it closed; what its sources of ticks could not tell; whether an
 /// emulated network was slower than asked for; how much of the hold was disturbed, by what, and which objectives were judged without it.
 fn remark(case: &Case<'_>) -> Option<String> {
     let parts: Vec<String> = [
@@ -478,6 +478,7 @@ fn remark(case: &Case<'_>) -> Option<String> {
         games::remark,
         reopened::remark,
         ticks_due::remark,
+        consistency::remark,
         crate::network::remark,
     ]
     .iter()

@@ -34,7 +34,7 @@ pub mod wording;
 pub mod testing;
 
 pub use allowed::Allowed;
-pub use answers::{Asked, answers, run_verdict, rung};
+pub use answers::{Asked, TickSourceFigures, answers, run_verdict, rung};
 pub use arrival_phases::ArrivalPhases;
 pub use capacity::{Capacity, CellCapacity, SearchFigures, capacity};
 pub use condition::{Condition, ConditionError};

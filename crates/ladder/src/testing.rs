@@ -62,6 +62,8 @@ pub struct TrialBuilder {
     pub late_share: Option<Box<dyn Fn(u32) -> f64>>,
     /// share of all ticks that count as late and may be on time
     pub unclear_share: f64,
+    /// further sources of ticks
+    pub compared: Vec<Compared>,
     /// games that the server really runs
     pub games_running: f64,
     /// frames that the server draws besides its services
@@ -89,6 +91,15 @@ pub struct TrialBuilder {
     pub edits: Vec<Edit>,
 }
 
+/// A source of ticks that is compared with the judged one.
+pub struct Compared {
+    pub name: &'static str,
+    /// share of all its ticks that count as late and may be on time
+    pub unclear_share: f64,
+    /// what it tells in second n of the hold
+    pub late_share: Box<dyn Fn(u32) -> Option<f64>>,
+}
+
 impl TrialBuilder {
     /// 60 s of the arena at `load` games, 3 % of the ticks late, nothing wrong.
     pub fn arena(load: f64) -> TrialBuilder {
@@ -102,6 +113,7 @@ impl TrialBuilder {
             tick_period_ns: TICK_NS,
             late_share: Some(Box::new(|_| 0.03)),
             unclear_share: 0.0,
+            compared: Vec::new(),
             games_running: load,
             frames_per_s: None,
             shots_per_s: load as u64 * 14,
@@ -228,6 +240,19 @@ impl TrialBuilder {
         self
     }
 
+    /// A further source of ticks beside the judged log, and what it tells in second n of the hold; `None`: nothing.
+    pub fn compared(
+        mut self,
+        name: &'static str,
+        late_share: impl Fn(u32) -> Option<f64> + 'static,
+    ) -> TrialBuilder {
+        if self.events.iter().all(|event| event.kind != kind::TICK_SOURCE) {
+            self = self.event(0, kind::TICK_SOURCE, "log=game.log");
+        }
+        self.compared.push(Compared { name, unclear_share: 0.0, late_share: Box::new(late_share) });
+        self.event(0, kind::TICK_SOURCE, name)
+    }
+
     /// Changes every second of the hold, counted from 0.
     pub fn edit(mut self, edit: impl Fn(u32, &mut Interval) + 'static) -> TrialBuilder {
         self.edits.push(Box::new(edit));
@@ -321,6 +346,14 @@ impl TrialBuilder {
                 to_ns + offset,
                 late_share(at),
             ))));
+        }
+        for compared in &self.compared {
+            let Some(late) = (compared.late_share)(at) else { continue };
+            let told = self.tick_second(from_ns, to_ns, late);
+            let due = told.counts.due as f64;
+            let unclear = vec![("ticks_unclear".to_owned(), (due * compared.unclear_share).round() as u64)];
+            let second = TickSecond { counters: unclear, ..told }.compared_as(compared.name);
+            entries.push(Entry::Ticks(Box::new(second)));
         }
         let sample = |what, value| Entry::Sample(Sample { at_ns: to_ns, what, value });
         entries.push(sample(Reading::Machine(MachineMetric::StealShare), (self.steal_share)(at)));

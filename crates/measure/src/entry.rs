@@ -20,7 +20,7 @@ pub enum Entry {
     Interval(Box<Interval>),
     /// a reading of a process or of the machine
     Sample(Sample),
-    /// a second of the server's own ticks
+    /// a second of ticks: the server's own, or those of a further source that is compared with the judged one
     Ticks(Box<TickSecond>),
     /// something worth a mark on the time axis
     Event(Event),
@@ -45,7 +45,8 @@ impl Entry {
 /// A second of a server's ticks as its own log, metrics or the clients tell it, or whatever shorter time it tells at once.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct TickSecond {
-    /// `log`, `client`, …
+    /// `log`, `statsd`, …; of a source that is only compared with the judged one `also ` and how it was written:
+    /// `also statsd=127.0.0.1:8125`
     pub source: String,
     /// begin
     pub from_ns: u64,
@@ -65,7 +66,21 @@ pub struct TickSecond {
     pub counters: Vec<(String, u64)>,
 }
 
+/// What the source of a second begins with that is only compared.
+const COMPARED: &str = "also ";
+
 impl TickSecond {
+    /// The same second from a source that is only compared with the judged one, by the name under which it was announced
+    /// (`kind::TICK_SOURCE`).
+    pub fn compared_as(self, name: &str) -> TickSecond {
+        TickSecond { source: format!("{COMPARED}{name}"), ..self }
+    }
+
+    /// The name of its source where that is only compared; `None`: it is judged.
+    pub fn compared(&self) -> Option<&str> {
+        self.source.strip_prefix(COMPARED)
+    }
+
     /// The second that it belongs to, that of its middle: it may be shorter, or lie across two.
     pub fn second(&self) -> u32 {
         second_at(self.from_ns.midpoint(self.to_ns))

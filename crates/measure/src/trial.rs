@@ -5,6 +5,7 @@
 //! steadiness and disturbance are computed from the series.
 //! Units: `_ns` since the start of the trial; shares in [0, 1].
 
+mod compared;
 mod host;
 pub mod kind;
 mod parts;
@@ -17,6 +18,7 @@ mod tick_cover;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+pub use compared::ComparedTicks;
 pub use host::HostSecond;
 pub use parts::{
     AtOnce, Audit, Cheats, Games, Hold, Logged, ProcessFigures, ScriptFunction, Second, Shutdown, Silence,
@@ -81,6 +83,8 @@ pub struct Trial {
     pub is_in_log: bool,
     /// ticks as the clients see them
     pub client_ticks: TickCounts,
+    /// what was told by each further source of ticks, in the order in which they were given; empty where one was given
+    pub compared_ticks: Vec<ComparedTicks>,
     /// what was owed to whom, and what came; `None` when nothing owed deliveries. Over the whole trial
     pub books: Option<Books>,
     /// what the bots read back after the hold; `None` where they do not
@@ -209,6 +213,11 @@ impl Trial {
         }
         all.sort_by_key(|function| std::cmp::Reverse(function.ms));
         all
+    }
+
+    /// The source of ticks that is judged, as it was written; `None` where only one was given.
+    pub fn judged_tick_source(&self) -> Option<&str> {
+        self.event(kind::TICK_SOURCE).map(|event| event.text.as_str())
     }
 
     /// The first event of a kind.

@@ -177,7 +177,7 @@ pub fn resolve_with(
         },
         scheme: found.as_ref().and_then(ResolvedTarget::scheme),
         path: found.as_ref().and_then(ResolvedTarget::path).map(str::to_owned),
-        is_seen_by_clients: ticks_said.as_ref().is_some_and(|said| said.source == TickSource::Client),
+        is_seen_by_clients: ticks_said.iter().any(|said| said.source == TickSource::Client),
         echoes,
         echoes_said,
     };
@@ -185,7 +185,8 @@ pub fn resolve_with(
     let bots = bots::read(&mut reader, &server, loads.as_ref());
     let handshake = handshake::read(&mut reader, &server, &bots);
     credentials::read(&mut reader, found.as_mut(), &bots);
-    let (ticks, tick_rate_hz) = subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
+    let (ticks, compared_ticks, tick_rate_hz) =
+        subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
     let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
     let allowed = objectives::allowed(&mut reader, &bots);
     let networks = network::read(&mut reader);
@@ -209,7 +210,7 @@ pub fn resolve_with(
 
     match found {
         Some(found) if reader.mistakes.is_empty() => Ok(Plan {
-            subject: Subject { name: found.name, source: found.source, ticks, tick_rate_hz },
+            subject: Subject { name: found.name, source: found.source, ticks, compared_ticks, tick_rate_hz },
             bots,
             handshake,
             ladder,

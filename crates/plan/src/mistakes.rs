@@ -149,6 +149,16 @@ pub enum ConfigError {
         /// `a mapping`
         wanted: String,
     },
+    /// the second key of a mapping that names one thing
+    #[error(
+        "\"{first}\" stands here already, and a mapping names one; for both write a list: [{{ {first}: … }}, {{ {second}: … }}]"
+    )]
+    SecondKey {
+        /// the key before it
+        first: String,
+        /// as written
+        second: String,
+    },
     /// `[1, ~]`
     #[error("a list has an empty entry")]
     EmptyEntry,
@@ -399,6 +409,21 @@ pub enum ConfigError {
     /// buckets do not tell a period
     #[error("a metric does not tell how often the server should tick; say it, as with --tick-rate 30")]
     NoTickRate,
+    /// neither of two sources may set the measure of the other
+    #[error("several sources of ticks are compared at one tick rate; say it, as with --tick-rate 30")]
+    NoTickRateForSeveral,
+    /// a source does not check itself
+    #[error("{0} is read already, and a source cannot check itself; leave one of them out")]
+    SameTicks(String),
+    /// each is a thread, a socket or a file
+    #[error("at most {most} sources of ticks are compared; leave out the others")]
+    TooManyTicks {
+        /// so many
+        most: usize,
+    },
+    /// either there are ticks or there are none
+    #[error("none says that the server has no ticks; leave it out, or the other sources")]
+    TicksAndNone,
     /// nor do the ticks of a server that is loaded too much already
     #[error(
         "a search begins with a load that may be too much, so the ticks do not tell how often the server should tick; say it, \

@@ -58,10 +58,10 @@ pub fn permissions(plan: &Plan, flags: &Flags) -> Vec<Permission> {
             if !is_said(&OPTIONS) {
                 permissions.extend(outside(options).map(Permission::Option));
             }
-            if let TickSource::Log(Some(path)) = &plan.subject.ticks
-                && !is_said(&TICKS)
-            {
-                permissions.push(Permission::TickLog(path.display().to_string()));
+            for source in plan.subject.tick_sources().filter(|_| !is_said(&TICKS)) {
+                if let TickSource::Log(Some(path)) = source {
+                    permissions.push(Permission::TickLog(path.display().to_string()));
+                }
             }
         }
         SubjectSource::Started { command, target } => {
@@ -79,16 +79,14 @@ pub fn permissions(plan: &Plan, flags: &Flags) -> Vec<Permission> {
     {
         permissions.push(Permission::Send(path.display().to_string()));
     }
-    if let TickSource::Statsd { address, .. } = &plan.subject.ticks
-        && !address.ip().to_canonical().is_loopback()
-        && !is_said(&TICKS)
-    {
-        permissions.push(Permission::Listen(address.to_string()));
-    }
-    if let TickSource::OpenMetrics { endpoint, .. } = &plan.subject.ticks
-        && !is_said(&TICKS)
-    {
-        permissions.extend(elsewhere(endpoint));
+    for source in plan.subject.tick_sources().filter(|_| !is_said(&TICKS)) {
+        match source {
+            TickSource::Statsd { address, .. } if !address.ip().to_canonical().is_loopback() => {
+                permissions.push(Permission::Listen(address.to_string()));
+            }
+            TickSource::OpenMetrics { endpoint, .. } => permissions.extend(elsewhere(endpoint)),
+            _ => {}
+        }
     }
     permissions
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Component, PathBuf};
 
 use ladder::{Allowed, Gate, LoadUnit, Objective, Repeats, SearchSchedule};
 use measure::ticklog::{TickForm, TimeUnit};
@@ -104,8 +104,11 @@ pub struct Subject {
     pub name: String,
     /// how it is started
     pub source: SubjectSource,
-    /// where its ticks are reported
+    /// where its ticks are reported: the source that is judged
     pub ticks: TickSource,
+    /// further sources, which are compared with that one
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub compared_ticks: Vec<TickSource>,
     /// its tick rate, Hz; 0 when it has none or it is to be found
     pub tick_rate_hz: f64,
 }
@@ -117,6 +120,11 @@ impl Subject {
             SubjectSource::BuiltIn { .. } => None,
             SubjectSource::Started { target, .. } | SubjectSource::Running { target, .. } => Some(target),
         }
+    }
+
+    /// All sources of its ticks, the judged one first.
+    pub fn tick_sources(&self) -> impl Iterator<Item = &TickSource> {
+        std::iter::once(&self.ticks).chain(&self.compared_ticks)
     }
 
     /// True when its tick rate is to be found from its ticks, at the lowest load.
@@ -191,6 +199,25 @@ pub enum TickSource {
 }
 
 impl TickSource {
+    /// Whether both are read at the same place, whatever they take from there.
+    pub fn is_at_place_of(&self, other: &TickSource) -> bool {
+        let file = |source: &TickSource| match source {
+            TickSource::Log(Some(path)) | TickSource::Frames(_, path) => {
+                Some(path.components().filter(|part| *part != Component::CurDir).collect::<PathBuf>())
+            }
+            _ => None,
+        };
+        match (self, other) {
+            (TickSource::Statsd { address, .. }, TickSource::Statsd { address: other, .. }) => {
+                address == other
+            }
+            (TickSource::OpenMetrics { endpoint, .. }, TickSource::OpenMetrics { endpoint: other, .. }) => {
+                endpoint == other
+            }
+            _ => self == other || file(self).is_some_and(|path| file(other) == Some(path)),
+        }
+    }
+
     /// True when it tells single ticks, whose intervals show how often there are any.
     pub fn tells_rate(&self) -> bool {
         matches!(self, TickSource::Frames(..) | TickSource::Statsd { .. })

@@ -89,6 +89,8 @@ pub enum Shape {
     Keys(&'static str, &'static str),
     /// a word, or such a mapping
     WordOr(&'static str, &'static str),
+    /// a word, or such a mapping with one key; or a list of these
+    Choices(&'static str, &'static str),
 }
 
 impl Shape {
@@ -102,7 +104,7 @@ impl Shape {
             Shape::List(_) => (false, true, false),
             Shape::Map(_) | Shape::Keys(..) => (false, false, true),
             Shape::WordOr(..) => (true, false, true),
-            Shape::Anything => (true, true, true),
+            Shape::Anything | Shape::Choices(..) => (true, true, true),
         }
     }
 }

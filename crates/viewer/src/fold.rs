@@ -106,6 +106,7 @@ impl Fold {
         self.sum.take(&entry);
         match entry {
             Entry::Interval(interval) => self.interval(&interval),
+            Entry::Ticks(second) if second.compared().is_some() => {}
             Entry::Ticks(second) => self.ticks(&second),
             Entry::Sample(sample) => self.sample(&sample),
             Entry::Event(_) | Entry::Books(_) => {}

@@ -55,7 +55,7 @@ fn main() -> io::Result<()> {
             subject_group: None,
             subject_is_here: true,
             exit: None,
-            tick_log: None,
+            ticks: Default::default(),
             zero_realtime_ns: 0,
             now_ns: Box::new(move || begin.elapsed().as_nanos() as u64),
             to,

@@ -69,5 +69,5 @@ pub use scrape::Scraper;
 pub use statsd::Statsd;
 pub use subject::{Exit, ExitWatch, NotReady, StartError, Started, Stopped, refuse_taken, shell};
 pub use threads::{Threads, ThreadsReading};
-pub use tick_feed::TickFeed;
+pub use tick_feed::{NamedFeed, TickFeed, TickFeeds};
 pub use tick_log::{TickLog, TickLogNotice};

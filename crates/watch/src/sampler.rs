@@ -7,6 +7,7 @@
 
 mod activity;
 mod disturbance;
+mod followed;
 mod placement;
 
 use std::collections::VecDeque;
@@ -15,7 +16,6 @@ use std::thread::{self, JoinHandle};
 use std::time::Duration;
 use std::{fmt, io};
 
-use measure::ticklog::Notice;
 use measure::trial::kind;
 use measure::{Entry, Event, MachineMetric, ProcessMetric, Reading, Sample};
 
@@ -25,10 +25,10 @@ use crate::process::{ProcessReading, ProcessTree};
 use crate::realtime::Realtime;
 use crate::subject::ExitWatch;
 use crate::threads::thread_cpu_s;
-use crate::tick_feed::TickFeed;
+use crate::tick_feed::TickFeeds;
 use crate::watched::Watched;
 use disturbance::{Disturbances, realtime_ns};
-use placement::Placement;
+use followed::{Followed, Now};
 
 /// What is sampled.
 pub struct SamplerPlan {
@@ -41,8 +41,8 @@ pub struct SamplerPlan {
     pub subject_is_here: bool,
     /// tells of the subject's end; it becomes an event within a quarter of a second
     pub exit: Option<ExitWatch>,
-    /// the subject's tick log, where it has one
-    pub tick_log: Option<TickFeed>,
+    /// where its ticks are read
+    pub ticks: TickFeeds,
     /// realtime at the trial's 0, ns since the epoch; it lays the log's seconds onto the trial's clock
     pub zero_realtime_ns: u64,
     /// ns since the start of the trial
@@ -61,8 +61,8 @@ pub struct Sampler {
 /// What a sampler hands back.
 #[derive(Debug)]
 pub struct SamplerReport {
-    /// the log, to be followed on in the next trial, with the sums over everything read
-    pub tick_log: Option<TickFeed>,
+    /// where ticks are read, to be followed on in the next trial
+    pub ticks: TickFeeds,
     /// how the subject ended, when it did
     pub exit: Option<crate::subject::Exit>,
     /// CPU time that sampling took
@@ -72,8 +72,6 @@ pub struct SamplerReport {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
-/// A source of ticks that tells of none for so long tells of none at all.
-const TOLD_WITHIN_NS: u64 = 2 * SECOND_NS;
 /// How often it is looked whether the subject still lives.
 const EXIT_POLL_NS: u64 = SECOND_NS / 4;
 /// Affinity and quota change seldom, and asking for them looks at every thread.
@@ -116,18 +114,15 @@ struct Sampling {
     /// ns since the epoch
     realtime_ns: fn() -> u64,
     realtime: Realtime,
-    placement: Placement,
+    followed: Vec<Followed>,
+    /// see `TickFeeds::names`
+    names: Vec<String>,
     subject_cores: Option<AllowedCores>,
     own_cores: AllowedCores,
     samplings: u64,
     last_disturbance_ns: Option<u64>,
     exit: Option<crate::subject::Exit>,
-    complained_of_log: bool,
     began_ns: u64,
-    /// its source told of ticks
-    has_ticks: bool,
-    /// or it was said why not
-    has_reasons: bool,
 }
 
 impl Sampling {
@@ -136,15 +131,16 @@ impl Sampling {
     }
 
     fn with_clock(mut plan: SamplerPlan, realtime_ns: fn() -> u64) -> Self {
-        if let Some(log) = &mut plan.tick_log {
-            log.begin_trial(realtime_ns() / 1_000_000);
-        }
+        let ticks = std::mem::take(&mut plan.ticks);
+        let names = ticks.names.clone();
+        let followed = Followed::all(ticks, plan.zero_realtime_ns, realtime_ns() / 1_000_000);
         let is_known = plan.subject_pid.is_some() || plan.subject_group.is_some();
         let subject = Watched::find(plan.subject_pid, plan.subject_group.clone());
-        Sampling {
+        let sampling = Sampling {
             realtime_ns,
             realtime: Realtime::compare(&plan.now_ns, realtime_ns),
-            placement: Placement::new(plan.zero_realtime_ns),
+            followed,
+            names,
             subject,
             own: ProcessTree::own().ok(),
             disturbances: Disturbances::new(!plan.subject_is_here || is_known),
@@ -153,12 +149,13 @@ impl Sampling {
             samplings: 0,
             last_disturbance_ns: None,
             exit: None,
-            complained_of_log: false,
             began_ns: (plan.now_ns)(),
-            has_ticks: false,
-            has_reasons: false,
             plan,
+        };
+        for name in &sampling.names {
+            sampling.tell(kind::TICK_SOURCE, name.clone());
         }
+        sampling
     }
 
     fn run(mut self, stopped: &Receiver<()>) -> SamplerReport {
@@ -195,13 +192,16 @@ impl Sampling {
                 self.sample(false);
             } else {
                 // Cheap, and the end of a trial waits for the last entry of its hold.
-                self.follow_log(false);
+                self.follow_ticks(false);
             }
         }
         self.look_for_end();
         self.sample(true);
         SamplerReport {
-            tick_log: self.plan.tick_log,
+            ticks: TickFeeds {
+                names: self.names,
+                feeds: self.followed.into_iter().map(Followed::into_source).collect(),
+            },
             exit: self.exit,
             cost_cpu_s: thread_cpu_s() - begin_s,
             samplings: self.samplings,
@@ -235,7 +235,7 @@ impl Sampling {
         }
         self.sample_disturbances(ours_s);
         self.compare_clocks();
-        self.follow_log(is_last);
+        self.follow_ticks(is_last);
     }
 
     fn send_process(
@@ -281,7 +281,7 @@ impl Sampling {
         let before = std::mem::replace(&mut self.realtime, now);
         let Some(step_ns) = now.step_since(&before) else { return };
         let at_ns = (self.plan.now_ns)();
-        self.placement.step(step_ns, at_ns);
+        self.followed.iter_mut().for_each(|followed| followed.step(step_ns, at_ns));
         let what = Reading::Machine(MachineMetric::ClockStep);
         self.send(Entry::Sample(Sample { at_ns, what, value: step_ns as f64 / 1e6 }));
         let (step_s, way) =
@@ -295,50 +295,14 @@ impl Sampling {
         );
     }
 
-    fn follow_log(&mut self, is_last: bool) {
-        let Some(log) = &mut self.plan.tick_log else { return };
-        // At the end nothing is waited for: what the log holds of its last second is that second.
-        let had_rate = log.rate_hz().is_some();
-        let polled = log.poll(if is_last { u64::MAX } else { (self.realtime_ns)() / 1_000_000 });
-        let found_hz = log.rate_hz().filter(|_| !had_rate);
+    fn follow_ticks(&mut self, is_last: bool) {
         let now_ns = (self.plan.now_ns)();
-        let notices = log.take_notices();
-        if let Some(hz) = found_hz {
-            self.tell(kind::TICK_RATE, format!("{} Hz", (hz * 1e3).round() / 1e3));
-        }
-        match polled {
-            Ok(seconds) => {
-                self.has_ticks |= !seconds.is_empty();
-                for second in seconds {
-                    let gauges = second.gauges.clone();
-                    let placed = self.placement.place(second, now_ns);
-                    if let Some(notice) = placed.notice {
-                        self.tell(kind::TICK_LOG, notice);
-                    }
-                    let Some(second) = placed.second else { continue };
-                    for (gauge, value) in gauges {
-                        let (at_ns, what) = (second.to_ns, Reading::Subject(gauge));
-                        self.send(Entry::Sample(Sample { at_ns, what, value: value as f64 }));
-                    }
-                    self.send(Entry::Ticks(Box::new(second)));
-                }
-            }
-            Err(error) if !std::mem::replace(&mut self.complained_of_log, true) => {
-                self.tell(
-                    kind::TICK_LOG,
-                    format!("the tick log cannot be read ({error}); its ticks are missing from here on"),
-                );
-            }
-            Err(_) => {}
-        }
-        let is_explained = !notices.is_empty();
-        for Notice { text, is_loss } in notices {
-            self.tell(if is_loss { kind::TICKS_LOST } else { kind::TICK_LOG }, text);
-        }
-        self.has_reasons |= is_explained;
-        let lasted_ns = now_ns.saturating_sub(self.began_ns);
-        if is_last && !self.has_ticks && !self.has_reasons && lasted_ns >= TOLD_WITHIN_NS {
-            self.tell(kind::TICK_LOG, "the source of ticks told of none in this trial".to_owned());
+        let now =
+            Now { realtime_ms: (self.realtime_ns)() / 1_000_000, now_ns, began_ns: self.began_ns, is_last };
+        let to = &self.plan.to;
+        for followed in &mut self.followed {
+            // The receiver is gone only if the trial is already over.
+            followed.read(now, &|entry| drop(to.send(entry)));
         }
     }
 
@@ -363,6 +327,7 @@ mod tests {
 
     use super::*;
     use crate::subject::{Started, shell};
+    use crate::tick_feed::{NamedFeed, TickFeed};
     use crate::tick_log::TickLog;
 
     fn plan(to: Sender<Entry>, begin: Instant) -> SamplerPlan {
@@ -371,7 +336,7 @@ mod tests {
             subject_group: None,
             subject_is_here: true,
             exit: None,
-            tick_log: None,
+            ticks: TickFeeds::default(),
             zero_realtime_ns: realtime_ns(),
             now_ns: Box::new(move || begin.elapsed().as_nanos() as u64),
             to,
@@ -396,13 +361,13 @@ mod tests {
         let sampler = Sampler::start(SamplerPlan {
             subject_pid: Some(subject.pid()),
             exit: Some(subject.exit_watch()),
-            tick_log: Some(TickLog::from_begin(&path, 60.0).into()),
+            ticks: TickFeed::from(TickLog::from_begin(&path, 60.0)).into(),
             zero_realtime_ns: now_ms * 1_000_000,
             ..plan(to, begin)
         })
         .unwrap();
         thread::sleep(Duration::from_millis(2_300));
-        let report = sampler.stop();
+        let mut report = sampler.stop();
         let entries: Vec<Entry> = from.iter().collect();
         let samples: Vec<&Sample> = entries
             .iter()
@@ -434,7 +399,7 @@ mod tests {
             .collect();
         assert_eq!(ticks.len(), 1, "the second that began before the trial is not one of it");
         assert_eq!((ticks[0].from_ns, ticks[0].to_ns, ticks[0].counts.on_time), (0, SECOND_NS, 60));
-        assert!(report.exit.is_none() && report.tick_log.is_some());
+        assert!(report.exit.is_none() && report.ticks.judged().is_some());
         subject.stop();
     }
 
@@ -448,7 +413,7 @@ mod tests {
         let mut log = std::fs::File::create(&path).unwrap();
         let (to, from) = channel();
         let plan = SamplerPlan {
-            tick_log: Some(TickLog::from_begin(&path, 60.0).into()),
+            ticks: TickFeed::from(TickLog::from_begin(&path, 60.0)).into(),
             zero_realtime_ns: ZERO_NS,
             now_ns: Box::new(|| NOW_NS.load(Relaxed)),
             ..plan(to, Instant::now())
@@ -477,6 +442,56 @@ mod tests {
         }
         assert_eq!((told, steps_ms), (vec!["clock".to_owned()], vec![-40_000.0]));
         assert_eq!(seconds, (1..=6).map(|second| (second, 60 + second)).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn of_several_sources_all_are_announced_and_only_the_first_is_the_servers_word() {
+        let folder = tempfile::tempdir().unwrap();
+        let now_ms = realtime_ns() / 1_000_000;
+        let source = |name: &str, compared: bool, text: String| {
+            let path = folder.path().join(name);
+            std::fs::write(&path, text).unwrap();
+            let compared_as = compared.then(|| format!("log={name}"));
+            NamedFeed { compared_as, feed: TickLog::from_begin(&path, 60.0).into() }
+        };
+        let line = |on_time: u32| {
+            let (from_ms, at_ms) = (now_ms, now_ms + 1_000);
+            format!(
+                "{{\"time\":{at_ms},\"title\":\"stepladder\",\"from_ms\":{from_ms},\"to_ms\":{at_ms},\"on_time\":{on_time},\"sockets\":4}}\n"
+            )
+        };
+        let ticks = TickFeeds {
+            names: ["log=a", "log=b", "log=c"].map(str::to_owned).to_vec(),
+            feeds: vec![
+                source("a", false, line(60)),
+                source("b", true, line(59)),
+                source("c", true, "no line\n".to_owned()),
+            ],
+        };
+        let (to, from) = channel();
+        let plan = SamplerPlan { ticks, zero_realtime_ns: now_ms * 1_000_000, ..plan(to, Instant::now()) };
+        let mut sampling = Sampling::new(plan);
+        sampling.sample(true);
+        drop(sampling);
+        let (mut announced, mut told, mut ticks, mut gauges) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for entry in from.iter() {
+            match entry {
+                Entry::Event(event) if event.kind == kind::TICK_SOURCE => announced.push(event.text),
+                Entry::Event(event) => told.push((event.kind, event.text)),
+                Entry::Ticks(second) => ticks.push((second.source, second.counts.on_time)),
+                Entry::Sample(sample) => {
+                    gauges += usize::from(sample.what.texts() == ("subject", "sockets"));
+                }
+                _ => {}
+            }
+        }
+        assert_eq!(announced, ["log=a", "log=b", "log=c"]);
+        assert_eq!(ticks, [("log".to_owned(), 60), ("also log=b".to_owned(), 59)]);
+        assert_eq!(gauges, 1, "once, not by each source");
+        assert!(
+            told.iter().all(|(kind, text)| kind == kind::TICK_LOG && text.starts_with("log=c: ")),
+            "{told:?}"
+        );
     }
 
     #[test]

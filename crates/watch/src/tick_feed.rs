@@ -8,6 +8,38 @@ use crate::scrape::Scraper;
 use crate::statsd::Statsd;
 use crate::tick_log::TickLog;
 
+/// All sources of a subject's ticks that are followed during trials.
+#[derive(Debug, Default)]
+pub struct TickFeeds {
+    /// how all of them were written, the clients' view included, the judged one first; empty where there are not several
+    pub names: Vec<String>,
+    /// those that are read here
+    pub feeds: Vec<NamedFeed>,
+}
+
+/// A source, and what it is for.
+#[derive(Debug)]
+pub struct NamedFeed {
+    /// the name under which it is compared with the judged one; `None`: it is judged
+    pub compared_as: Option<String>,
+    /// the source
+    pub feed: TickFeed,
+}
+
+impl TickFeeds {
+    /// The source that is judged; `None`: nothing is, or the clients' view.
+    pub fn judged(&mut self) -> Option<&mut TickFeed> {
+        let judged = self.feeds.iter_mut().find(|source| source.compared_as.is_none());
+        judged.map(|source| &mut source.feed)
+    }
+}
+
+impl From<TickFeed> for TickFeeds {
+    fn from(feed: TickFeed) -> TickFeeds {
+        TickFeeds { names: Vec::new(), feeds: vec![NamedFeed { compared_as: None, feed }] }
+    }
+}
+
 /// A source of ticks that is followed during trials.
 #[derive(Debug)]
 pub enum TickFeed {

@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::causes::{self, Cause};
 use super::deliveries::loss_rate_bound;
+use super::tick_sources;
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, CellCapacity};
 use crate::contract::{Climb, Conclusion, Rung};
@@ -392,6 +393,7 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
         let may: Vec<String> = allowed.iter().map(|kind| format!("{} ({kind})", kind.may())).collect();
         sentences.push(format!("As the plan allows it, the server may {}.", may.join(", and ")));
     }
+    sentences.extend(tick_sources::sentence(climb));
     sentences.extend(hint_at_confidence(&climb.capacity));
     let evidence = json!({
         "rungs": rungs.len(), "counted": counted, "unjudged": unjudged.len(), "generator_limited": limited, "generator_late": late, "books_broken": broken,

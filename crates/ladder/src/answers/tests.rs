@@ -602,3 +602,44 @@ fn how_a_server_ended_and_what_became_of_cheats_are_figures_of_their_own() {
     let quiet = serde_json::to_value(super::rung(&trial, &judgement)).unwrap();
     assert!(quiet.get("shutdown").is_none() && quiet.get("cheats").is_none(), "nobody asked for them");
 }
+
+#[test]
+fn figures_of_several_tick_sources_are_told_apart_and_one_sentence_says_whether_they_agreed() {
+    const STATSD: &str = "statsd=127.0.0.1:8125";
+    let of = |load: f64, statsd: Option<f64>| {
+        let builder = TrialBuilder::arena(load).compared(STATSD, move |_| statsd);
+        judged(&builder, "ticks.late_share < 25%")
+    };
+    let climb = climb_of(&[of(500.0, Some(0.05)), of(1000.0, Some(0.02))]);
+    let trust = text_of(&climb, "can_i_trust_it");
+    assert!(trust.contains("Ticks were judged by log=game.log; statsd=127.0.0.1:8125 agreed."), "{trust}");
+    let figures = json!(climb.rungs[0])["tick_sources"].clone();
+    let expected = json!([
+        { "source": "log=game.log", "due": 1_800_000, "late_share": 0.03, "interval_p99_ns": 25_000_000 },
+        { "source": STATSD, "due": 1_800_000, "late_share": 0.05, "interval_p99_ns": 25_000_000 },
+    ]);
+    assert_eq!(round_ns(figures), expected);
+
+    let climb = climb_of(&[of(500.0, Some(0.05)), of(1000.0, None), of(2000.0, Some(0.9))]);
+    let trust = text_of(&climb, "can_i_trust_it");
+    assert!(
+        trust.contains("judged by log=game.log; statsd=127.0.0.1:8125 contradicted it at 2000."),
+        "{trust}"
+    );
+    let trust = text_of(&climb_of(&[of(500.0, None)]), "can_i_trust_it").to_owned();
+    assert!(trust.contains("statsd=127.0.0.1:8125 told of no ticks."), "{trust}");
+    let mut silent = TrialBuilder::arena(500.0).compared(STATSD, |_| Some(0.03));
+    silent.late_share = None;
+    let trust = text_of(&climb_of(&[judged(&silent, "errors == 0")]), "can_i_trust_it").to_owned();
+    assert!(trust.contains("Ticks were to be judged by log=game.log, which told of none."), "{trust}");
+    assert!(json!(arena(500.0, 0.01)).get("tick_sources").is_none(), "of one source");
+}
+
+/// The last digits of a histogram's values are its own.
+fn round_ns(mut figures: Value) -> Value {
+    for figure in figures.as_array_mut().unwrap() {
+        let ns = figure["interval_p99_ns"].as_f64().unwrap();
+        figure["interval_p99_ns"] = json!(((ns / 1e5).round() * 1e5) as u64);
+    }
+    figures
+}

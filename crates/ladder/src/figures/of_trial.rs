@@ -230,12 +230,15 @@ pub(crate) fn bounds(trial: &Trial, name: &str) -> Option<(f64, f64)> {
     match name {
         "ticks.over" => Some((least(counts.over), counts.over as f64)),
         "ticks.under" => Some((least(counts.under), counts.under as f64)),
-        "ticks.late_share" => {
-            let most = counts.late_share()?;
-            Some(((most - unclear as f64 / counts.due as f64).max(0.0), most))
-        }
+        "ticks.late_share" => late_bounds(&counts, unclear),
         _ => None,
     }
+}
+
+/// The least and the most that a late share can be, where so many of the late ticks may have been on time; `None` without ticks.
+pub(crate) fn late_bounds(counts: &TickCounts, unclear: u64) -> Option<(f64, f64)> {
+    let most = counts.late_share()?;
+    Some(((most - unclear as f64 / counts.due as f64).max(0.0), most))
 }
 
 pub(crate) fn over_budget_share(trial: &Trial) -> Option<f64> {

@@ -566,6 +566,7 @@ fn a_judgement_survives_its_json() {
     assert_eq!(serde_json::from_str::<Judgement>(&json).unwrap(), judgement);
 }
 
+mod compared;
 mod disturbed;
 mod forbidden;
 mod games;

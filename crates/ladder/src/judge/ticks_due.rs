@@ -30,7 +30,9 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
     let said: BTreeSet<&str> = trial
         .events
         .iter()
-        .filter(|event| matches!(event.kind.as_str(), kind::TICK_LOG | kind::TICKS_LOST))
+        .filter(|event| {
+            matches!(event.kind.as_str(), kind::TICK_LOG | kind::TICKS_LOST | kind::COMPARED_LOST)
+        })
         .map(|event| event.text.as_str())
         .collect();
     let found = trial.event(kind::TICK_RATE);

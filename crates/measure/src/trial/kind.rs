@@ -44,5 +44,9 @@ pub const TICK_LOG: &str = "tick log";
 pub const TICK_RATE: &str = "tick rate";
 /// its source of ticks was there and could not be read, so that ticks are missing which say nothing about the server
 pub const TICKS_LOST: &str = "ticks lost";
+/// one of several sources of ticks; the text is how it was written. The first is judged, the others are compared with it
+pub const TICK_SOURCE: &str = "tick source";
+/// a source of ticks that is only compared could not be read; the text is its name, a colon and why
+pub const COMPARED_LOST: &str = "compared ticks lost";
 /// the books of a worker did not add up, or another invariant of ours broke
 pub const BUG: &str = "bug";

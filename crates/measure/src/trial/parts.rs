@@ -10,6 +10,7 @@ use ts_rs::TS;
 
 use super::host::HostSecond;
 use crate::distribution::Distribution;
+use crate::entry::TickSecond;
 use crate::flow::Flow;
 use crate::load_unit::LoadUnit;
 use crate::names::MetricNames;
@@ -90,6 +91,12 @@ impl Hold {
     /// Its length in seconds.
     pub fn seconds(&self) -> f64 {
         self.to_ns.saturating_sub(self.from_ns) as f64 / 1e9
+    }
+
+    /// A server's seconds (or shorter entries) are not aligned with ours: those that *end* in the hold are taken. They cover as
+    /// much time as the hold, reach into the settling before it by less than one, and never into the drain after it.
+    pub(super) fn has_end_of(&self, told: &TickSecond) -> bool {
+        told.to_ns > self.from_ns && told.to_ns <= self.to_ns
     }
 
     pub(super) fn contains(&self, from_ns: u64, to_ns: u64) -> bool {

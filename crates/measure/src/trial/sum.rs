@@ -9,6 +9,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::compared::Comparing;
 use super::host::HostSecond;
 use super::parts::{Hold, Second, TrialConnections, TrialHead, TrialTicks};
 use super::process::Readings;
@@ -44,6 +45,8 @@ pub struct Sum {
     bytes: u64,
     /// how much of the hold the server's ticks cover
     cover: TickCover,
+    /// of the sources that are only compared
+    comparing: Comparing,
     /// where the counters of an audit are: checked, wrong, and unread where the bots count those
     audit: Option<(usize, usize, Option<usize>)>,
     /// where the counters of games are, in the order of the fields of `Games`
@@ -140,6 +143,7 @@ impl Sum {
             logged: None,
             is_in_log: false,
             client_ticks: TickCounts::default(),
+            compared_ticks: Vec::new(),
             books: None,
             audit: None,
             games: None,
@@ -175,6 +179,7 @@ impl Sum {
             open_least: None,
             bytes: 0,
             cover: TickCover::default(),
+            comparing: Comparing::default(),
             same_time: Collecting::default(),
             isr_numerator_ns: Some(0.0),
         };
@@ -234,6 +239,7 @@ impl Sum {
         self.finish_connections();
         self.finish_seconds();
         self.cover.finish(&mut self.trial);
+        self.trial.compared_ticks = std::mem::take(&mut self.comparing).finish(&self.trial);
         let ops = &self.trial.head.metric_names.ops;
         self.trial.same_time = self.same_time.finish(ops, &self.trial.left_out);
         let trial = &mut self.trial;
@@ -349,14 +355,16 @@ impl Sum {
     }
 
     fn ticks(&mut self, told: &TickSecond) {
+        if let Some(name) = told.compared() {
+            let trial = &self.trial;
+            return self.comparing.take(name, told, trial.hold.as_ref(), &trial.left_out);
+        }
         self.beside.entry(told.second()).or_default().ticks.add(&told.counts);
         let trial = &mut self.trial;
-        // A server's seconds (or shorter entries) are not aligned with ours: those that *end* in the hold are taken.
-        // They cover as much time as the hold, reach into the settling before it by less than one, and never into the
-        // drain after it.
-        let ends_in = |hold: &&Hold| told.to_ns > hold.from_ns && told.to_ns <= hold.to_ns;
         self.cover.take(told);
-        if trial.hold.as_ref().filter(ends_in).is_none() || touches(&trial.left_out, told) {
+        if trial.hold.as_ref().filter(|hold| hold.has_end_of(told)).is_none()
+            || touches(&trial.left_out, told)
+        {
             return;
         }
         if trial.hold.as_ref().is_some_and(|hold| hold.contains(told.from_ns, told.to_ns)) {
@@ -474,7 +482,7 @@ fn find_hold(events: &[Event], cut_s: u32) -> Option<Hold> {
 }
 
 /// True when a server entry covers an excluded second, even in part.
-fn touches(left_out: &BTreeSet<u32>, told: &TickSecond) -> bool {
+pub(super) fn touches(left_out: &BTreeSet<u32>, told: &TickSecond) -> bool {
     let (first, last) = (second_at(told.from_ns), second_at(told.to_ns.saturating_sub(1)));
     // An entry of zero length ends before the second in which it begins, if that has just begun.
     first <= last && left_out.range(first..=last).next().is_some()

@@ -59,30 +59,43 @@ impl TickCover {
         Some(Logged { from_ns: begin_ns, to_ns: last_ns, due })
     }
 
-    /// Adds the missed ticks of an uncovered end. A hold that was cut off ends with what is known of it.
+    /// Adds the missed ticks of an uncovered end to the server's own.
     pub fn finish(&self, trial: &mut Trial) {
         if let Some(hold) = &trial.hold {
             trial.logged = self.logged(hold.from_ns, hold.to_ns);
             let overlaps = |(from, to, _): &(u64, u64, u64)| *from < hold.to_ns && *to > hold.from_ns;
             trial.is_in_log = self.told.iter().any(overlaps);
         }
-        let Some(hold) = trial.hold.as_ref().filter(|_| trial.complete) else { return };
+        let (told, has_failed) = (trial.ticks.take(), trial.event(kind::TICKS_LOST).is_some());
+        trial.ticks = self.to_the_end(trial, told, has_failed);
+        if trial.ticks.is_none() {
+            trial.logged = None;
+        }
+    }
+
+    /// These ticks with the missed ones of an uncovered end. A hold that was cut off ends with what is known of it. `None` where
+    /// the source itself failed for too much of the hold.
+    pub fn to_the_end(
+        &self,
+        trial: &Trial,
+        told: Option<TrialTicks>,
+        has_failed: bool,
+    ) -> Option<TrialTicks> {
+        let Some(hold) = trial.hold.as_ref().filter(|_| trial.complete) else { return told };
         let (from_ns, to_ns) = (hold.from_ns, hold.to_ns);
         if self.told.is_empty() || to_ns <= from_ns {
-            return;
+            return told;
         }
         let mut lengths: Vec<u64> = self.told.iter().map(|(from, to, _)| to.saturating_sub(*from)).collect();
         lengths.sort_unstable();
         // Foreign entries may have any length; longer ones than a hold change nothing.
         let usual_ns = lengths[lengths.len() / 2].min(u64::MAX / 4);
         let allowed_ns = (LATER_THAN_USUAL * usual_ns as f64) as u64 + SLACK_NS;
-        let has_failed = trial.event(kind::TICKS_LOST).is_some();
         if has_failed
             && self.uncovered_ns(from_ns, to_ns)
                 > allowed_ns.max((LOST_SHARE_MOST * (to_ns - from_ns) as f64) as u64)
         {
-            (trial.ticks, trial.logged) = (None, None);
-            return;
+            return None;
         }
         let until_ns = self.told.iter().map(|(_, to, _)| *to).filter(|to| *to <= to_ns).max().unwrap_or(0);
         let silent_from_ns = until_ns.max(from_ns);
@@ -91,30 +104,30 @@ impl TickCover {
             let last_ns = self.told.iter().map(|(_, to, _)| *to).max().unwrap_or(0);
             let heard_until_ns = trial.event(kind::END).map_or(0, |end| end.at_ns);
             if last_ns >= to_ns || heard_until_ns < last_ns.saturating_add(2 * usual_ns + LISTENED_NS) {
-                return;
+                return told;
             }
         }
-        let across = self.longest.iter().find(|told| told.from_ns < to_ns && told.to_ns > to_ns);
+        let across = self.longest.iter().find(|long| long.from_ns < to_ns && long.to_ns > to_ns);
         let missed = match across {
-            Some(told) => {
-                let part = (to_ns - told.from_ns.max(from_ns)) as f64 / (told.to_ns - told.from_ns) as f64;
-                (told.counts.missed as f64 * part).round() as u64
+            Some(long) => {
+                let part = (to_ns - long.from_ns.max(from_ns)) as f64 / (long.to_ns - long.from_ns) as f64;
+                (long.counts.missed as f64 * part).round() as u64
             }
             None => {
                 (self.due_per_ns(trial, from_ns, until_ns) * (to_ns - silent_from_ns) as f64).round() as u64
             }
         };
         if missed == 0 {
-            return;
+            return told;
         }
-        let ticks = trial
-            .ticks
-            .get_or_insert_with(|| TrialTicks { source: self.source.clone(), ..TrialTicks::default() });
+        let mut ticks =
+            told.unwrap_or_else(|| TrialTicks { source: self.source.clone(), ..TrialTicks::default() });
         if !is_brief {
             ticks.counts.add(&TickCounts { due: missed, missed, ..TickCounts::default() });
         }
         let is_told = across.is_some();
         ticks.silence = Some(Silence { from_ns: silent_from_ns, missed, is_told, is_brief });
+        Some(ticks)
     }
 
     /// How much of the hold no entry covers. Entries of a source that can fail do not overlap.

@@ -41,11 +41,11 @@ settings! { pub(super) SETTINGS;
         .flag("--watch-cgroup", "PATH")
         .help("Watch this control group, as of the container that the subject runs in already");
     pub(crate) TICKS = HERE
-        .key("subject.ticks", Shape::WordOr("TicksKeys", "Where the server reports its ticks."), "{ log: game.log }")
-        .about("Where its ticks are read: client, none, or a file.")
+        .key("subject.ticks", Shape::Choices("TicksKeys", "Where the server reports its ticks: one key."), "{ log: game.log }")
+        .about("Where its ticks are read: client, none, or one of the keys; or a list of these, of which the first is judged and compared with the others.")
         .flag("--ticks", "SOURCE")
-        .help("Read ticks from log=, jsonl=, csv=, statsd=, openmetrics=, client or none")
-        .flag_example("log=game.log");
+        .help("Ticks from log=, jsonl=, csv=, statsd=, openmetrics=, client; repeatable")
+        .kind(Kind::Repeated).flag_example("log=game.log");
     TICK_LOG = HERE.key("subject.ticks.log", Shape::Text, "game.log").about("A tick log in the arena's format.");
     TICK_LINES = HERE.key("subject.ticks.jsonl", Shape::Text, "ticks.jsonl").about("A file with a JSON object per tick.");
     TICK_TABLE = HERE.key("subject.ticks.csv", Shape::Text, "frames.csv:FrameTime:ms")
@@ -78,6 +78,8 @@ settings! { pub(super) SETTINGS;
 
 /// The option of our servers that says how often they tick.
 const TICK_RATE_OPTION: &str = "--tick-rate";
+/// Each source is read by a thread, at a socket or in a file, and a fifth adds no certainty.
+const TICK_SOURCES_MAX: usize = 4;
 const TICK_RATE_HZ_MAX: f64 = 1000.0;
 /// Of a server that is not built in.
 const TICK_RATE_HZ: f64 = 60.0;
@@ -308,19 +310,15 @@ pub(super) struct TicksSaid {
     pub source: TickSource,
 }
 
-/// The settings for ticks. An endpoint must be one that may be loaded.
-pub(super) fn ticks_said(reader: &mut Reader, may_load: &[String]) -> Option<TicksSaid> {
-    let below = |setting: &Setting| {
-        let node = reader.file.at(setting.key)?;
-        let mut said = reader.at(&TICKS, node);
-        said.text = format!("{}={}", setting.name(), said.text);
-        Some(said)
+/// The settings for ticks, the judged source first. An endpoint must be one that may be loaded.
+pub(super) fn ticks_said(reader: &mut Reader, may_load: &[String]) -> Vec<TicksSaid> {
+    let in_file = || {
+        let node = reader.file.at(TICKS.key)?;
+        let each = if node.items().is_empty() { std::slice::from_ref(node) } else { node.items() };
+        Some(each.iter().filter_map(|node| tick_source_at(reader, node)).collect())
     };
-    let said = reader.all(&TICKS);
-    let said = said.unwrap_or_else(|| {
-        [&TICK_LOG, &TICK_LINES, &TICK_TABLE, &STATSD, &OPENMETRICS].into_iter().filter_map(below).collect()
-    });
-    let mut read = said.into_iter().filter_map(|said| {
+    let said = reader.in_flags(&TICKS).or_else(in_file).unwrap_or_default();
+    let read = said.into_iter().filter_map(|said| {
         let source = reader.read(&said, str::parse::<TickSource>)?;
         if let TickSource::OpenMetrics { endpoint, .. } = &source
             && let Some(address) = endpoint.literal_address()
@@ -330,22 +328,53 @@ pub(super) fn ticks_said(reader: &mut Reader, may_load: &[String]) -> Option<Tic
         }
         Some(TicksSaid { said, source })
     });
-    let first = read.next();
-    // The others are read only to report their mistakes.
-    read.for_each(drop);
-    first
+    read.collect()
 }
 
-/// Where ticks are reported, and how many there are per second.
+/// `client`, `{ log: game.log }`: one source in a file, as a flag says it.
+fn tick_source_at(reader: &Reader, node: &Node) -> Option<RawValue> {
+    let Some(entry) = node.entries().iter().find(|entry| !entry.node.is_nothing()) else {
+        return Some(reader.at(&TICKS, node)).filter(|said| !said.text.is_empty());
+    };
+    let mut said = reader.at(&TICKS, &entry.node);
+    said.text = format!("{}={}", entry.name, said.text);
+    Some(said)
+}
+
+/// Sources that do not go together.
+fn refuse_combinations(reader: &mut Reader, is_built_in: bool, said: &[TicksSaid]) {
+    let is_log = |source: &TickSource| matches!(source, TickSource::Log(_));
+    for (at, one) in said.iter().enumerate() {
+        let before = &said[..at];
+        // A built-in server writes one log.
+        let is_same = |other: &&TicksSaid| {
+            other.source.is_at_place_of(&one.source)
+                || is_built_in && is_log(&other.source) && is_log(&one.source)
+        };
+        let is_none = |said: &TicksSaid| said.source == TickSource::None;
+        let wrong = if let Some(other) = before.iter().find(is_same) {
+            ConfigError::SameTicks(other.source.to_string())
+        } else if is_none(one) && at > 0 || at == 1 && is_none(&said[0]) {
+            ConfigError::TicksAndNone
+        } else if at == TICK_SOURCES_MAX {
+            ConfigError::TooManyTicks { most: TICK_SOURCES_MAX }
+        } else {
+            continue;
+        };
+        reader.refuse_plainly(one.said.place.clone(), wrong);
+    }
+}
+
+/// Where ticks are reported, what that is compared with, and how many ticks there are per second.
 pub(super) fn ticks(
     reader: &mut Reader,
     found: Option<&mut ResolvedTarget>,
     bots: &BotSettings,
-    said: Option<TicksSaid>,
-) -> (TickSource, f64) {
+    said: Vec<TicksSaid>,
+) -> (TickSource, Vec<TickSource>, f64) {
     let Some(found) = found else {
         // An unknown server was refused already; a second message about its ticks would only be noise.
-        return (TickSource::Log(None), TICK_RATE_HZ);
+        return (TickSource::Log(None), Vec::new(), TICK_RATE_HZ);
     };
     let snapshots = bots.asks_for_snapshots();
     let built_in = found.built_in();
@@ -354,7 +383,7 @@ pub(super) fn ticks(
     {
         let (rate, period) = (reader.said(&TICK_RATE), reader.said(&TICK_PERIOD));
         // The server has no ticks, so saying so is allowed.
-        let said = said.filter(|said| said.source != TickSource::None).map(|said| said.said);
+        let said = said.into_iter().find(|said| said.source != TickSource::None).map(|said| said.said);
         for (setting, said) in [(&TICKS, said), (&TICK_RATE, rate), (&TICK_PERIOD, period)] {
             if let Some(said) = said {
                 let wrong =
@@ -362,40 +391,45 @@ pub(super) fn ticks(
                 reader.refuse_plainly(said.place, wrong);
             }
         }
-        return (TickSource::None, 0.0);
+        return (TickSource::None, Vec::new(), 0.0);
     }
-    let source = match &said {
-        Some(said) => said.source.clone(),
+    refuse_combinations(reader, built_in.is_some(), &said);
+    let mut sources = said.iter().map(|said| said.source.clone());
+    let source = match sources.next() {
+        Some(first) => first,
         None if built_in.is_some() => TickSource::Log(None),
         None if snapshots => TickSource::Client,
         None => TickSource::None,
     };
-    match (&said, &source) {
-        (Some(said), TickSource::Log(None)) if built_in.is_none() => {
-            reader.refuse(&said.said, ConfigError::LogWithoutFile);
+    let compared: Vec<TickSource> = sources.collect();
+    for TicksSaid { said, source } in &said {
+        match source {
+            TickSource::Log(None) if built_in.is_none() => reader.refuse(said, ConfigError::LogWithoutFile),
+            TickSource::Frames(..) | TickSource::Statsd { .. } | TickSource::OpenMetrics { .. }
+                if built_in.is_some() =>
+            {
+                reader.refuse(said, ConfigError::OwnLogForm);
+            }
+            TickSource::Client if !snapshots => {
+                let wrong = ConfigError::NoTicks { what: "the clients' view".into() };
+                reader.refuse_plainly(said.place.clone(), wrong);
+            }
+            _ => {}
         }
-        (Some(said), TickSource::Frames(..) | TickSource::Statsd { .. } | TickSource::OpenMetrics { .. })
-            if built_in.is_some() =>
-        {
-            reader.refuse(&said.said, ConfigError::OwnLogForm);
-        }
-        (Some(said), TickSource::Client) if !snapshots => {
-            reader.refuse_plainly(
-                said.said.place.clone(),
-                ConfigError::NoTicks { what: "the clients' view".into() },
-            );
-        }
-        _ => {}
     }
     let tick_rate_hz = tick_rate(reader, found);
-    if let (Some(said), TickSource::OpenMetrics { .. }, None) = (&said, &source, tick_rate_hz) {
-        reader.refuse_plainly(said.said.place.clone(), ConfigError::NoTickRate);
+    let by_metric = said.iter().find(|said| matches!(said.source, TickSource::OpenMetrics { .. }));
+    if let (Some(by_metric), None) = (by_metric, tick_rate_hz) {
+        reader.refuse_plainly(by_metric.said.place.clone(), ConfigError::NoTickRate);
     }
     // Single ticks tell it, unless the clients must know it before there are any.
     let is_found = !bots.has_ticks() && source.tells_rate();
+    if let ([_, second, ..], true, None, None) = (said.as_slice(), is_found, by_metric, tick_rate_hz) {
+        reader.refuse_plainly(second.said.place.clone(), ConfigError::NoTickRateForSeveral);
+    }
     let has_ticks = bots.has_ticks() || (source != TickSource::None && !is_found);
     let usual_hz = if has_ticks { built_in.map_or(TICK_RATE_HZ, |server| server.tick_rate_hz) } else { 0.0 };
-    (source, tick_rate_hz.unwrap_or(usual_hz))
+    (source, compared, tick_rate_hz.unwrap_or(usual_hz))
 }
 
 /// A rate is found at the lowest load, and a search does not begin there.

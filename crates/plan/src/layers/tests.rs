@@ -18,6 +18,7 @@ mod protobuf;
 mod script;
 mod search;
 mod stop;
+mod ticks;
 
 fn scenario(text: &str) -> Option<ScenarioText> {
     Some(ScenarioText { path: "scenarios/x.yaml".into(), text: text.into() })

@@ -15,6 +15,7 @@ pub(crate) fn plan(
             name: server.into(),
             source: SubjectSource::BuiltIn { server: server.into(), options: Vec::new() },
             ticks,
+            compared_ticks: Vec::new(),
             tick_rate_hz,
         },
         bots,

@@ -70,6 +70,16 @@ fn of_shape(shape: Shape, key: &str, definitions: &mut Definitions) -> Value {
             let keys = of_shape(Shape::Keys(name, about), key, definitions);
             json!({ "anyOf": [{ "type": "string" }, keys] })
         }
+        Shape::Choices(name, about) => {
+            let one_key = defined(name, about, definitions, |definitions| {
+                let mut mapping = mapping(key, definitions);
+                mapping["maxProperties"] = 1.into();
+                mapping
+            });
+            let text = json!({ "type": "string" });
+            let each = json!({ "anyOf": [text, one_key] });
+            json!({ "anyOf": [text, one_key, { "type": "array", "items": each }] })
+        }
     }
 }
 

@@ -57,11 +57,20 @@ impl Pass<'_> {
             self.too_long(node.line, key, (node.text(), setting.bytes_max), setting);
         }
         for item in node.items() {
-            let shape = if let Shape::List(inner) = shape { *inner } else { Shape::NumberOrText };
+            let shape = match shape {
+                Shape::List(inner) => *inner,
+                Shape::Choices(name, about) => Shape::WordOr(name, about),
+                _ => Shape::NumberOrText,
+            };
             if item.is_nothing() {
                 self.report(item.line, key, ConfigError::EmptyEntry, None, setting);
             }
             self.judge(item, shape, setting, key);
+        }
+        if let (Shape::Choices(..), [first, second, ..]) = (setting.shape, node.entries()) {
+            let wrong = ConfigError::SecondKey { first: first.name.clone(), second: second.name.clone() };
+            let place = Place::Line { path: self.path.into(), line: second.line, key: key.into() };
+            self.mistakes.push(Mistake { place, wrong, nearest: None, example: None });
         }
         for entry in node.entries() {
             if entry.name.len() > TEXT_BYTES_MAX {

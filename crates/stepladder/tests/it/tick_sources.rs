@@ -6,8 +6,11 @@ use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use serde_json::{Value, json};
+
 use crate::main_job::assert_valid;
 use crate::place::{Place, free_port};
+use crate::scripts::root;
 
 /// A server whose loop has intervals of `interval_ms`, told as a histogram with these edges (s). Ends with the test's process.
 fn server(interval_ms: f64, edges: &'static [&'static str]) -> SocketAddr {
@@ -121,4 +124,66 @@ fn a_tick_rate_that_nobody_said_is_found_at_the_lowest_load() {
     let says = ["tick rate 30 Hz, found from the intervals at the lowest load and kept"];
     check(&["--ticks", &statsd], server(33.37, EXACT), 0, &says, Some(0.0));
     check(&["--ticks", &statsd, "--tick-rate", "60"], server(33.37, EXACT), 1, &["100 %"], Some(1.0));
+}
+
+/// A climb of examples/metrics with its histogram judged and StatsD compared: the run, and the words of `show`.
+///
+/// Where other tests leave the machine no time, the endpoint is read so late that its intervals do not add up, and it judges
+/// nothing; then it is climbed again.
+fn climbed(environment: &str) -> (Value, String) {
+    let both_told = |(run, _): &(Value, String)| {
+        let due = |at: usize| run["rungs"][0]["tick_sources"][at]["due"].as_u64();
+        due(0) > Some(60) && due(1) > Some(60) && run["verdict"] != "GENERATOR_LIMITED"
+    };
+    (0..6).map(|_| climbed_once(environment)).find(both_told).expect("a climb in which both tell of ticks")
+}
+
+fn climbed_once(environment: &str) -> (Value, String) {
+    let place = Place::new();
+    let (port, statsd) = (free_port(), free_port());
+    let server = root().join("examples/metrics/server.mjs");
+    let start = format!("PORT={port} STATSD=127.0.0.1:{statsd} {environment} exec node {}", server.display());
+    let (metrics, statsd) = (of_endpoint(SocketAddr::from(([127, 0, 0, 1], port))), of_statsd(statsd));
+    let url = format!("http://127.0.0.1:{port}/");
+    let words = ["--start", &start, "--ticks", &metrics, "--ticks", &statsd, "--tick-rate", "30"];
+    let rest =
+        ["--rate", "20", "--hold", "4s", "--objective", "ticks.late_share < 25%", "--json", "run.json"];
+    place.climb(&[&[url.as_str()][..], &words, &rest].concat());
+    let run = place.json("run.json");
+    assert_valid(&run);
+    let sources = &run["rungs"][0]["tick_sources"];
+    assert_eq!((&sources[0]["source"], &sources[1]["source"]), (&json!(metrics), &json!(statsd)), "{run:#}");
+    let shown = place.run(["show", run["run"]["id"].as_str().expect("its id")]);
+    (run, shown.out.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn of_statsd(port: u16) -> String {
+    format!("statsd=127.0.0.1:{port}/tick")
+}
+
+#[test]
+fn two_sources_that_tell_the_same_agree_and_one_that_lies_lets_no_rung_pass() {
+    // However late the ticks are on this machine, both tell the same of them.
+    let honest = || {
+        let (run, shown) = climbed("");
+        assert_ne!(run["rungs"][0]["signal"], "inconsistent", "{run:#}");
+        assert!(shown.contains("Ticks were judged by openmetrics=") && shown.contains("agreed."), "{shown}");
+    };
+    let lying = || {
+        let (run, shown) = climbed("STALL_MS=50 STATSD_LIES=1");
+        let rung = &run["rungs"][0];
+        assert_eq!(
+            (&rung["verdict"], &rung["signal"]),
+            (&json!("INCONCLUSIVE"), &json!("inconsistent")),
+            "{rung:#}"
+        );
+        for text in [rung["reason"].as_str().unwrap_or_default(), &shown] {
+            assert!(text.contains("by openmetrics=") && text.contains("and 0 % by statsd="), "{text}");
+        }
+        assert!(shown.contains("contradicted it."), "{shown}");
+    };
+    thread::scope(|scope| {
+        scope.spawn(honest);
+        scope.spawn(lying);
+    });
 }

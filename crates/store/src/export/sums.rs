@@ -156,6 +156,7 @@ impl RunSums {
     fn take(&mut self, entry: &Entry) {
         match entry {
             Entry::Interval(interval) => self.take_interval(interval),
+            Entry::Ticks(second) if second.compared().is_some() => {}
             Entry::Ticks(second) => self.sums.server_ticks.add(&second.counts),
             Entry::Sample(sample) => self.take_reading(sample),
             Entry::Event(event) => {

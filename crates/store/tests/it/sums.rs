@@ -129,7 +129,11 @@ fn rung(about: About, ended: Ended, seed: u64) -> Vec<Entry> {
         entries.push(Entry::Interval(Box::new(interval(about, index, &mut random))));
         if about != About::Chat {
             for half in [2 * index, 2 * index + 1] {
+                let further = ticks(about, half, &mut random.clone()).compared_as("statsd=127.0.0.1:8125");
                 entries.push(Entry::Ticks(Box::new(ticks(about, half, &mut random))));
+                if about == About::Arena {
+                    entries.push(Entry::Ticks(Box::new(further)));
+                }
             }
         }
         let at_ns = u64::from(index + 1) * SECOND_NS + random.u64(..9_000_000);

@@ -29,6 +29,7 @@ fn climb_poll_loop_needs_nothing_else() {
             name: "poll-loop".into(),
             source: SubjectSource::BuiltIn { server: "poll-loop".into(), options: Vec::new() },
             ticks: TickSource::Log(None),
+            compared_ticks: Vec::new(),
             tick_rate_hz: 30.0,
         }
     );
