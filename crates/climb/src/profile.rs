@@ -18,7 +18,8 @@ use inflight_analysis::{Kind, Stacks};
 use ladder::growth::{self, Growth, ProfiledHold};
 use ladder::wording::{show_ns, show_number, show_share};
 use ladder::{Climb, Conclusion, Rung, Verdict};
-use measure::{ErrorKind, Measure, Trial};
+use measure::trial::Hold;
+use measure::{ErrorKind, Flow, Measure, Trial};
 use plan::{HoldLength, Plan, SubjectSource};
 use watch::profile::{NoProfile, PerfMaps, Recording, SAMPLES_PER_S, Waits};
 
@@ -30,7 +31,8 @@ use crate::subject::RunningSubject;
 /// The artifact with the conclusion, as JSON.
 pub const ARTIFACT: &str = "profile.json";
 /// No load is held longer for its profile.
-const HOLD_NS_MAX: u64 = 10_000_000_000;
+const HOLD_NS_MAX: u64 = 10 * SECOND_NS;
+const SECOND_NS: u64 = 1_000_000_000;
 /// A name in the table is no longer.
 const NAME_WIDTH: usize = 90;
 /// What its figures take.
@@ -179,6 +181,17 @@ impl Folded {
     }
 }
 
+/// Operations that the server was done with, per second of the hold: those that ended in it. Of an overloaded server many that
+/// were planned in the hold end long after it, and one that was given up is not done.
+fn done_per_s(trial: &Trial, hold: &Hold) -> f64 {
+    let whole = hold.from_ns.div_ceil(SECOND_NS)..hold.to_ns / SECOND_NS;
+    let seconds = trial.seconds.iter().filter(|second| whole.contains(&u64::from(second.index)));
+    let done = |flow: &Flow| flow.answered + flow.told + flow.failed;
+    let (count, sum) = seconds.fold((0, 0), |(count, sum), second| (count + 1, sum + done(&second.flow)));
+    let given_up: u64 = trial.errors_of(ErrorKind::Timeout).map(|(_, count)| count).sum();
+    sum.saturating_sub(given_up) as f64 / f64::from(count.max(1))
+}
+
 /// One hold, its stacks in each way of finding them, and its waits where they were recorded.
 struct Held {
     hold: ProfiledHold,
@@ -197,11 +210,8 @@ impl Held {
         let Some(hold) = &trial.hold else {
             bail!("{} {} could not be held again", judged.load, judged.load_unit)
         };
-        let flow = trial.flow();
-        // A request that was given up is none that the server was done with.
-        let given_up: u64 = trial.errors_of(ErrorKind::Timeout).map(|(_, count)| count).sum();
-        let operations = flow.answered + flow.told + flow.failed.saturating_sub(given_up);
-        let rate_per_s = operations as f64 / hold.seconds().max(f64::MIN_POSITIVE);
+        let rate_per_s = done_per_s(trial, hold);
+        let operations = (rate_per_s * hold.seconds()).round() as u64;
         let per_operation = |cores: f64, rate: f64| (rate > 0.0).then_some(cores * 1e9 / rate);
         let times = trial.distribution(Measure::Response).summary();
         let waiting = waits.as_ref().map(|waits| match waits {

@@ -75,7 +75,8 @@ fn read(script: impl Read, (from_ns, to_ns): (u64, u64)) -> io::Result<Waits> {
     let mut sum: HashMap<String, (u64, u64)> = HashMap::new();
     let mut stacks = Stacks::default();
     let mut away: HashMap<u64, Away> = HashMap::new();
-    let mut last_ns = from_ns;
+    // perf may begin late on a busy machine, and ends early at its largest file.
+    let (mut first_ns, mut last_ns) = (u64::MAX, from_ns);
     let mut add = |gone: Away, until_ns: u64| {
         let ns = until_ns.min(to_ns).saturating_sub(gone.since_ns.max(from_ns));
         if ns > 0 && !gone.stack.is_empty() {
@@ -93,7 +94,7 @@ fn read(script: impl Read, (from_ns, to_ns): (u64, u64)) -> io::Result<Waits> {
         }
         stacks.close();
         let Some((thread, at_ns, event)) = head(&line) else { continue };
-        last_ns = last_ns.max(at_ns);
+        (first_ns, last_ns) = (first_ns.min(at_ns), last_ns.max(at_ns));
         if event.starts_with("PERF_RECORD_SWITCH IN") {
             if let Some(gone) = away.remove(&thread) {
                 add(gone, at_ns);
@@ -114,7 +115,7 @@ fn read(script: impl Read, (from_ns, to_ns): (u64, u64)) -> io::Result<Waits> {
     // One order, whatever the hash.
     let sum: BTreeMap<String, (u64, u64)> = sum.into_iter().collect();
     let each = sum.into_iter().map(|(stack, (ns, count))| Wait { on: on(&stack), stack, ns, count });
-    Ok(Waits { each: each.collect(), covered_ns: end_ns.saturating_sub(from_ns) })
+    Ok(Waits { each: each.collect(), covered_ns: end_ns.saturating_sub(first_ns.max(from_ns)) })
 }
 
 /// `COMM PID/TID SECONDS: EVENT`, where the name of a thread may hold anything.
@@ -215,8 +216,27 @@ mod tests {
         "\tffffffff82 schedule ([kernel.kallsyms])\n\tffffffff81 futex_wait ([kernel.kallsyms])\n";
 
     fn seen(script: &str) -> Vec<(String, On, u64, u64)> {
+        seen_and_covered(script).0
+    }
+
+    fn seen_and_covered(script: &str) -> (Vec<(String, On, u64, u64)>, u64) {
         let waits = read(script.as_bytes(), (10_000_000_000, 20_000_000_000)).unwrap();
-        waits.each.into_iter().map(|one| (one.stack, one.on, one.ns, one.count)).collect()
+        let covered_ns = waits.covered_ns;
+        let each = waits.each.into_iter().map(|one| (one.stack, one.on, one.ns, one.count));
+        (each.collect(), covered_ns)
+    }
+
+    #[test]
+    fn a_recording_covers_what_lies_between_its_first_and_last_line() {
+        let line = |at: &str| format!("a 7/9 {at}: PERF_RECORD_SWITCH IN\n");
+        for (lines, expected_ns) in [
+            (line("9.0") + &line("21.0"), 10_000_000_000),
+            (line("12.5") + &line("19.0"), 6_500_000_000),
+            (line("8.0") + &line("9.0"), 0),
+            (String::new(), 0),
+        ] {
+            assert_eq!(seen_and_covered(&lines).1, expected_ns, "{lines}");
+        }
     }
 
     #[test]
