@@ -6,6 +6,7 @@
 
 mod hold;
 pub mod picture;
+mod waiting;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,12 +15,13 @@ use anyhow::{Context as _, bail};
 use console::layout::wrapped;
 use console::masks::mask;
 use inflight_analysis::{Kind, Stacks};
-use ladder::growth::{self, ProfiledHold};
+use ladder::growth::{self, Growth, ProfiledHold};
 use ladder::wording::{show_ns, show_number, show_share};
 use ladder::{Climb, Conclusion, Rung, Verdict};
-use measure::{Measure, Trial};
+use measure::trial::Hold;
+use measure::{ErrorKind, Flow, Measure, Trial};
 use plan::{HoldLength, Plan, SubjectSource};
-use watch::profile::{PerfMaps, Recording, SAMPLES_PER_S};
+use watch::profile::{NoProfile, PerfMaps, Recording, SAMPLES_PER_S, Waits};
 
 use crate::climb::Climbing;
 use crate::judging::JudgedRun;
@@ -29,11 +31,14 @@ use crate::subject::RunningSubject;
 /// The artifact with the conclusion, as JSON.
 pub const ARTIFACT: &str = "profile.json";
 /// No load is held longer for its profile.
-const HOLD_NS_MAX: u64 = 10_000_000_000;
+const HOLD_NS_MAX: u64 = 10 * SECOND_NS;
+const SECOND_NS: u64 = 1_000_000_000;
 /// A name in the table is no longer.
 const NAME_WIDTH: usize = 90;
 /// What its figures take.
 const FIGURES_WIDTH: usize = 45;
+/// Of two holds' shares together.
+const UNWOUND_MORE: f64 = 0.1;
 /// The table leaves out functions with less than this share of the server's CPU.
 const SHARE_SHOWN: f64 = 0.002;
 /// What makes runtimes write the names of what they compile, before the user's own command line. V8's interpreted functions
@@ -47,6 +52,8 @@ struct Pair<'a> {
     cell: BTreeMap<String, String>,
     good: &'a Rung,
     bad: &'a Rung,
+    /// what gave first, named or suspected
+    cause: Option<&'a str>,
 }
 
 impl<'a> Pair<'a> {
@@ -65,9 +72,14 @@ impl<'a> Pair<'a> {
             };
             let good = held(capacity.lower_bound?, Verdict::Pass)?;
             let bad = held(capacity.upper_bound?, Verdict::Fail)?;
-            Some(Pair { cell, good, bad })
+            Some(Pair { cell, good, bad, cause: cause(climb) })
         })
     }
+}
+
+fn cause(climb: &Climb) -> Option<&str> {
+    let answer = climb.conclusions.iter().find(|part| part.id == "why_not_more")?;
+    answer.evidence.get("cause")?.get("name")?.as_str()
 }
 
 /// What a run could still be asked, where no profile was: the words for it.
@@ -94,9 +106,12 @@ pub fn add(
     let Some(climb) = judged.answers(None)? else { return Ok(()) };
     let mut conclusion = match profiled(climbing, &climb, subject, progress) {
         Ok((conclusion, stacks)) => {
-            let [good, bad] = &stacks;
-            climbing.writer.artifact("profile-good.folded", good.folded.as_bytes())?;
-            climbing.writer.artifact("profile-bad.folded", bad.folded.as_bytes())?;
+            for (name, one) in ["good", "bad"].into_iter().zip(&stacks) {
+                climbing.writer.artifact(&format!("profile-{name}.folded"), one.folded.text.as_bytes())?;
+                if let Some(waits) = &one.waits {
+                    climbing.writer.artifact(&format!("waits-{name}.folded"), waits.folded().as_bytes())?;
+                }
+            }
             with_picture(conclusion, &climb, &stacks, store)
         }
         Err(error) => growth::none(&mask(&format!("{error:#}"))),
@@ -119,11 +134,12 @@ fn with_picture(
         climb.run.id,
         stacks.each_ref().map(Profiled::place).join(" → ")
     );
-    let drawn = picture::difference(&title, stacks.each_ref().map(|one| (&one.stacks, one.ns_per_sample())))
-        .and_then(|svg| {
-            std::fs::create_dir_all(&folder)?;
-            std::fs::write(&path, svg).with_context(|| path.display().to_string())
-        });
+    let drawn =
+        picture::difference(&title, stacks.each_ref().map(|one| (&one.folded.stacks, one.ns_per_sample())))
+            .and_then(|svg| {
+                std::fs::create_dir_all(&folder)?;
+                std::fs::write(&path, svg).with_context(|| path.display().to_string())
+            });
     conclusion.text += &match drawn {
         Ok(()) => {
             conclusion.evidence.insert("picture".to_owned(), path.display().to_string().into());
@@ -134,45 +150,81 @@ fn with_picture(
     conclusion
 }
 
-/// One hold and its stacks.
-struct Profiled {
-    hold: ProfiledHold,
-    folded: String,
+/// Folded stacks, as text and read.
+struct Folded {
+    text: String,
     stacks: Stacks,
 }
 
-impl Profiled {
-    fn place(&self) -> String {
-        format!("{} {}", show_number(self.hold.load), self.hold.load_unit)
+impl Folded {
+    /// Errors: the stacks are none.
+    fn of(text: String) -> anyhow::Result<Folded> {
+        let stacks = Stacks::read(&text)?;
+        Ok(Folded { text, stacks })
     }
 
-    fn ns_per_sample(&self) -> f64 {
-        1e9 / self.hold.samples_per_s / self.hold.operations.max(1) as f64
+    /// The share of samples that reach the server's own code.
+    fn own_share(&self) -> f64 {
+        let is_own = |frames: &[inflight_analysis::Frame]| frames.iter().any(|(kind, _)| *kind == Kind::User);
+        let own: u64 = self.stacks.each().filter(|(frames, _)| is_own(frames)).map(|(_, count)| count).sum();
+        own as f64 / self.stacks.sum().max(1) as f64
     }
 
-    /// Errors: the load was never held, or the stacks are none.
-    fn of(trial: &Trial, judged: &Rung, folded: String) -> anyhow::Result<Profiled> {
-        let Some(hold) = &trial.hold else {
-            bail!("{} {} could not be held again", judged.load, judged.load_unit)
-        };
-        let stacks = Stacks::read(&folded)?;
-        let flow = trial.flow();
-        let operations = flow.answered + flow.told + flow.failed;
+    fn functions(&self) -> BTreeMap<String, u64> {
         let mut functions: BTreeMap<String, u64> = BTreeMap::new();
-        for one in stacks.top(usize::MAX) {
+        for one in self.stacks.top(usize::MAX) {
             let name =
                 if one.kind == Kind::Kernel { format!("{} (kernel)", one.function) } else { one.function };
             *functions.entry(name).or_default() += one.own;
         }
-        let rate_per_s = operations as f64 / hold.seconds().max(f64::MIN_POSITIVE);
+        functions
+    }
+}
+
+/// Operations that the server was done with, per second of the hold: those that ended in it. Of an overloaded server many that
+/// were planned in the hold end long after it, and one that was given up is not done.
+fn done_per_s(trial: &Trial, hold: &Hold) -> f64 {
+    let whole = hold.from_ns.div_ceil(SECOND_NS)..hold.to_ns / SECOND_NS;
+    let seconds = trial.seconds.iter().filter(|second| whole.contains(&u64::from(second.index)));
+    let done = |flow: &Flow| flow.answered + flow.told + flow.failed;
+    let (count, sum) = seconds.fold((0, 0), |(count, sum), second| (count + 1, sum + done(&second.flow)));
+    let given_up: u64 = trial.errors_of(ErrorKind::Timeout).map(|(_, count)| count).sum();
+    sum.saturating_sub(given_up) as f64 / f64::from(count.max(1))
+}
+
+/// One hold, its stacks in each way of finding them, and its waits where they were recorded.
+struct Held {
+    hold: ProfiledHold,
+    by: [Folded; 2],
+    waits: Option<Waits>,
+}
+
+impl Held {
+    /// Errors: the load was never held, or the stacks are none.
+    fn of(
+        trial: &Trial,
+        judged: &Rung,
+        [framed, unwound]: [String; 2],
+        waits: Option<Result<Waits, NoProfile>>,
+    ) -> anyhow::Result<Held> {
+        let Some(hold) = &trial.hold else {
+            bail!("{} {} could not be held again", judged.load, judged.load_unit)
+        };
+        let rate_per_s = done_per_s(trial, hold);
+        let operations = (rate_per_s * hold.seconds()).round() as u64;
         let per_operation = |cores: f64, rate: f64| (rate > 0.0).then_some(cores * 1e9 / rate);
         let times = trial.distribution(Measure::Response).summary();
+        let waiting = waits.as_ref().map(|waits| match waits {
+            Ok(waits) => waiting::of(waits, trial).map_err(|error| error.to_string()),
+            Err(why) => Err(mask(&why.to_string()).into_owned()),
+        });
+        let waits = waits.and_then(Result::ok);
         let hold = ProfiledHold {
             load: judged.load,
             load_unit: judged.load_unit,
             hold_s: hold.seconds(),
             operations,
-            samples: stacks.sum(),
+            samples: 0,
             samples_per_s: f64::from(SAMPLES_PER_S),
             cpu_ns: trial.subject.as_ref().and_then(|used| per_operation(used.cpu_cores, rate_per_s)),
             judged_cpu_ns: judged
@@ -185,9 +237,42 @@ impl Profiled {
             p50_ns: times.as_ref().and_then(|summary| summary.p50),
             judged_p50_ns: judged.response_ns.as_ref().and_then(|summary| summary.p50),
             judged_p99_ns: judged.response_ns.as_ref().and_then(|summary| summary.p99),
-            functions,
+            functions: BTreeMap::new(),
+            waiting,
         };
-        Ok(Profiled { hold, folded, stacks })
+        Ok(Held { hold, by: [Folded::of(framed)?, Folded::of(unwound)?], waits })
+    }
+
+    fn by(self, at: usize) -> Profiled {
+        let [framed, unwound] = self.by;
+        let folded = if at == 0 { framed } else { unwound };
+        let hold = ProfiledHold { samples: folded.stacks.sum(), functions: folded.functions(), ..self.hold };
+        Profiled { hold, folded, waits: self.waits }
+    }
+}
+
+/// One hold with the stacks that tell most.
+struct Profiled {
+    hold: ProfiledHold,
+    folded: Folded,
+    waits: Option<Waits>,
+}
+
+impl Profiled {
+    /// Both holds with stacks found in the same way: by frame pointers, unless debug information reaches the server's own code
+    /// in so much more of them.
+    fn both(good: Held, bad: Held) -> [Profiled; 2] {
+        let shares = [0, 1].map(|at| good.by[at].own_share() + bad.by[at].own_share());
+        let at = usize::from(shares[1] > shares[0] + UNWOUND_MORE);
+        [good.by(at), bad.by(at)]
+    }
+
+    fn place(&self) -> String {
+        format!("{} {}", show_number(self.hold.load), self.hold.load_unit)
+    }
+
+    fn ns_per_sample(&self) -> f64 {
+        1e9 / self.hold.samples_per_s / self.hold.operations.max(1) as f64
     }
 }
 
@@ -216,11 +301,12 @@ fn profiled(
     ));
     // What runtimes wrote for us goes with them, whatever happens in between.
     let mut maps = PerfMaps::default();
+    let asked = (plan, growth::is_asked(pair.cause));
     let outcome = (|| {
         subject.restart_with(plan, cell.options.clone())?;
         let good = hold::profiled(
             climbing,
-            plan,
+            asked,
             (pair.good, &cell),
             folder.path(),
             (subject, &mut maps),
@@ -229,8 +315,14 @@ fn profiled(
         if plan.ladder.restart_per_rung {
             subject.restart(plan)?;
         }
-        let bad =
-            hold::profiled(climbing, plan, (pair.bad, &cell), folder.path(), (subject, &mut maps), progress)?;
+        let bad = hold::profiled(
+            climbing,
+            asked,
+            (pair.bad, &cell),
+            folder.path(),
+            (subject, &mut maps),
+            progress,
+        )?;
         anyhow::Ok([good, bad])
     })();
     if subject.end_if_started() {
@@ -238,8 +330,9 @@ fn profiled(
     } else {
         maps.forget();
     }
-    let stacks = outcome?;
-    Ok((growth::conclusion(&stacks[0].hold, &stacks[1].hold), stacks))
+    let [good, bad] = outcome?;
+    let stacks = Profiled::both(good, bad);
+    Ok((growth::conclusion(&stacks[0].hold, &stacks[1].hold, pair.cause), stacks))
 }
 
 /// The plan of the profiled holds: nothing is searched, ended or recovered, and a command of the user's starts with what makes
@@ -258,33 +351,46 @@ fn plan_of(plan: &Plan, pair: &Pair<'_>) -> Plan {
     plan
 }
 
-/// The functions that grew most, as a table at most so wide; empty without a profile.
+/// The functions that grew most, as tables at most so wide: of CPU, and of waiting where that was asked; empty without a profile.
 pub fn table(climb: &Climb, columns: Option<usize>) -> String {
     let Some(conclusion) = climb.conclusions.iter().find(|part| part.id == growth::PROFILE) else {
         return String::new();
     };
+    let per = conclusion.evidence.get("per").and_then(serde_json::Value::as_str).unwrap_or("operation");
     let grew = growth::listed(conclusion, "grew");
     let has_grown = grew.iter().any(|one| one.is_sure);
-    let (mut listed, heading) = if has_grown {
+    let (listed, heading) = if has_grown {
         (grew, "The functions that grew most")
     } else {
         (growth::listed(conclusion, "most"), "The functions that took most")
     };
+    let heading = format!("{heading}: CPU per {per}, and share of the server's CPU");
+    let cpu = rows(conclusion, (&heading, has_grown), listed, columns);
+    let waits = growth::listed(conclusion, growth::WAITS);
+    let heading = format!("The functions that waited longer: waiting per {per}, and share of all waiting");
+    rows(conclusion, (&heading, true), waits, columns) + &cpu
+}
+
+/// One table; `marks`: functions whose growth may be chance are marked.
+fn rows(
+    conclusion: &Conclusion,
+    (heading, marks): (&str, bool),
+    mut listed: Vec<Growth>,
+    columns: Option<usize>,
+) -> String {
     listed.retain(|one| one.bad.share >= SHARE_SHOWN);
     if listed.is_empty() {
         return String::new();
     }
-    let per = conclusion.evidence.get("per").and_then(serde_json::Value::as_str).unwrap_or("operation");
     let load = |name: &str| {
         let load = conclusion.evidence.get(name).and_then(|hold| hold.get("load"));
         load.and_then(serde_json::Value::as_f64).map_or(String::new(), show_number)
     };
     let (good, bad) = (load("good"), load("bad"));
-    let legend = if has_grown && listed.iter().any(|one| !one.is_sure) { " (?: may be chance)" } else { "" };
-    let heading = format!("{heading}: CPU per {per}, and share of the server's CPU{legend}");
+    let legend = if marks && listed.iter().any(|one| !one.is_sure) { " (?: may be chance)" } else { "" };
     let mut text = format!(
         "\n  {}\n  {:>10} {:>10}   {:>8} {:>8}\n",
-        wrapped(&heading, 2, columns),
+        wrapped(&format!("{heading}{legend}"), 2, columns),
         format!("at {good}"),
         format!("at {bad}"),
         good,
@@ -300,7 +406,7 @@ pub fn table(climb: &Climb, columns: Option<usize>) -> String {
             show_ns(one.bad.ns),
             show_share(one.good.share),
             show_share(one.bad.share),
-            if one.is_sure || !has_grown { " " } else { "?" }
+            if one.is_sure || !marks { " " } else { "?" }
         );
     }
     text

@@ -4,6 +4,8 @@
 //! innermost function of the server's own code; one stack is one sample. Units: ns of CPU per operation, shares of all samples
 //! in [0, 1].
 
+mod waiting;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use measure::LoadUnit;
@@ -12,8 +14,12 @@ use serde::{Deserialize, Serialize};
 use crate::contract::Conclusion;
 use crate::wording::{show_ns, show_number, show_share};
 
+pub use waiting::{Waited, Waiting, is_asked};
+
 /// The id of the conclusion that tells of a profile.
 pub const PROFILE: &str = "profile";
+/// The list of `listed` with what requests wait in.
+pub const WAITS: &str = "waits";
 /// Functions that are listed.
 const LISTED: usize = 10;
 /// Functions that the words name.
@@ -59,6 +65,9 @@ pub struct ProfiledHold {
     /// samples by function
     #[serde(skip)]
     pub functions: BTreeMap<String, u64>,
+    /// where threads waited, or why that is not known; null where it was not asked
+    #[serde(skip)]
+    pub waiting: Option<Result<Waiting, String>>,
 }
 
 impl ProfiledHold {
@@ -131,18 +140,27 @@ pub fn growths(good: &ProfiledHold, bad: &ProfiledHold) -> Vec<Growth> {
     all
 }
 
-/// What two profiled holds say; its evidence has the ten functions that grew most, and the ten that took most.
-pub fn conclusion(good: &ProfiledHold, bad: &ProfiledHold) -> Conclusion {
+/// What two profiled holds say; its evidence has the ten functions that grew most, and the ten that took most. Where both hold
+/// waits and their `cause` is such, in which function requests wait.
+pub fn conclusion(good: &ProfiledHold, bad: &ProfiledHold, cause: Option<&str>) -> Conclusion {
     let all = growths(good, bad);
-    let text = words(good, bad, &all);
+    let mut text = words(good, bad, &all);
     let grew: Vec<&Growth> =
         all.iter().filter(|one| one.deviations > LISTED_DEVIATIONS).take(LISTED).collect();
     let mut most: Vec<&Growth> = all.iter().filter(|one| one.bad.samples > 0).collect();
     most.sort_by(|a, b| b.bad.ns.total_cmp(&a.bad.ns));
     most.truncate(LISTED);
-    let evidence = serde_json::json!({
+    let mut evidence = serde_json::json!({
         "what": "cpu", "per": per(bad), "good": good, "bad": bad, "grew": grew, "most": most,
     });
+    if let (Some(cause), Some(before), Some(after)) = (cause, &good.waiting, &bad.waiting) {
+        let (sentence, waits) = match (before, after) {
+            (Ok(before), Ok(after)) => waiting::told((good, before), (bad, after), cause),
+            (Err(why), _) | (_, Err(why)) => waiting::none(why, cause, per(bad)),
+        };
+        text = format!("{sentence} {text}");
+        evidence["waits"] = waits;
+    }
     let evidence = evidence.as_object().cloned().unwrap_or_default();
     Conclusion { id: PROFILE.to_owned(), text, evidence }
 }
@@ -158,8 +176,13 @@ pub fn none(why: &str) -> Conclusion {
 }
 
 /// The functions that a conclusion lists: those that `grew`, or took `most`. Empty for every other conclusion.
+///
+/// Of `waits`: those in which requests waited longer.
 pub fn listed(conclusion: &Conclusion, which: &str) -> Vec<Growth> {
-    let listed = conclusion.evidence.get(which).cloned().unwrap_or_default();
+    let mut listed = conclusion.evidence.get(which).cloned().unwrap_or_default();
+    if which == WAITS {
+        listed = listed.get("grew").cloned().unwrap_or_default();
+    }
     serde_json::from_value(listed).unwrap_or_default()
 }
 
@@ -274,7 +297,7 @@ mod tests {
     fn the_words_name_what_grew_and_what_profiling_cost() {
         let good = hold(100.0, 1000, &[("parse", 1000), ("renderReport (report.mjs:12)", 100)]);
         let bad = hold(200.0, 2000, &[("parse", 2000), ("renderReport (report.mjs:12)", 2100)]);
-        let told = conclusion(&good, &bad);
+        let told = conclusion(&good, &bad, None);
         let expected = "`renderReport (report.mjs:12)` took 51.2 % of the server's CPU at 200 req/s and 9.09 % at 100 req/s; \
                         per request 2.1 ms against 200 µs. While it was profiled at 100 req/s it did 100/s with a median of —; \
                         judged, 100/s and —.";
@@ -287,10 +310,10 @@ mod tests {
     fn what_did_not_grow_is_no_cause_and_the_costliest_function_is_named() {
         let good = hold(10.0, 1000, &[("render", 1000), ("parse", 10)]);
         let bad = hold(20.0, 2000, &[("render", 2010), ("parse", 20)]);
-        let text = conclusion(&good, &bad).text;
+        let text = conclusion(&good, &bad, None).text;
         assert!(text.starts_with("No function took surely more CPU per request at 20 req/s"), "{text}");
         assert!(text.contains("Most went to `render`: 99 % of the server's CPU at 20 req/s"), "{text}");
-        let silent = conclusion(&good, &hold(20.0, 0, &[])).text;
+        let silent = conclusion(&good, &hold(20.0, 0, &[]), None).text;
         assert!(silent.starts_with("No stack was seen at 20 req/s"), "{silent}");
         assert_eq!(none("perf is missing").text, "None was taken: perf is missing.");
     }
@@ -299,8 +322,17 @@ mod tests {
     fn no_more_than_ten_functions_are_listed_and_only_those_that_grew() {
         let names: Vec<String> = (0..30).map(|at| format!("f{at}")).collect();
         let of = |each: u64| names.iter().map(|name| (name.as_str(), each)).collect::<Vec<_>>();
-        assert_eq!(listed(&conclusion(&hold(1.0, 100, &of(10)), &hold(2.0, 100, &of(40))), "grew").len(), 10);
-        assert_eq!(listed(&conclusion(&hold(1.0, 100, &of(20)), &hold(2.0, 100, &of(10))), "grew").len(), 0);
-        assert_eq!(listed(&conclusion(&hold(1.0, 100, &of(20)), &hold(2.0, 100, &of(10))), "most").len(), 10);
+        assert_eq!(
+            listed(&conclusion(&hold(1.0, 100, &of(10)), &hold(2.0, 100, &of(40)), None), "grew").len(),
+            10
+        );
+        assert_eq!(
+            listed(&conclusion(&hold(1.0, 100, &of(20)), &hold(2.0, 100, &of(10)), None), "grew").len(),
+            0
+        );
+        assert_eq!(
+            listed(&conclusion(&hold(1.0, 100, &of(20)), &hold(2.0, 100, &of(10)), None), "most").len(),
+            10
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! CPU profiles of processes by `perf`: recorded, and read back as folded stacks.
+//! Profiles of processes by `perf`: recorded, and read back as folded stacks. CPU by samples, waiting by switches (`waits`).
 //!
 //! Samples are cut to a time by CLOCK_MONOTONIC, which `perf` reads too. A folded line is `KIND:FUNCTION;… COUNT`, outermost
 //! function first; KIND is `user` (the program's own code), `runtime` (its runtime, libraries, what C programs are made of) or
@@ -7,16 +7,18 @@
 mod maps;
 mod names;
 mod recording;
+mod waits;
 
 use std::io::{BufReader, Read};
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::{ChildStdout, Command, Stdio};
 
 use inferno::collapse::Collapse as _;
 use inferno::collapse::perf::{Folder, Options};
 use rustix::time::{ClockId, clock_gettime};
 
-pub use recording::{PerfMaps, Recording, SAMPLES_PER_S, write_map_of_java};
+pub use recording::{PerfMaps, Recording, SAMPLES_PER_S, What, write_map_of_java};
+pub use waits::{On, Wait, Waits, waits};
 
 /// Why there is no profile. Each says what to do, where something can be done.
 #[derive(Debug, thiserror::Error)]
@@ -56,15 +58,54 @@ pub fn monotonic_ns() -> u64 {
     now.tv_sec as u64 * 1_000_000_000 + now.tv_nsec as u64
 }
 
-/// What `file` holds between two readings of CLOCK_MONOTONIC, as folded stacks; each sample counts `weight`.
+/// How the functions of a stack are found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// by frame pointers: all that compiled functions of runtimes have
+    FramePointers,
+    /// by what the program's file says of each function: all that programs built without frame pointers have
+    DebugInformation,
+}
+
+impl By {
+    /// Both, in one order.
+    pub const ALL: [By; 2] = [By::FramePointers, By::DebugInformation];
+
+    /// The events of a recording whose stacks are found so.
+    fn event(self) -> &'static str {
+        match self {
+            By::FramePointers => "framed",
+            By::DebugInformation => "unwound",
+        }
+    }
+}
+
+/// What `file` holds between two readings of CLOCK_MONOTONIC, as folded stacks; each sample counts `weight`. `by`: the samples
+/// whose stacks were found so, else those of the first event.
 ///
 /// Errors: `perf script` cannot be started, fails, or writes what is no stack.
-pub fn folded(file: &Path, (from_ns, to_ns): (u64, u64), weight: u64) -> Result<String, NoProfile> {
+pub fn folded(
+    file: &Path,
+    by: Option<By>,
+    (from_ns, to_ns): (u64, u64),
+    weight: u64,
+) -> Result<String, NoProfile> {
     let seconds = |ns: u64| format!("{}.{:09}", ns / 1_000_000_000, ns % 1_000_000_000);
+    let during = format!("{},{}", seconds(from_ns), seconds(to_ns));
+    // Without the period, so that each sample counts as one.
+    let options = ["-F", "comm,tid,time,event,ip,sym,dso", "--time", &during];
+    script(file, &options, |output| fold(output, by.map(By::event), weight))
+}
+
+/// What `perf script` writes about a recording, as `read` reads it.
+fn script<T>(
+    file: &Path,
+    options: &[&str],
+    read: impl FnOnce(ChildStdout) -> std::io::Result<T>,
+) -> Result<T, NoProfile> {
     let mut script = Command::new("perf")
-        // Without the period, so that each sample counts as one.
-        .args(["script", "--no-inline", "-F", "comm,tid,time,event,ip,sym,dso", "--time"])
-        .arg(format!("{},{}", seconds(from_ns), seconds(to_ns)))
+        .args(["script", "--no-inline"])
+        .args(options)
         .arg("-i")
         .arg(file)
         .stdin(Stdio::null())
@@ -74,7 +115,7 @@ pub fn folded(file: &Path, (from_ns, to_ns): (u64, u64), weight: u64) -> Result<
         .map_err(|_| NoProfile::Missing)?;
     let failed = |said: String| NoProfile::Failed { said };
     let output = script.stdout.take().ok_or_else(|| failed("perf script has no output".to_owned()))?;
-    let read = fold(output, weight);
+    let read = read(output);
     let status = script.wait().map_err(|error| failed(error.to_string()))?;
     if !status.success() {
         return Err(failed(format!("perf script: {status}")));
@@ -82,9 +123,10 @@ pub fn folded(file: &Path, (from_ns, to_ns): (u64, u64), weight: u64) -> Result<
     read.map_err(|error| failed(format!("what perf script wrote cannot be read: {error}")))
 }
 
-/// The lines of `perf script` as folded stacks.
-pub fn fold(script: impl Read, weight: u64) -> std::io::Result<String> {
+/// The lines of `perf script` as folded stacks, of one event (else the first one in them).
+pub fn fold(script: impl Read, event: Option<&str>, weight: u64) -> std::io::Result<String> {
     let mut options = Options::default();
+    options.event_filter = event.map(str::to_owned);
     (options.annotate_kernel, options.annotate_jit) = (true, true);
     let mut collapsed = Vec::new();
     let mut script = BufReader::new(script).take(SCRIPT_BYTES_MAX);
@@ -140,7 +182,7 @@ mod tests {
                       \tffffffff81 do_syscall_64+0x10 ([kernel.kallsyms])\n\
                       \t7f05 JS:^ <b>&\u{1b}[31m node:internal/timers:1:2 (/tmp/perf-77.map)\n\n\
                       no stack at all\n";
-        let folded = fold(script.as_bytes(), 1).unwrap();
+        let folded = fold(script.as_bytes(), None, 1).unwrap();
         let mut lines: Vec<&str> = folded.lines().collect();
         lines.sort_unstable();
         assert_eq!(lines.len(), 2, "{folded}");
@@ -153,6 +195,6 @@ mod tests {
             "{folded}"
         );
         assert!(folded.chars().all(|letter| letter == '\n' || !letter.is_control()), "{folded:?}");
-        assert_eq!(fold(&b""[..], 1).unwrap(), "");
+        assert_eq!(fold(&b""[..], None, 1).unwrap(), "");
     }
 }

@@ -36,6 +36,6 @@ pub use heap::{Heap, HeapBy, HeapError, HeapType};
 pub use lines::{Line, Note, Usage};
 pub use profile::{Profile, Subject, artifact};
 pub use replay::{Process, Replay};
-pub use stacks::{Costly, Kind, Stacks};
+pub use stacks::{Costly, Frame, Kind, Stacks};
 pub use statistics::{Ratio, Spread};
 pub use sweep::{SIZES_MIN, conclusions};

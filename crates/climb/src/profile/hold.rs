@@ -9,24 +9,25 @@ use measure::trial::kind;
 use measure::{Entry, Event, Purpose, Sum, Trial};
 use plan::{Cell, Plan};
 use watch::ProcessTree;
-use watch::profile::{NoProfile, PerfMaps, Recording};
+use watch::profile::{By, NoProfile, PerfMaps, Recording, What};
 
-use super::Profiled;
+use super::Held;
 use crate::climb::{Climbing, SubjectTrial};
 use crate::context::TrialContext;
 use crate::progress::Progress;
 use crate::subject::RunningSubject;
 use crate::trial::{self, StopReason, TrialEnv, TrialStatus};
 
-/// Holds a rung's load once more under perf. Errors: why there is no profile of it, for the user.
+/// Holds a rung's load once more under perf; `waits`: where threads wait is recorded as well. Errors: why there is no profile of
+/// it, for the user.
 pub(super) fn profiled(
     climbing: &Climbing<'_>,
-    plan: &Plan,
+    (plan, waits): (&Plan, bool),
     (rung, cell): (&Rung, &Cell),
     folder: &Path,
     (subject, maps): (&mut RunningSubject, &mut PerfMaps),
     progress: &mut Progress,
-) -> anyhow::Result<Profiled> {
+) -> anyhow::Result<Held> {
     let place = format!("{} {}", rung.load, rung.load_unit);
     let (target, is_started) = (subject.target.clone(), subject.is_started());
     let asked = SubjectTrial {
@@ -46,8 +47,9 @@ pub(super) fn profiled(
     let mut env = ProfiledTrial {
         inner: TrialContext::new(plan, subject, writer, committed, interrupt, progress),
         folder,
-        recording: None,
-        recorded: None,
+        waits,
+        recordings: Vec::new(),
+        recorded: Vec::new(),
         origin_ns: 0,
         entries: Vec::new(),
         pids: Vec::new(),
@@ -71,18 +73,25 @@ pub(super) fn profiled(
     if let Some(exit) = trial.event(kind::SUBJECT_EXITED) {
         bail!("the server ended while it was profiled at {place} ({})", exit.text);
     }
-    let file = env.recorded.take().with_context(|| format!("at {place} perf was not started"))??;
+    let mut recorded = std::mem::take(&mut env.recorded).into_iter();
+    let file = recorded.next().with_context(|| format!("at {place} perf was not started"))??;
     let hold = trial.hold.as_ref().with_context(|| format!("{place} could not be held again"))?;
-    let folded = watch::profile::folded(&file, (origin_ns + hold.from_ns, origin_ns + hold.to_ns), 1)?;
-    Profiled::of(&trial, rung, folded)
+    let during_ns = (origin_ns + hold.from_ns, origin_ns + hold.to_ns);
+    let folded = |by| watch::profile::folded(&file, Some(by), during_ns, 1);
+    let both = [folded(By::FramePointers)?, folded(By::DebugInformation)?];
+    // Without the waits there is still a profile.
+    let waits = recorded.next().map(|file| watch::profile::waits(&file?, during_ns));
+    Held::of(&trial, rung, both, waits)
 }
 
 /// A trial's surroundings, with perf besides.
 struct ProfiledTrial<'a> {
     inner: TrialContext<'a>,
     folder: &'a Path,
-    recording: Option<Recording>,
-    recorded: Option<Result<PathBuf, NoProfile>>,
+    waits: bool,
+    /// of CPU, then of waits
+    recordings: Vec<Recording>,
+    recorded: Vec<Result<PathBuf, NoProfile>>,
     /// zero of the trial's clock, as a reading of CLOCK_MONOTONIC
     origin_ns: u64,
     entries: Vec<Entry>,
@@ -111,7 +120,10 @@ impl TrialEnv for ProfiledTrial<'_> {
             return Err(NoProfile::Gone.into());
         }
         // What starts later is recorded too, as a child of these.
-        self.recording = Some(Recording::of(&self.pids, self.folder)?);
+        self.recordings.push(Recording::of(What::Cpu, &self.pids, self.folder)?);
+        if self.waits {
+            self.recordings.push(Recording::of(What::Waits, &self.pids, self.folder)?);
+        }
         Ok(())
     }
 
@@ -142,6 +154,6 @@ impl TrialEnv for ProfiledTrial<'_> {
         if self.is_started {
             self.pids.iter().for_each(|pid| watch::profile::write_map_of_java(*pid));
         }
-        self.recorded = self.recording.take().map(Recording::end);
+        self.recorded = self.recordings.drain(..).map(Recording::end).collect();
     }
 }

@@ -46,10 +46,11 @@ record)
     while :; do sleep 0.02; done ;;
 script)
     echo >> "$0.calls"
-    [ "$(wc -l < "$0.calls")" -gt 1 ] && name='JS:*renderReport /srv/report.mjs:12:3' || name='JS:*parse /srv/parse.mjs:3:1'
+    # Each file is read in two ways.
+    [ "$(wc -l < "$0.calls")" -gt 2 ] && name='JS:*renderReport /srv/report.mjs:12:3' || name='JS:*parse /srv/parse.mjs:3:1'
     at=0
     while [ "$at" -lt 300 ]; do
-        printf 'node 7 1.%03d: cpu-clock: \n\t7f01 %s (/tmp/perf-4194305.map)\n\n' "$at" "$name"
+        printf 'node 7 1.%03d: framed: \n\t7f01 %s (/tmp/perf-4194305.map)\n\n' "$at" "$name"
         at=$((at + 1))
     done ;;
 esac
@@ -100,6 +101,10 @@ fn the_words_name_the_function_that_grew_and_its_file() {
         "{text}"
     );
     assert_eq!(profile["evidence"]["grew"][0]["bad"]["samples"], 300);
+    assert!(
+        profile["evidence"].get("waits").is_none(),
+        "wrong answers are no cause of which waits are asked"
+    );
     assert!(ran.out.contains("renderReport (report.mjs:12)\n"), "the table has it: {ran:#?}");
     let picture = fs::read_to_string(place.path("profiles/grid-1.svg")).expect("the picture");
     assert!(picture.contains("renderReport") && !picture.contains("<script"), "{picture}");
@@ -108,6 +113,41 @@ fn the_words_name_the_function_that_grew_and_its_file() {
     place.run(["export", "grid-1", "--csv", "csv"]);
     let folded = fs::read_to_string(place.path("csv/artifacts/profile-bad.folded")).expect("the stacks");
     assert_eq!(folded, "user:renderReport (report.mjs:12) 300\n");
+}
+
+/// With perf itself: what it writes of switches is what `watch` reads.
+#[test]
+fn requests_that_wait_for_a_planted_lock_are_said_to_wait_in_its_function() {
+    let place = Place::new();
+    let climb = "climb limited --rate 40,600 --connections 32 --hold 3s --settle 500ms --timeout 3s --no-calibration \
+                 --objective response.p90<250ms --json run.json --profile -- --fault lock";
+    let ran = place.run(climb.split_whitespace());
+    let run = place.json("run.json");
+    assert_valid(&run);
+    let of = |id: &str| {
+        let conclusions = run["conclusions"].as_array().expect("conclusions");
+        conclusions.iter().find(|one| one["id"] == id).unwrap_or_else(|| panic!("{ran:#?}"))["evidence"]
+            .clone()
+    };
+    let (profile, cause) = (of("profile"), &of("why_not_more")["cause"]["name"]);
+    let is_asked = ["lock", "open"].iter().any(|name| cause == name);
+    if !profile["missing"].is_null() || !is_asked {
+        println!(
+            "NOT RUN: no profile ({}), or another cause on this busy machine ({cause})",
+            profile["missing"]
+        );
+        return;
+    }
+    let first = &profile["waits"]["grew"][0];
+    assert_eq!(
+        (&first["function"], &first["is_sure"]),
+        (&"limited_server::limit::Limit::work".into(), &true.into()),
+        "{profile:#}"
+    );
+    // Each holds it for 5 ms, and 32 connections wait for it.
+    let ms = |load: &str| first[load]["ns"].as_f64().unwrap_or(0.0) / 1e6;
+    assert!((3.0..40.0).contains(&ms("good")) && (60.0..400.0).contains(&ms("bad")), "{first}");
+    assert!(ran.out.contains("Requests wait in `limited_server::limit::Limit::work`:"), "{ran:#?}");
 }
 
 #[test]

@@ -25,9 +25,11 @@ fn compiled(name: &str) -> (&'static str, String) {
         let is_library = path.starts_with('<') || path.contains("/lib/python");
         return (if is_library { "runtime" } else { "user" }, format!("{function} ({})", file_of(path)));
     }
-    let is_jvm = ["java.", "jdk.", "sun.", "Ljava/", "Ljdk/", "Lsun/"].iter().any(|start| {
-        name.starts_with(start) || name.split(' ').nth(1).is_some_and(|second| second.starts_with(start))
-    });
+    let is_jvm = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "Ljava/", "Ljdk/", "Lsun/", "Lcom/sun/"]
+        .iter()
+        .any(|start| {
+            name.starts_with(start) || name.split(' ').nth(1).is_some_and(|second| second.starts_with(start))
+        });
     let is_own = !is_jvm && (name.contains('.') || name.starts_with('L') && name.contains("::"));
     (if is_own { "user" } else { "runtime" }, name.to_owned())
 }
@@ -98,6 +100,10 @@ mod tests {
             ("py::loads:/usr/lib/python3.12/json/__init__.py_[j]", "runtime:loads (__init__.py)"),
             ("void org.example.Report.render_[j]", "user:void org.example.Report.render"),
             ("int java.util.HashMap.hash_[j]", "runtime:int java.util.HashMap.hash"),
+            (
+                "void com.sun.net.httpserver.Filter$Chain.doFilter_[j]",
+                "runtime:void com.sun.net.httpserver.Filter$Chain.doFilter",
+            ),
             ("Interpreter_[j]", "runtime:Interpreter"),
             ("main.render", "user:main.render"),
             ("example.com/shop.(*Cart).Sum", "user:example.com/shop.(*Cart).Sum"),

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, getuid, kill_process, set_parent_process_death_signal};
 
-use super::NoProfile;
+use super::{By, NoProfile};
 
 /// Stacks per second of CPU time.
 pub const SAMPLES_PER_S: u32 = 499;
@@ -21,6 +21,56 @@ const END_PATIENCE: Duration = Duration::from_secs(20);
 const JCMD_PATIENCE: Duration = Duration::from_secs(10);
 /// How long a first look at a process takes.
 const LOOK_S: &str = "0.05";
+
+/// No recording of waits is larger: at 5,000 a second and 5 KB each, ten seconds. What does not fit any more is left out.
+const WAITS_SIZE_MAX: &str = "--max-size=256M";
+/// What of a thread's stack is kept to be unwound, bytes: its innermost functions.
+const STACK_BYTES: u32 = 4096;
+
+/// What is recorded of processes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What {
+    /// stacks at a steady rate of CPU time
+    Cpu,
+    /// stacks of threads that leave the CPU, and when they are back
+    Waits,
+}
+
+impl What {
+    fn name(self) -> &'static str {
+        match self {
+            What::Cpu => "cpu",
+            What::Waits => "waits",
+        }
+    }
+
+    fn options(self) -> Vec<String> {
+        let unwound = format!("call-graph=dwarf,stack-size={STACK_BYTES}");
+        // Unwinding needs the mappings of data too (-d).
+        match self {
+            What::Cpu => {
+                let event =
+                    |way: &str, by: By| format!("cpu-clock/freq={SAMPLES_PER_S},{way},name={}/", by.event());
+                vec![
+                    "-d".to_owned(),
+                    "-e".to_owned(),
+                    event("call-graph=fp", By::FramePointers),
+                    "-e".to_owned(),
+                    event(&unwound, By::DebugInformation),
+                ]
+            }
+            // In one way only: perf mixes up two events that switches cause at one instant. The C library keeps no frame
+            // pointers where it waits.
+            What::Waits => vec![
+                "-d".to_owned(),
+                "--switch-events".to_owned(),
+                WAITS_SIZE_MAX.to_owned(),
+                "-e".to_owned(),
+                format!("cs/period=1,{unwound}/"),
+            ],
+        }
+    }
+}
 
 /// A recording that goes on. Dropped, it is ended and its file is left.
 #[derive(Debug)]
@@ -32,42 +82,31 @@ pub struct Recording {
 
 impl Recording {
     /// Of these processes and what they start, into `folder`. Errors: perf cannot be started.
-    pub fn of(pids: &[u32], folder: &Path) -> Result<Recording, NoProfile> {
-        Self::start(pids, folder, &[])
+    pub fn of(what: What, pids: &[u32], folder: &Path) -> Result<Recording, NoProfile> {
+        Self::start(what, pids, folder, &[])
     }
 
     /// Whether `pid` can be recorded at all; it is for a moment.
     pub fn check(pid: u32, folder: &Path) -> Result<(), NoProfile> {
-        let recording = Self::start(&[pid], folder, &["--", "sleep", LOOK_S])?;
+        let recording = Self::start(What::Cpu, &[pid], folder, &["--", "sleep", LOOK_S])?;
         let file = recording.wait()?;
         // It is only a try.
         let _ = std::fs::remove_file(file);
         Ok(())
     }
 
-    fn start(pids: &[u32], folder: &Path, until: &[&str]) -> Result<Recording, NoProfile> {
-        let (file, said) = (folder.join("perf.data"), folder.join("perf.said"));
+    fn start(what: What, pids: &[u32], folder: &Path, until: &[&str]) -> Result<Recording, NoProfile> {
+        let of = |ending| folder.join(format!("{}.{ending}", what.name()));
+        let (file, said) = (of("data"), of("said"));
         let cannot =
             |error: std::io::Error| NoProfile::Failed { said: format!("{}: {error}", said.display()) };
         let output = File::create(&said).map_err(cannot)?;
         let pids = pids.iter().map(u32::to_string).collect::<Vec<_>>().join(",");
-        let rate = SAMPLES_PER_S.to_string();
         let mut command = Command::new("perf");
         command
-            .args([
-                "record",
-                "-q",
-                "-e",
-                "cpu-clock",
-                "-F",
-                &rate,
-                "-g",
-                "-k",
-                "CLOCK_MONOTONIC",
-                "-p",
-                &pids,
-                "-o",
-            ])
+            .args(["record", "-q"])
+            .args(what.options())
+            .args(["-k", "CLOCK_MONOTONIC", "-p", &pids, "-o"])
             .arg(&file)
             .args(until)
             .stdin(Stdio::null())

@@ -63,7 +63,7 @@ impl Perf {
 
     /// The stacks as `inflight/clients/README.md` wants them, in µs. Errors: `perf script` failed.
     pub fn folded(&self) -> anyhow::Result<String> {
-        Ok(profile::folded(&self.file, (self.from_ns, self.to_ns), PERIOD_NS / 1000)?)
+        Ok(profile::folded(&self.file, None, (self.from_ns, self.to_ns), PERIOD_NS / 1000)?)
     }
 }
 
