@@ -12,6 +12,11 @@ const CPU_SHARE_FULL: f64 = 0.9;
 /// The same share if, in addition, at least this many threads per core want to run.
 const CPU_SHARE_CROWDED: f64 = 0.8;
 const RUNNABLE_PER_CORE: f64 = 1.5;
+/// The same share, of a runtime that runs no more threads than there are cores: all of them want to, and the generator takes less
+/// than this share of the cores.
+const CPU_SHARE_OF_ALL: f64 = 0.85;
+const RUNNABLE_OF_ALL: f64 = 0.95;
+const GENERATOR_SHARE_SMALL: f64 = 0.1;
 /// A server that uses less than this of its cores, in all and with its busiest thread, does not lack CPU.
 const CPU_SHARE_IDLE: f64 = 0.7;
 /// Server and generator that use less of their cores together than this do not take them from each other.
@@ -29,7 +34,7 @@ const DISK_OR_RUNNING: f64 = 0.8;
 /// From this mean number of threads on, the disk is suspected.
 const DISK_THREADS_SUSPECTED: f64 = 0.15;
 /// Threads that wait for a disk less than this are not why others wait.
-const DISK_THREADS_NONE: f64 = 0.1;
+const DISK_THREADS_NONE: f64 = 0.05;
 /// Threads that wait for each other at every moment, in the mean.
 const FUTEX_THREADS: f64 = 1.5;
 /// A median that grew this many times shows a queue.
@@ -220,7 +225,11 @@ fn processor(seen: &Seen<'_>) -> Option<Cause> {
         return Cause::named("cpu", format!("{}: it had no CPU left.", used(seen)));
     }
     let (running, cores) = (seen.threads(ThreadState::Running)?, seen.mean(ProcessMetric::AllowedCores)?);
-    if seen.cpu_share <= CPU_SHARE_CROWDED || running < RUNNABLE_PER_CORE * cores {
+    let is_crowded = seen.cpu_share > CPU_SHARE_CROWDED && running >= RUNNABLE_PER_CORE * cores;
+    let is_all_wanted = seen.cpu_share > CPU_SHARE_OF_ALL
+        && running >= RUNNABLE_OF_ALL * cores
+        && together_share(seen) - seen.cpu_share < GENERATOR_SHARE_SMALL;
+    if !is_crowded && !is_all_wanted {
         return None;
     }
     let text = format!(

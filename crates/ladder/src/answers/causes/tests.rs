@@ -132,7 +132,8 @@ fn what_is_read_names_a_cause_only_where_it_is_sufficient() {
             "lock",
             "suspected",
         ),
-        (&[("threads.disk", 0.05), idle], "lock", "named"),
+        (&[("threads.disk", 0.04), idle], "lock", "named"),
+        (&[("threads.disk", 0.087), ("threads.futex", 7.1), idle], "lock", "suspected"),
         (&[("threads.futex", 12.0), idle], "lock", "named"),
         (&[("threads.futex", 12.0), ("other_sockets", 4.0)], "lock", "suspected"),
         (&[("threads.futex", 12.0)], "lock", "suspected"),
@@ -180,16 +181,20 @@ fn a_full_processor_or_thread_is_named_and_several_threads_that_share_one_core_a
     assert_eq!(with(0.98, 0.49, 0.97, 0.0), named("thread"));
     assert_eq!(with(1.0, 0.5, 0.13, 7.0), named("thread"));
     assert_eq!(with(1.0, 0.5, 0.5, 0.2).0, "open", "two threads that work side by side");
-    let crowded = |share: f64, running: f64| {
+    let crowded = |share: f64, running: f64, generator: f64| {
         cause_of(&two_rungs(|rung| {
+            rung.worker.process.cpu_cores = generator;
             let subject = rung.subject.as_mut().unwrap();
             (subject.process.cpu_cores, subject.process.cpu_share) = (2.0 * share, Some(share));
             set(rung, &[("threads.running", running), ("allowed_cores", 2.0), ("machine.busy_share", 0.95)]);
         }))
     };
-    assert_eq!(crowded(0.89, 4.5), named("cpu"));
-    assert_ne!(crowded(0.89, 2.1).0, "cpu", "no thread waits for a core");
-    assert_ne!(crowded(0.7, 4.5).0, "cpu", "other programs use the cores");
+    assert_eq!(crowded(0.89, 4.5, 0.3), named("cpu"));
+    assert_eq!(crowded(0.89, 1.95, 0.08), named("cpu"), "a runtime of two threads");
+    assert_ne!(crowded(0.89, 1.8, 0.08).0, "cpu", "no thread waits for a core");
+    assert_ne!(crowded(0.89, 2.1, 0.3).0, "cpu", "the generator takes some of the cores");
+    assert_ne!(crowded(0.82, 1.95, 0.08).0, "cpu", "cores were left");
+    assert_ne!(crowded(0.7, 4.5, 0.08).0, "cpu", "other programs use the cores");
     assert_eq!(with(0.6, 0.3, 0.3, 7.0).0, "open", "threads that wait, and a machine without time");
 }
 

@@ -164,7 +164,8 @@ fn a_server_that_throws_its_clients_out_fails_although_they_come_back() {
         TrialBuilder::arena(500.0)
             .edit(move |at, interval| interval.errors[0] = if at == 20 { count } else { 0 })
     };
-    let says = ["the server broke 1000 of 1000 connections in the hold: 1000 connection lost"];
+    let says =
+        ["the server broke 1000 connections in the hold, of 1000 that should stand: 1000 connection lost"];
     check(&resets(1000), &arena_terms(), Verdict::Fail, "connections.broken", &says);
     check(&resets(40), &arena_terms(), Verdict::Pass, "", &[]);
 }
