@@ -144,12 +144,14 @@ const SCRIPT_BYTES_MAX: u64 = 4 << 30;
 /// From inferno's form (name of the process first, kernel and compiled functions marked, counts) to ours.
 fn with_kinds(collapsed: &str, weight: u64) -> String {
     let mut folded = String::new();
+    // Who compiles functions while it runs is a runtime, and what of it was compiled before is its own.
+    let is_runtime = collapsed.contains("_[j]");
     for line in collapsed.lines() {
         let Some((stack, count)) = line.rsplit_once(' ') else { continue };
         let count: u64 = count.parse().unwrap_or(0);
         let mut frames = stack.split(';');
         let command = frames.next().unwrap_or_default();
-        let frames: Vec<String> = frames.map(names::frame).collect();
+        let frames: Vec<String> = frames.map(|frame| names::frame(frame, is_runtime)).collect();
         let frames = if frames.is_empty() { format!("runtime:{command}") } else { frames.join(";") };
         folded += &format!("{frames} {}\n", count * weight);
     }
@@ -168,6 +170,9 @@ mod tests {
                         runtime:memmove 3000\nuser:inflight::phase::run;kernel:do_syscall_64;kernel:tcp_sendmsg 2000\n\
                         runtime:stepladder 1000\n";
         assert_eq!(with_kinds(collapsed, 1000), expected);
+        let of_a_runtime = format!("{collapsed}GC;GCTaskThread::run 1\nhttp;void Server.burn_[j] 1\n");
+        let folded = with_kinds(&of_a_runtime, 1);
+        assert!(folded.ends_with("runtime:GCTaskThread::run 1\nuser:void Server.burn 1\n"), "{folded}");
     }
 
     /// Names hold what separates stacks, frames and counts; none of it makes a frame or a count.

@@ -1,14 +1,15 @@
 //! What a function is called for people, and whose it is, from the name that `perf` gives it.
 
-/// `KIND:NAME` of a frame as inferno marks it: `_[k]` the kernel's, `_[j]` from a map of compiled functions.
-pub(super) fn frame(marked: &str) -> String {
+/// `KIND:NAME` of a frame as inferno marks it: `_[k]` the kernel's, `_[j]` from a map of compiled functions. `is_runtime`: code that
+/// is in no map is that of a runtime, whatever its name.
+pub(super) fn frame(marked: &str, is_runtime: bool) -> String {
     let (kind, name) = if let Some(name) = marked.strip_suffix("_[k]") {
         ("kernel", name.to_owned())
     } else if let Some(name) = marked.strip_suffix("_[j]") {
         compiled(name)
     } else {
         let name = marked.strip_suffix("_[i]").unwrap_or(marked);
-        (if is_library(name) { "runtime" } else { "user" }, name.to_owned())
+        (if is_runtime || is_library(name) { "runtime" } else { "user" }, name.to_owned())
     };
     format!("{kind}:{}", name.replace(char::is_control, " "))
 }
@@ -119,7 +120,15 @@ mod tests {
             ("JS:*_[j]", "runtime:"),
             ("JS:*a\u{7}b /x.js:1:1_[j]", "user:a b (x.js:1)"),
         ] {
-            assert_eq!(frame(marked), expected, "{marked}");
+            assert_eq!(frame(marked, false), expected, "{marked}");
+        }
+        // C++ of a Java virtual machine looks like a program's own.
+        for (marked, expected) in [
+            ("JavaCalls::call_helper", "runtime:JavaCalls::call_helper"),
+            ("main.render", "runtime:main.render"),
+            ("py::render:/srv/app/report.py_[j]", "user:render (report.py)"),
+        ] {
+            assert_eq!(frame(marked, true), expected, "{marked}");
         }
     }
 }

@@ -165,7 +165,9 @@ impl Stacks {
         } else {
             ""
         };
-        frames.push(names::frame(&format!("{name}{mark}")));
+        // Its C++ looks like a program's own.
+        let is_runtime = object.ends_with("/libjvm.so");
+        frames.push(names::frame(&format!("{name}{mark}"), is_runtime));
     }
 
     fn close(&mut self) {
@@ -279,6 +281,7 @@ mod tests {
             ),
             ("\t7f02 py::get:/usr/lib/python3.12/queue.py (/tmp/perf-4194305.map)\n", None),
             ("\t7f02 [unknown] ([unknown])\n\t7f03 cond_wait (/lib/libc.so.6)\n", None),
+            ("\t7f02 Parker::park (/usr/lib/jvm/lib/server/libjvm.so)\n", None),
             ("", None),
         ] {
             let script = format!(
