@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let to = Store::open_or_create(Path::new(to))?;
     let writer = to.begin_run(&record.head, None)?;
     writer.begin_trial(&head, record.head.started_unix_ms)?;
-    let mut write = |entries: &[Entry], by_s: u32| {
+    let write = |entries: &[Entry], by_s: u32| {
         entries.chunks(100).try_for_each(|batch| {
             writer.append(batch.iter().map(|entry| moved(entry.clone(), by_s)).collect())
         })
