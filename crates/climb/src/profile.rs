@@ -215,7 +215,7 @@ impl Held {
         let per_operation = |cores: f64, rate: f64| (rate > 0.0).then_some(cores * 1e9 / rate);
         let times = trial.distribution(Measure::Response).summary();
         let waiting = waits.as_ref().map(|waits| match waits {
-            Ok(waits) => waiting::of(waits, trial).map_err(|error| error.to_string()),
+            Ok(waits) => Ok(waiting::of(waits, trial)),
             Err(why) => Err(mask(&why.to_string()).into_owned()),
         });
         let waits = waits.and_then(Result::ok);

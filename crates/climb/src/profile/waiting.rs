@@ -1,12 +1,11 @@
 //! The waits of one hold, by function.
 
-use inflight_analysis::{Kind, Stacks};
 use ladder::growth::Waiting;
 use measure::{Measure, Trial};
 use watch::profile::{On, Waits};
 
-/// By the innermost function of the server's own code. Errors: the stacks are none.
-pub(super) fn of(waits: &Waits, trial: &Trial) -> anyhow::Result<Waiting> {
+/// By the innermost function of the server's own code.
+pub(super) fn of(waits: &Waits, trial: &Trial) -> Waiting {
     let hold_ns = trial.hold.as_ref().map_or(0, |hold| hold.to_ns - hold.from_ns);
     let mut waiting = Waiting {
         covered: waits.covered_ns as f64 / hold_ns.max(1) as f64,
@@ -15,13 +14,8 @@ pub(super) fn of(waits: &Waits, trial: &Trial) -> anyhow::Result<Waiting> {
         ..Waiting::default()
     };
     for one in &waits.each {
-        let stacks = Stacks::read(&format!("{} 1", one.stack))?;
-        let own = |(frames, _)| -> Option<String> {
-            let frames: &[inflight_analysis::Frame] = frames;
-            frames.iter().rfind(|(kind, _)| *kind == Kind::User).map(|(_, name)| name.clone())
-        };
-        let Some(function) = stacks.each().find_map(own) else { continue };
-        let waited = waiting.functions.entry(function).or_default();
+        let Some(function) = one.own_function() else { continue };
+        let waited = waiting.functions.entry(function.to_owned()).or_default();
         match one.on {
             On::Thread | On::Timer | On::Disk => {
                 waited.ns += one.ns;
@@ -34,5 +28,5 @@ pub(super) fn of(waits: &Waits, trial: &Trial) -> anyhow::Result<Waiting> {
             On::Other => {}
         }
     }
-    Ok(waiting)
+    waiting
 }

@@ -14,7 +14,6 @@ use flate2::write::DeflateEncoder;
 use rusqlite::types::Value;
 use rusqlite::{CachedStatement, Connection, ToSql, params};
 
-use crate::error::StoreError;
 use crate::row::{ReadError, Row, Rows, Table};
 use crate::run::RunId;
 use crate::tables::{self, DISTRIBUTION, FLOW, PACK, SAMPLE, TALLY, TICK};
@@ -87,8 +86,8 @@ fn pack(
         rows: rows.len() as u64,
         content: deflated(&plain),
     };
-    let unstorable = |error: StoreError| ReadError::Damaged(error.to_string());
-    let values = tables::pack::values(&row).map_err(unstorable)?;
+    // Numbers and texts of rows that were stored.
+    let values = tables::pack::values(&row).map_err(|error| ReadError::Damaged(error.to_string()))?;
     PACK.insert_in_trial(connection, run.as_str(), trial, values)?;
     let sql = format!("DELETE FROM {} WHERE {condition}", table.name);
     connection.prepare_cached(&sql)?.execute(key)?;

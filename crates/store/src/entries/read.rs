@@ -14,7 +14,7 @@ use crate::row::ReadError;
 use crate::run::RunId;
 use crate::tables::{self, EVENT, INTERVAL, LEDGER, SAMPLE, TICK, TRIAL_END};
 
-pub(super) const OF_TRIAL: &str = "run = ?1 AND trial = ?2";
+const OF_TRIAL: &str = "run = ?1 AND trial = ?2";
 
 /// Hands every committed entry of a trial to `each`, with its position: seconds, ticks, readings, marks and books, each
 /// kind in its own order. No more than one of them is in memory.

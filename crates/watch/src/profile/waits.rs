@@ -38,6 +38,16 @@ pub struct Wait {
     pub count: u64,
 }
 
+/// What a frame of the server's own code begins with.
+const OWN: &str = "user:";
+
+impl Wait {
+    /// The innermost function of the server's own code.
+    pub fn own_function(&self) -> Option<&str> {
+        self.stack.rsplit(';').find_map(|frame| frame.strip_prefix(OWN))
+    }
+}
+
 /// What was seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Waits {
@@ -172,7 +182,7 @@ impl Stacks {
 
     fn close(&mut self) {
         let Some((thread, mut frames)) = self.open.take() else { return };
-        if frames.iter().any(|frame| frame.starts_with("user:")) {
+        if frames.iter().any(|frame| frame.starts_with(OWN)) {
             frames.reverse();
             self.of.insert(thread, frames.join(";"));
         }
@@ -289,6 +299,8 @@ mod tests {
             );
             let found = seen(&script);
             assert_eq!(found.len(), usize::from(expected.is_some()), "{script}");
+            let waits = read(script.as_bytes(), (10_000_000_000, 20_000_000_000)).unwrap().each;
+            assert_eq!(waits.first().and_then(Wait::own_function), expected.map(|_| "work (app.py)"));
             assert!(expected.is_none_or(|stack| found[0].0.starts_with(stack)), "{found:?}");
         }
     }
