@@ -418,7 +418,7 @@ pub enum ConfigError {
     /// each is a thread, a socket or a file
     #[error("at most {most} sources of ticks are compared; leave out the others")]
     TooManyTicks {
-        /// so many
+        /// the limit
         most: usize,
     },
     /// either there are ticks or there are none

@@ -1,7 +1,7 @@
 //! In which function of a server requests wait: what it waited longer per operation at a load that failed than at one that held.
 //!
-//! Idle threads wait as well, in pools and event loops. They are told by their sum: what a pool waits for work shrinks when there
-//! is more of it, and what requests wait in grows with the load, by operation and by second. What waits for sockets is idle or
+//! Idle threads wait as well, in pools and event loops. They are told apart by their sums: time in which a pool waits for work
+//! shrinks when there is more work; time in which requests wait grows with the load, per operation and per second. What waits for sockets is idle or
 //! not by the number of connections, so it counts only where a service is the cause and this number is the same at both loads.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -17,7 +17,7 @@ const CAUSES: [&str; 4] = ["lock", "disk", "service", "open"];
 const LEAST_PART: f64 = 0.1;
 /// Nor one that does not explain this part of what a request took longer.
 const LEAST_OF_RESPONSE: f64 = 0.25;
-/// What requests wait in has grown at least so many times per operation.
+/// Waiting per operation at the failed load, at least so many times that at the load that held.
 const LEAST_TIMES: f64 = 2.0;
 
 /// How long threads waited in a function, in one hold.
@@ -25,11 +25,11 @@ const LEAST_TIMES: f64 = 2.0;
 pub struct Waited {
     /// in locks, for time or for a disk
     pub ns: u64,
-    /// so often
+    /// number of these waits
     pub count: u64,
     /// for what others send or take
     pub events_ns: u64,
-    /// so often
+    /// number of these waits
     pub events_count: u64,
 }
 

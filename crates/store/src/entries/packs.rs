@@ -44,7 +44,7 @@ impl Unpacked {
         self.seconds.push_back((second, position));
     }
 
-    /// Whether there are so many that the oldest are to be packed.
+    /// Whether there are enough seconds for the oldest to be packed.
     pub fn is_due(&self) -> bool {
         !self.is_too_large && self.seconds.len() >= KEPT_S + PACKED_S
     }

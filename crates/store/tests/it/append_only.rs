@@ -33,7 +33,7 @@ fn with_two_runs() -> (Given, Connection) {
         let writer = given.store.begin_run(&given::run_head(Some(name)), None).unwrap();
         given.store.set_label(writer.id(), "note", Some("first")).unwrap();
         writer.begin_trial(&given::trial_head(0, 500.0), 1).unwrap();
-        // So many that the oldest are packed.
+        // Enough seconds for the oldest to be packed.
         writer.append((0..320).map(|index| given::second(index, 10)).collect()).unwrap();
         writer.append(given::one_of_each_at(320)).unwrap();
         writer.end_trial(2).unwrap();

@@ -1,4 +1,4 @@
-//! One source of ticks during a trial: what it tells is laid onto the trial's clock, and what is wrong with it is told.
+//! One source of ticks during a trial: its seconds are placed on the trial's clock, and its problems are reported.
 
 use measure::ticklog::Notice;
 use measure::trial::kind;
