@@ -271,7 +271,7 @@ where
             return self.begin_connect(bot + 1, ctx);
         }
         if pair.is_open() {
-            pair.start_deadline_ns = ctx.now_ns() + START_DEADLINE_NS;
+            pair.start_deadline_ns = ctx.now_ns() + START_DEADLINE_NS + ctx.network_allowance_ns();
             ctx.at(pair.start_deadline_ns, unit * 2, what::code(what::START_DEADLINE, pair.game));
         } else {
             self.replace_the_misled(unit, ctx);

@@ -220,7 +220,7 @@ where
         }
         self.people[unit as usize].is_pending = true;
         self.pending += 1;
-        ctx.at(ctx.now_ns() + JOIN_PATIENCE_NS, unit, JOIN_IS_LATE);
+        ctx.at(ctx.now_ns() + JOIN_PATIENCE_NS + ctx.network_allowance_ns(), unit, JOIN_IS_LATE);
         self.come(unit, ctx);
     }
 
@@ -319,7 +319,7 @@ where
 
     fn has_drained(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
         let began_ns = self.drain_began_ns.unwrap_or(0);
-        let is_late = ctx.now_ns() >= began_ns + SILENCE_GRACE_NS;
+        let is_late = ctx.now_ns() >= began_ns + SILENCE_GRACE_NS + ctx.network_allowance_ns();
         if !self.second_round && (is_late || ctx.met(SILENT) >= self.crowd) {
             self.second_round = true;
             for bot in 0..self.people.len() as u32 {
@@ -446,7 +446,7 @@ where
             return;
         }
         let ended_ns = *self.ramp_ended_ns.get_or_insert(now_ns);
-        if ctx.met(JOINED) < self.crowd && now_ns < ended_ns + JOIN_GRACE_NS {
+        if ctx.met(JOINED) < self.crowd && now_ns < ended_ns + JOIN_GRACE_NS + ctx.network_allowance_ns() {
             return;
         }
         self.speaking_since_ns = Some(now_ns);
@@ -470,7 +470,9 @@ where
                 continue;
             }
             let waited_ns = now_ns.saturating_sub(person.asked_ns);
-            if person.standing == Standing::Joining && waited_ns >= ADMISSION_PATIENCE_NS {
+            if person.standing == Standing::Joining
+                && waited_ns >= ADMISSION_PATIENCE_NS + ctx.network_allowance_ns()
+            {
                 ctx.error_with(NOT_ADMITTED, || format!("had asked {} s before", waited_ns / 1_000_000_000));
             }
         }

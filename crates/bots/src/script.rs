@@ -265,7 +265,7 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             if planned_ns != self.bots[bot as usize].in_by_ns {
                 return;
             }
-            let within_s = IN_WITHIN_NS / 1_000_000_000;
+            let within_s = (IN_WITHIN_NS + ctx.network_allowance_ns()) / 1_000_000_000;
             return self.is_outside_for_good(
                 bot,
                 &format!("bot.ready() was not called within {within_s} s"),
@@ -395,7 +395,7 @@ impl<D: AnyDriver> Scripts<D> {
         let awaited = &mut self.bots[bot as usize];
         awaited.began_ns = ctx.now_ns();
         if awaited.is_awaited || self.says_ready {
-            awaited.in_by_ns = planned_ns + IN_WITHIN_NS;
+            awaited.in_by_ns = planned_ns + IN_WITHIN_NS + ctx.network_allowance_ns();
             ctx.at(awaited.in_by_ns, bot, IN_DEADLINE);
         }
     }

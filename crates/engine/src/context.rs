@@ -34,6 +34,11 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.shared.timeline.recover_ns()
     }
 
+    /// How much longer an answer may take for the sake of the emulated networks; 0: there are none.
+    pub fn network_allowance_ns(&self) -> u64 {
+        self.state.networks.allowance_ns
+    }
+
     /// True once nothing further is to be planned.
     pub fn drains(&self) -> bool {
         self.state.drains()

@@ -12,6 +12,8 @@ use crate::trial::{Trial, kind};
 
 /// Names of networks' distributions begin with it.
 pub const PREFIX: &str = "emulated network, us: ";
+/// A retransmission timeout is not shorter, ns. Source: Linux, TCP_RTO_MIN; RFC 6298 asks for 1 s.
+const RTO_NS_LEAST: u64 = 200_000_000;
 
 /// One emulated network and who is behind it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
@@ -30,6 +32,29 @@ pub struct NetworkFacts {
     pub loss: f64,
     /// on each way; null: no limit
     pub bits_per_s: Option<u64>,
+}
+
+impl NetworkFacts {
+    /// A round trip as long as its p99 may be: `slow_round_trip_ns` of what it is made of.
+    fn slow_round_trip_ns(&self) -> u64 {
+        slow_round_trip_ns(self.latency_ns, self.jitter_ns, self.loss)
+    }
+}
+
+/// After this time a lost segment is sent again, given the round trip, ns.
+pub fn rto_ns(latency_ns: u64) -> u64 {
+    RTO_NS_LEAST.max(latency_ns + latency_ns / 2)
+}
+
+/// What the slowest hundredth of round trips takes: with a lost segment where any are lost, and with two in a row where more than
+/// one in a hundred round trips has one, ns.
+pub fn slow_round_trip_ns(latency_ns: u64, jitter_ns: u64, loss: f64) -> u64 {
+    let losses_ns = match loss {
+        0.0 => 0,
+        ..0.005 => rto_ns(latency_ns),
+        _ => 3 * rto_ns(latency_ns),
+    };
+    latency_ns + 2 * jitter_ns + losses_ns
 }
 
 /// The names of all distributions of so many networks, in the order of `asked`, `applied` and `late`.
@@ -61,6 +86,11 @@ impl Trial {
     pub fn networks(&self) -> Vec<NetworkFacts> {
         let told = self.event(kind::NETWORKS);
         told.and_then(|event| serde_json::from_str(&event.text).ok()).unwrap_or_default()
+    }
+
+    /// The slowest round trip that its emulated networks make likely, ns; 0: there were none.
+    pub fn slow_round_trip_ns(&self) -> u64 {
+        self.networks().iter().map(NetworkFacts::slow_round_trip_ns).max().unwrap_or(0)
     }
 
     /// True where each byte was under way as long as the next: nothing came earlier or later for the network's sake.

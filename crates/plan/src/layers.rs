@@ -189,7 +189,7 @@ pub fn resolve_with(
         subject::ticks(&mut reader, found.as_mut(), &bots, ticks_said);
     let mut ladder = ladder::read(&mut reader, &bots, loads.as_ref(), &ticks, found.as_ref());
     let allowed = objectives::allowed(&mut reader, &bots);
-    let networks = network::read(&mut reader);
+    let networks = network::read(&mut reader, ladder.hold);
     let objectives = objectives::read(&mut reader, &bots, &ticks, found.as_ref(), &networks, &allowed);
     ladder.stop = stop::read(&mut reader, found.as_mut(), &bots, ladder.hold, &objectives);
     let is_ours = found.as_ref().is_some_and(|found| !matches!(found.source, SubjectSource::Running { .. }));

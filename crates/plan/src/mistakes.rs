@@ -6,6 +6,7 @@
 
 use std::fmt;
 
+use ladder::wording::show_ns;
 use ladder::{Allowed, GateError, LoadUnit, ObjectiveError};
 use thiserror::Error;
 
@@ -265,6 +266,18 @@ pub enum ConfigError {
         "with sessions/s a new bot begins at each planned instant, so none begins again; leave repeat out, or let the load count bots"
     )]
     SessionsRepeat,
+    /// silence could not be told from what is under way
+    #[error(
+        "a hold of {} is shorter than two round trips of this network, the slowest of which take {}; hold longer \
+         (--hold {}s)",
+        show_ns(*hold_ns as f64), show_ns(*round_trip_ns as f64), (2 * round_trip_ns).div_ceil(1_000_000_000)
+    )]
+    HoldOfFewRoundTrips {
+        /// the hold, ns
+        hold_ns: u64,
+        /// ns
+        round_trip_ns: u64,
+    },
     /// the rate of sessions climbs by itself
     #[error("sessions/s have no ramp: their rate climbs through the first half of --settle; leave it out")]
     RampOfSessions,

@@ -11,8 +11,6 @@ use serde::{Deserialize, Serialize};
 
 /// Shares are told to a tenth of a percent.
 pub const TURNS: u32 = 1000;
-/// A retransmission timeout is not shorter, ns. Source: Linux, TCP_RTO_MIN; RFC 6298 asks for 1 s.
-const RTO_NS_LEAST: u64 = 200_000_000;
 /// To open a connection takes so many round trips at most: TCP, TLS 1.2, an upgrade or a login, and one to spare.
 const ROUND_TRIPS_TO_OPEN: u64 = 6;
 
@@ -36,7 +34,7 @@ pub struct Network {
 impl Network {
     /// After this time a lost segment is sent again, ns.
     pub fn rto_ns(&self) -> u64 {
-        RTO_NS_LEAST.max(self.latency_ns + self.latency_ns / 2)
+        network::rto_ns(self.latency_ns)
     }
 
     /// How much longer opening a connection or one answer may take behind it, ns.
@@ -86,17 +84,9 @@ impl Networks {
         self.0.iter().map(Network::allowance_ns).max().unwrap_or(0)
     }
 
-    /// What a usual limit on a p99 has to allow for: the longest round trip, with a lost segment where any are lost and with two
-    /// where more than one in a hundred round trips has one, ns.
+    /// What a usual limit on a p99 has to allow for, ns.
     pub fn slow_round_trip_ns(&self) -> u64 {
-        let slow_ns = |network: &Network| {
-            let losses_ns = match network.loss {
-                0.0 => 0,
-                ..0.005 => network.rto_ns(),
-                _ => 3 * network.rto_ns(),
-            };
-            network.latency_ns + 2 * network.jitter_ns + losses_ns
-        };
+        let slow_ns = |one: &Network| network::slow_round_trip_ns(one.latency_ns, one.jitter_ns, one.loss);
         self.0.iter().map(slow_ns).max().unwrap_or(0)
     }
 

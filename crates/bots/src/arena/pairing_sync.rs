@@ -156,7 +156,7 @@ where
 
     /// True when no player is in without its partner.
     pub(super) fn has_finished(&mut self, ctx: &mut BotContext<'_, D>) -> bool {
-        if ctx.now_ns() >= self.drain_began_ns + FINISH_NS {
+        if ctx.now_ns() >= self.drain_began_ns + FINISH_NS + ctx.network_allowance_ns() {
             self.unfinished.clear();
         }
         let pairs = &self.pairs;

@@ -228,7 +228,7 @@ impl<D: AnyDriver> Scripts<D> {
         if ctx.follow(socket.connection, Send::Close { code, reason }) {
             socket.stage = Stage::Closing;
             self.look_at_membership(bot, ctx);
-            return ctx.at(ctx.now_ns() + CLOSE_WITHIN_NS, bot, number);
+            return ctx.at(ctx.now_ns() + CLOSE_WITHIN_NS + ctx.network_allowance_ns(), bot, number);
         }
         // A socket that never opened fails, as in browsers; TCP and UDP have no closing handshake to wait for.
         let (code, reason, is_clean) = match socket.stage {

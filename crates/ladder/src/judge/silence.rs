@@ -228,6 +228,8 @@ fn stopped(trial: &Trial, happens: impl Fn(&Second) -> bool) -> Option<u32> {
     let seconds: Vec<&Second> = trial.hold_seconds().collect();
     let silent = seconds.iter().rev().take_while(|second| !happens(second)).count();
     let enough = SILENT_SECONDS_LEAST.max((SILENT_SHARE_LEAST * seconds.len() as f64).ceil() as usize);
+    // So long an emulated network may hold back what the server said.
+    let enough = enough + (trial.slow_round_trip_ns() / 1_000_000_000) as usize;
     // If the hold is silent throughout, one second is enough when that is all there is.
     let enough = enough.min(seconds.len().max(1));
     (silent > 0 && silent >= enough).then(|| seconds[seconds.len() - silent].index)

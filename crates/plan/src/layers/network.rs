@@ -1,7 +1,9 @@
 //! The networks that are emulated between the bots and the server.
 
 use crate::layers::reader::Reader;
+use crate::mistakes::ConfigError;
 use crate::network::Networks;
+use crate::plan::HoldLength;
 use crate::settings::{Setting, Shape};
 use crate::units::network::networks;
 
@@ -13,6 +15,14 @@ settings! { pub(super) SETTINGS;
             jitter=20ms, loss=1% and bandwidth=20Mbit; several with their shares of the bots: '70% wifi, 30% 4g'");
 }
 
-pub(super) fn read(reader: &mut Reader) -> Networks {
-    reader.value(&NETWORK, networks).unwrap_or_default()
+/// A hold in which hardly anything can come back is refused.
+pub(super) fn read(reader: &mut Reader, hold: HoldLength) -> Networks {
+    let networks = reader.value(&NETWORK, networks).unwrap_or_default();
+    let round_trip_ns = networks.slow_round_trip_ns();
+    if let (HoldLength::Time(hold_ns), Some(said)) = (hold, reader.said(&NETWORK))
+        && hold_ns < 2 * round_trip_ns
+    {
+        reader.refuse(&said, ConfigError::HoldOfFewRoundTrips { hold_ns, round_trip_ns });
+    }
+    networks
 }

@@ -222,6 +222,36 @@ fn a_server_that_stops_replying_fails_whatever_its_objectives() {
     }
 }
 
+/// Answers come back as late as the network lets them; what is silent for longer is dead behind it as well.
+#[test]
+fn silence_behind_an_emulated_network_is_longer_than_its_round_trip() {
+    let facts = |latency_ns, loss| measure::NetworkFacts {
+        name: "far".to_owned(),
+        share: 1.0,
+        bots: 4,
+        latency_ns,
+        jitter_ns: 0,
+        loss,
+        bits_per_s: None,
+    };
+    // Of 60 s: silent for 4 s, and for 40 s.
+    for (from_s, networks, is_dead) in [
+        (56, vec![], true),
+        (56, vec![facts(80_000_000, 0.0)], true),
+        (56, vec![facts(1_500_000_000, 0.0)], true),
+        (56, vec![facts(80_000_000, 0.0), facts(3_000_000_000, 0.0)], false),
+        (56, vec![facts(1_000_000_000, 0.01)], false),
+        (20, vec![facts(3_000_000_000, 0.0)], true),
+        (20, vec![facts(1_000_000_000, 0.01)], true),
+    ] {
+        let told = serde_json::to_string(&networks).unwrap();
+        let trial = stops_replying(from_s).event(0, kind::NETWORKS, &told).build();
+        let judgement = judge(&trial, None, &terms(&["errors == 0"]));
+        let is_silent = judgement.signal.as_deref() == Some("stopped replying");
+        assert_eq!(is_silent, is_dead, "{from_s} s, {networks:?}: {:?}", judgement.reason);
+    }
+}
+
 #[test]
 fn requests_that_are_open_from_before_the_hold_and_never_answered_fail_it() {
     // Each client sent one request in the ramp, was answered, sent another, and waits: in the hold nothing is planned

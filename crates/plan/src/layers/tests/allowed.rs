@@ -23,6 +23,16 @@ fn a_usual_limit_on_a_latency_allows_for_the_emulated_network_and_one_that_was_s
 }
 
 #[test]
+fn a_hold_in_which_hardly_anything_can_come_back_is_refused() {
+    plan_of_flags("grid --network latency=3s --hold 6s");
+    check_refused(
+        "grid --network latency=3s --hold 5s",
+        "a hold of 5 s is shorter than two round trips of this network, the slowest of which take 3 s; hold longer (--hold 6s)",
+    );
+    check_refused("grid --network 'latency=10s loss=1%'", "a hold of 30 s is shorter");
+}
+
+#[test]
 fn what_a_workload_forbids_is_asked_beside_all_other_objectives_unless_it_is_allowed_or_said() {
     for (line, expected) in [
         ("chat", &format!("{OWN}, deliveries.duplicated == 0, refused == 0")),
