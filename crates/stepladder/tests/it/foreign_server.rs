@@ -6,9 +6,7 @@ use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
 use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
-use crate::place::{
-    Place, SHORT, arena_on, command_line, eventually, free_port, is_gone, parse, processes, send,
-};
+use crate::place::{Place, arena_on, command_line, eventually, free_port, is_gone, parse, processes, send};
 
 #[test]
 fn a_server_that_a_command_starts_is_watched_with_its_ticks_and_stopped_at_the_end() {
@@ -196,7 +194,7 @@ fn echo_of_lines() -> String {
 fn an_echo_over_lines_of_tcp_is_climbed_after_a_calibration_over_lines() {
     let place = Place::new();
     let echo = ["climb", &echo_of_lines(), "--bots", "echo", "--rungs", "4", "--json", "run.json"];
-    let ran = place.run([&echo[..], &SHORT].concat());
+    let ran = place.run([&echo[..], &["--hold", "2s", "--settle", "200ms"]].concat());
     let run = place.json("run.json");
     assert_valid(&run);
     assert_balanced(&run);

@@ -64,7 +64,7 @@ objectives: [ errors == 0 ]
 "
     );
     place.write("ill.yaml", &scenario);
-    let ran = place.run(["climb", "ill.yaml", "--json", "run.json"]);
+    let ran = place.run(["climb", "ill.yaml", "--no-calibration", "--json", "run.json"]);
     assert!(place.path("run.json").exists(), "{ran:#?}");
     let run = place.json("run.json");
     assert_valid(&run);
@@ -88,8 +88,16 @@ fn a_poll_loop_answers_once_per_tick_and_the_sweep_says_so() {
     let place = Place::new();
     let words =
         ["climb", "poll-loop", "--requesters", "1,2,7,10,14", "--services", "root", "--views", "background"];
-    let ran =
-        place.run(words.into_iter().chain(["--json", "run.json", "--", "--slots", "7", "--tick-rate", "20"]));
+    let ran = place.run(words.into_iter().chain([
+        "--no-calibration",
+        "--json",
+        "run.json",
+        "--",
+        "--slots",
+        "7",
+        "--tick-rate",
+        "20",
+    ]));
     assert!(place.path("run.json").exists(), "{ran:#?}");
     let run = place.json("run.json");
     assert_valid(&run);

@@ -14,8 +14,8 @@ use tempfile::TempDir;
 /// Longer than anything here takes; a test that waits for this has found a hang.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-/// Options of a short climb.
-pub const SHORT: [&str; 4] = ["--hold", "2s", "--settle", "200ms"];
+/// Options of a short climb, uncalibrated: a calibration takes 5 s and both cores, beside other tests.
+pub const SHORT: [&str; 5] = ["--no-calibration", "--hold", "2s", "--settle", "200ms"];
 
 pub struct Place {
     folder: TempDir,
@@ -98,7 +98,7 @@ impl Place {
         (server, url)
     }
 
-    /// `climb` with short holds, uncalibrated: a calibration takes 6 s and both cores, beside other tests.
+    /// `climb` with short holds, uncalibrated.
     pub fn climb(&self, words: &[&str]) -> Ran {
         self.run(short_climb(words))
     }
@@ -113,12 +113,8 @@ fn short_climb<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let own = words.iter().position(|word| *word == "--").unwrap_or(words.len());
     let mut all = vec!["climb"];
     all.extend(&words[..own]);
-    if !words.contains(&"--hold") {
-        all.extend(SHORT);
-    }
-    if !words.contains(&"--no-calibration") {
-        all.push("--no-calibration");
-    }
+    let usual = if words.contains(&"--hold") { &SHORT[..1] } else { &SHORT[..] };
+    all.extend(usual.iter().filter(|word| !words.contains(word)));
     all.extend(&words[own..]);
     all
 }

@@ -210,12 +210,13 @@ fn a_killed_run_leaves_nothing_to_wait_for() {
         command.env("STEPLADDER_LOCK", place.path("lock"));
         command
     };
-    let climb = ["climb", "arena", "--rungs", "2", "--settle", "200ms", "--hold", "20s"];
+    let climb = ["climb", "arena", "--rungs", "2", "--settle", "200ms", "--no-calibration", "--hold", "20s"];
     let mut killed = place.start_command(with_lock(&climb));
     killed.wait_for("rung 2 games · hold");
     killed.signal(libc::SIGKILL);
     killed.finish();
-    let next = ["climb", "arena", "--rungs", "2", "--settle", "200ms", "--hold", "1s", "--wait"];
+    let next =
+        ["climb", "arena", "--rungs", "2", "--settle", "200ms", "--no-calibration", "--hold", "1s", "--wait"];
     let ran = place.start_command(with_lock(&next)).finish();
     assert!(ran.out.contains("How many?") && !ran.err.contains("another run"), "{ran:#?}");
 }

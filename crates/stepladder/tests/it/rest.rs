@@ -109,6 +109,7 @@ fn the_worked_example_of_a_rest_api_is_climbed() {
     let ran = place.run([
         "climb",
         "rest.yaml",
+        "--no-calibration",
         "--rate",
         "200",
         "--hold",
@@ -146,6 +147,7 @@ fn a_url_is_climbed_by_requesters_with_flags_and_a_secret_that_is_never_kept() {
     let words = [
         "climb",
         &url,
+        "--no-calibration",
         "--requesters",
         "1..2",
         "--think",

@@ -95,6 +95,7 @@ fn a_secret_that_a_server_says_back_stands_nowhere() {
     let words = [
         "climb",
         &url,
+        "--no-calibration",
         "--header",
         "X-Key: ${PLANTED}",
         "--rate",
@@ -171,7 +172,17 @@ fn a_decoded_password_stands_nowhere_and_json_stays_json_beside_a_secret_that_is
     let credentials = STANDARD.encode(format!("admin:{PASSWORD}"));
     for output in ["--json", "--ndjson"] {
         let mut command = place.command(["climb", &url, "--rate", "1000", "--expect-text", "never"]);
-        command.args(["--hold", "2s", "--settle", "200ms", "--seed", "1000", output, "-"]);
+        command.args([
+            "--no-calibration",
+            "--hold",
+            "2s",
+            "--settle",
+            "200ms",
+            "--seed",
+            "1000",
+            output,
+            "-",
+        ]);
         command.args(["--header", "Authorization: Basic ${CRED}", "--header", "X-Tenant: ${TENANT}"]);
         let ran = place.start_command({
             command.env("CRED", &credentials).env("TENANT", "1000");
