@@ -1,4 +1,5 @@
-import type { Conclusion } from './data'
+import type { Conclusion, LoadUnit } from './data'
+import { number, unitText } from './format'
 
 export const PROFILE = 'profile'
 const SHOWN = 10
@@ -20,4 +21,15 @@ export function profileTables(evidence: Conclusion['evidence']): ProfileTable[] 
     { title: 'Waiting', rows: growths((evidence.waits as { grew?: unknown } | undefined)?.grew), marks: true },
     { title: 'CPU', rows: hasGrown ? grew : growths(evidence.most), marks: hasGrown },
   ].filter(one => one.rows.length > 0)
+}
+
+/** What the profile calls an operation, and both loads: the one that held first. */
+export interface ProfileWords { per: string; loads: [string, string] }
+
+export function wordsOf(evidence: Conclusion['evidence']): ProfileWords {
+  const load = (name: string) => {
+    const { load, load_unit } = (evidence[name] ?? {}) as { load?: number; load_unit?: LoadUnit }
+    return `${number(load)} ${load_unit ? unitText(load_unit) : ''}`.trim()
+  }
+  return { per: typeof evidence.per === 'string' ? evidence.per : 'operation', loads: [load('good'), load('bad')] }
 }
