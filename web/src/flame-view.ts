@@ -4,7 +4,7 @@
 import type { FunctionKind, KeptStacks, ProfileGraph } from './data'
 import { h, onWidth, replace, svg } from './dom'
 import { callersOf, fitted, framesOf, layout, neighbour, ownNs, search, type Box, type Frame, type Side } from './flame'
-import { change, ns, share } from './format'
+import { change, ns, number, share } from './format'
 import type { ProfileWords } from './profile'
 import { rem } from './theme'
 
@@ -36,9 +36,9 @@ export class FlameView {
   private focus = 0
   private width = 0
 
-  constructor(private readonly graphs: ProfileGraph[], private readonly words: ProfileWords) {
-    this.graph = graphs[0]
-    replace(this.of, ...graphs.map((one, at) => h('option', { value: at }, NAMES[one.of])))
+  constructor(private readonly graphs: ProfileGraph[], private readonly words: ProfileWords, first: number) {
+    this.graph = graphs[first]
+    replace(this.of, ...graphs.map((one, at) => h('option', { value: at, selected: at === first }, NAMES[one.of])))
     replace(this.at, h('option', { value: 1 }, `${words.loads[1]} (failed)`), h('option', { value: 0 }, `${words.loads[0]} (held)`))
     this.of.addEventListener('change', () => { this.graph = this.graphs[Number(this.of.value)]; this.begin() })
     this.at.addEventListener('change', () => { this.side = Number(this.at.value) as Side; this.draw() })
@@ -73,9 +73,13 @@ export class FlameView {
       return
     }
     const { frames, side, words } = this
+    const load = (of: number) => {
+      const samples = this.graph.of === 'cpu' ? words.samples[of] : null
+      return `${words.loads[of]}: ${ns(frames[0].ns[of])}${samples === null ? '' : ` (${number(samples)} sample${samples === 1 ? '' : 's'})`}`
+    }
     const { found, share: part } = search(frames, this.field.value, side)
     replace(this.found, this.field.value.trim() === '' ? '' : `${found.size} frame${found.size === 1 ? '' : 's'}: ${share(part)} of the time`)
-    replace(this.caption, `${NAMES[this.graph.of]} per ${words.per} at ${words.loads[side]}: ${ns(frames[0].ns[side])}; at ${words.loads[1 - side]}: ${ns(frames[0].ns[1 - side])}.`)
+    replace(this.caption, `${NAMES[this.graph.of]} per ${words.per} at ${load(side)}; at ${load(1 - side)}.`)
     this.drawCrumbs()
     this.drawFrames(found)
     this.tell(this.focus)
@@ -123,7 +127,7 @@ export class FlameView {
       svg('title', null, this.sentence(at)),
       svg('rect', { x: left, y: top, width: wide, height: height - 1 }),
       frame.kind === null || frame.kind === 'runtime' ? null : svg('path', { class: 'kind', d: `M${left} ${top + height - 2.2}h${wide}` }),
-      label === '' ? null : svg('text', { x: left + 4, y: top + height * 0.7, 'font-size': size }, sign + label))
+      label === '' ? null : svg('text', { x: left + 4, y: top + height * 0.66, 'font-size': size, 'aria-hidden': 'true' }, sign + label))
   }
 
   private difference(frame: Frame): string {

@@ -1,4 +1,4 @@
-import type { Conclusion, LoadUnit } from './data'
+import type { Conclusion, LoadUnit, ProfileGraph } from './data'
 import { number, unitText } from './format'
 
 export const PROFILE = 'profile'
@@ -23,13 +23,18 @@ export function profileTables(evidence: Conclusion['evidence']): ProfileTable[] 
   ].filter(one => one.rows.length > 0)
 }
 
-/** What the profile calls an operation, and both loads: the one that held first. */
-export interface ProfileWords { per: string; loads: [string, string] }
+/** What the profile calls an operation, both loads and their samples of CPU: those of the load that held first. */
+export interface ProfileWords { per: string; loads: [string, string]; samples: [number | null, number | null] }
 
 export function wordsOf(evidence: Conclusion['evidence']): ProfileWords {
-  const load = (name: string) => {
-    const { load, load_unit } = (evidence[name] ?? {}) as { load?: number; load_unit?: LoadUnit }
-    return `${number(load)} ${load_unit ? unitText(load_unit) : ''}`.trim()
-  }
-  return { per: typeof evidence.per === 'string' ? evidence.per : 'operation', loads: [load('good'), load('bad')] }
+  const hold = (name: string) => (evidence[name] ?? {}) as { load?: number; load_unit?: LoadUnit; samples?: number }
+  const load = ({ load, load_unit }: ReturnType<typeof hold>) => `${number(load)} ${load_unit ? unitText(load_unit) : ''}`.trim()
+  const [good, bad] = [hold('good'), hold('bad')]
+  return { per: typeof evidence.per === 'string' ? evidence.per : 'operation', loads: [load(good), load(bad)], samples: [good.samples ?? null, bad.samples ?? null] }
+}
+
+/** The graph that explains most: of waiting where a function is known that requests wait in. */
+export function firstGraph(graphs: ProfileGraph[], evidence: Conclusion['evidence']): number {
+  const isWaiting = growths((evidence.waits as { grew?: unknown } | undefined)?.grew).some(one => one.is_sure)
+  return Math.max(0, graphs.findIndex(one => one.of === (isWaiting ? 'waits' : 'cpu')))
 }

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { profileTables } from '../src/profile'
+import { firstGraph, profileTables, wordsOf } from '../src/profile'
 
 const cost = (ns: number, share: number) => ({ ns, share, samples: 1 })
 const growth = (name: string, share: number, is_sure: boolean) => ({ function: name, good: cost(1, 0.1), bad: cost(2, share), is_sure, deviations: 9 })
@@ -17,4 +17,15 @@ test('a profile is tables of at most ten functions, waiting first, and without r
     const tables = profileTables(evidence as never)
     assert.deepEqual(tables.map(one => [one.title, one.rows.length, one.marks]), expected)
   }
+})
+
+test('the graph of waiting comes first where requests are known to wait, and loads have their units', () => {
+  const graphs = (['cpu', 'waits'] as const).map(of => ({ of, graph: null, problem: null }))
+  for (const [shown, grew, expected] of [
+    [graphs, [growth('hold', 1, true)], 1], [graphs, [growth('hold', 1, false)], 0], [graphs, undefined, 0], [graphs.slice(0, 1), [growth('hold', 1, true)], 0],
+    [graphs.slice(1), undefined, 0],
+  ] as const) assert.equal(firstGraph([...shown], { waits: { grew } } as never), expected)
+  const hold = (load: number) => ({ load, load_unit: 'in_flight', samples: load })
+  assert.deepEqual(wordsOf({ per: 'request', good: hold(5), bad: hold(600) } as never), { per: 'request', loads: ['5 in flight', '600 in flight'], samples: [5, 600] })
+  assert.deepEqual(wordsOf({}), { per: 'operation', loads: ['—', '—'], samples: [null, null] })
 })

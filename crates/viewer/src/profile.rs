@@ -3,9 +3,13 @@
 use inflight_analysis::{FlameGraph, Stacks, Weights};
 use ladder::Conclusion;
 use ladder::growth::{KeptStacks, PROFILE};
+use ladder::wording::show_bytes;
 use serde::Serialize;
 use store::{RunId, Store, StoreError};
 use ts_rs::TS;
+
+/// Longer stacks are not drawn: a store from elsewhere may hold any.
+const STACKS_BYTES_MAX: usize = 32 << 20;
 
 /// One kind of stacks at both loads.
 #[derive(Clone, Debug, Serialize, TS)]
@@ -50,6 +54,10 @@ fn drawn(
 ) -> Result<FlameGraph, String> {
     let read = |name: &str, bytes: Option<Vec<u8>>| {
         let bytes = bytes.ok_or_else(|| format!("{name} is missing from the store."))?;
+        if bytes.len() > STACKS_BYTES_MAX {
+            let (size, most) = (show_bytes(bytes.len() as f64), show_bytes(STACKS_BYTES_MAX as f64));
+            return Err(format!("{name} has {size}, and at most {most} are drawn."));
+        }
         let wrong = |why: &dyn std::fmt::Display| format!("{name} is damaged: {why}.");
         let text = String::from_utf8(bytes).map_err(|_| wrong(&"it is no text"))?;
         Stacks::read(&text).map_err(|error| wrong(&error))

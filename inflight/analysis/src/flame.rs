@@ -3,7 +3,7 @@
 //! Frames are merged by their path. What is too small to be seen is left out, and how much that is stands beside the tree, so
 //! that the graph is small whatever the stacks are.
 
-use std::collections::{BTreeMap, HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use ladder::growth::{LEAST_SHARE, SURE_DEVIATIONS, deviation_ns};
 use serde::Serialize;
@@ -54,10 +54,10 @@ pub enum Weights {
 /// A frame of the tree while it grows; the first one is the root.
 #[derive(Default)]
 struct Node {
+    caller: usize,
     function: usize,
     depth: u32,
     ns: [f64; 2],
-    callees: BTreeMap<usize, usize>,
 }
 
 impl FlameGraph {
@@ -75,42 +75,56 @@ impl FlameGraph {
         let is_cut = shown.len() > FRAMES_MAX;
         shown.truncate(FRAMES_MAX);
         let least_share = shown.last().filter(|_| is_cut).map_or(LEAST_SHOWN, size);
-        let shown: HashSet<usize> = shown.into_iter().collect();
+        let shown: BTreeSet<usize> = shown.into_iter().collect();
+        let noise_ns = (weights == Weights::Samples).then(|| both.map(|(_, ns)| ns));
         let mut graph = FlameGraph {
             total_ns: total_ns.map(rounded),
             functions: Vec::new(),
             frames: Vec::new(),
             steps: STEPS,
             least_share,
-            left_out: [0.0; 2],
+            left_out: shares(left_out_ns(&nodes, &shown)),
             too_deep: shares(too_deep_ns),
         };
-        let noise_ns = (weights == Weights::Samples).then(|| both.map(|(_, ns)| ns));
-        let (mut places, mut left_out_ns) = (HashMap::new(), [0.0; 2]);
-        let mut open = vec![0];
-        while let Some(at) = open.pop() {
+        let mut places = HashMap::new();
+        for at in in_order(&nodes, &shown) {
             let node = &nodes[at];
-            if at > 0 {
-                let place = *places.entry(node.function).or_insert_with(|| {
-                    let (kind, name) = functions[node.function];
-                    graph.functions.push((*kind, measure::plain_text(name, NAME_CHARS_MAX)));
-                    graph.functions.len() - 1
-                });
-                let [good, bad] = node.ns;
-                let change = change(node.ns, total_ns, noise_ns);
-                graph.frames.push((node.depth, place as u32, rounded(good), rounded(bad), change));
-            }
-            for callee in node.callees.values().rev() {
-                if shown.contains(callee) {
-                    open.push(*callee);
-                } else {
-                    add(&mut left_out_ns, nodes[*callee].ns);
-                }
-            }
+            let place = *places.entry(node.function).or_insert_with(|| {
+                let (kind, name) = functions[node.function];
+                graph.functions.push((*kind, measure::plain_text(name, NAME_CHARS_MAX)));
+                graph.functions.len() - 1
+            });
+            let [good, bad] = node.ns;
+            let change = change(node.ns, total_ns, noise_ns);
+            graph.frames.push((node.depth, place as u32, rounded(good), rounded(bad), change));
         }
-        graph.left_out = shares(left_out_ns);
         graph
     }
+}
+
+/// The time of frames that are not shown while their callers are.
+fn left_out_ns(nodes: &[Node], shown: &BTreeSet<usize>) -> [f64; 2] {
+    let is_shown = |at: usize| at == 0 || shown.contains(&at);
+    let outermost = (1..nodes.len()).filter(|at| !is_shown(*at) && is_shown(nodes[*at].caller));
+    outermost.fold([0.0; 2], |sum, at| [0, 1].map(|side| sum[side] + nodes[at].ns[side]))
+}
+
+/// Each caller before its callees, and these by their functions' names.
+fn in_order(nodes: &[Node], shown: &BTreeSet<usize>) -> Vec<usize> {
+    let mut callees: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for at in shown {
+        callees.entry(nodes[*at].caller).or_default().push(*at);
+    }
+    for list in callees.values_mut() {
+        // The last one is taken first.
+        list.sort_unstable_by_key(|at| std::cmp::Reverse(nodes[*at].function));
+    }
+    let (mut order, mut open) = (Vec::with_capacity(shown.len()), vec![0]);
+    while let Some(at) = open.pop() {
+        order.push(at);
+        open.extend(callees.remove(&at).unwrap_or_default());
+    }
+    order.split_off(1)
 }
 
 /// Every function once, by name.
@@ -126,6 +140,7 @@ fn grown(both: [(&Stacks, f64); 2], functions: &[&Frame]) -> (Vec<Node>, [f64; 2
     let places: HashMap<&Frame, usize> =
         functions.iter().enumerate().map(|(at, frame)| (*frame, at)).collect();
     let (mut nodes, mut too_deep_ns) = (vec![Node::default()], [0.0; 2]);
+    let mut callees: HashMap<(usize, usize), usize> = HashMap::new();
     for (side, (stacks, ns_per_weight)) in both.into_iter().enumerate() {
         for (frames, weight) in stacks.each() {
             let ns = weight as f64 * ns_per_weight;
@@ -133,16 +148,15 @@ fn grown(both: [(&Stacks, f64); 2], functions: &[&Frame]) -> (Vec<Node>, [f64; 2
             if frames.len() > DEPTH_MAX {
                 too_deep_ns[side] += ns;
             }
-            let mut at = 0;
+            let mut caller = 0;
             for (frame, depth) in frames.iter().zip(0..DEPTH_MAX as u32) {
                 let function = places[frame];
-                let next = nodes.len();
-                let callee = *nodes[at].callees.entry(function).or_insert(next);
-                if callee == next {
-                    nodes.push(Node { function, depth, ..Node::default() });
+                let at = *callees.entry((caller, function)).or_insert(nodes.len());
+                if at == nodes.len() {
+                    nodes.push(Node { caller, function, depth, ns: [0.0; 2] });
                 }
-                nodes[callee].ns[side] += ns;
-                at = callee;
+                nodes[at].ns[side] += ns;
+                caller = at;
             }
         }
     }
@@ -157,10 +171,6 @@ fn change([good, bad]: [f64; 2], total_ns: [f64; 2], ns_per_sample: Option<[f64;
     let part = more.abs() / total_ns[0].max(total_ns[1]).max(f64::MIN_POSITIVE);
     let step = STEPS.iter().filter(|step| part >= **step).count() as i8;
     if more.abs() <= chance { 0 } else { step * more.signum() as i8 }
-}
-
-fn add(sum: &mut [f64; 2], more: [f64; 2]) {
-    sum.iter_mut().zip(more).for_each(|(sum, more)| *sum += more);
 }
 
 /// To a tenth of a ns: what is drawn needs no more.

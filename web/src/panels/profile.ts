@@ -2,7 +2,7 @@ import type { RunPage } from '../data'
 import { h, replace, table } from '../dom'
 import { FlameView } from '../flame-view'
 import { change, ns, share } from '../format'
-import { PROFILE, profileTables, wordsOf, type ProfileTable } from '../profile'
+import { firstGraph, PROFILE, profileTables, wordsOf, type ProfileTable } from '../profile'
 import { redrawn, type Context, type Panel } from './panel'
 
 function tableOf({ title, rows, marks }: ProfileTable, per: string, [good, bad]: [string, string]): HTMLElement {
@@ -35,7 +35,8 @@ const panel: Panel = {
       if (now.profile === drawn) return
       drawn = now.profile
       view?.destroy()
-      view = drawn && drawn.length > 0 ? new FlameView(drawn, wordsOf(told(now.page).evidence)) : null
+      const { evidence } = told(now.page)
+      view = drawn && drawn.length > 0 ? new FlameView(drawn, wordsOf(evidence), firstGraph(drawn, evidence)) : null
       replace(graphs, view?.element)
     }
     update(context)

@@ -564,7 +564,7 @@ fn profiled(store: &Store) -> Value {
         writer.artifact(name, text.as_bytes()).unwrap();
     }
     let mut climb = BySubject.climb(store, &run).unwrap().unwrap();
-    climb.conclusions.push(profiles::told([10_000, 20_000], Some(1.0)));
+    climb.conclusions.push(profiles::told([2_000, 5_281], [10_000, 20_000], Some(1.0)));
     let climb = Some(serde_json::to_string(&climb).unwrap());
     writer.end_run(RunEnd { outcome: Outcome::Finished, reason: None, ended_unix_ms: 0, climb }).unwrap();
     page_of(store, &run)

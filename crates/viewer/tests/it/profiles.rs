@@ -12,21 +12,21 @@ use crate::reports::{inside, report};
 /// Text that tries to become markup.
 const HOSTILE: &str = "<img src=x onerror=\"window.hacked=1\">";
 
-/// What is said of two holds with so many operations, of which waits were recorded in this part.
-pub fn told(operations: [u64; 2], covered: Option<f64>) -> Conclusion {
-    let hold = |load, operations| ProfiledHold {
+/// What is said of two holds with so many samples and operations, of which waits were recorded in this part.
+pub fn told(samples: [u64; 2], operations: [u64; 2], covered: Option<f64>) -> Conclusion {
+    let hold = |load, at: usize| ProfiledHold {
         load,
         load_unit: LoadUnit::Games,
         hold_s: 10.0,
-        operations,
-        samples: 2_000,
+        operations: operations[at],
+        samples: samples[at],
         samples_per_s: 500.0,
-        rate_per_s: operations as f64 / 10.0,
-        judged_rate_per_s: operations as f64 / 10.0,
+        rate_per_s: operations[at] as f64 / 10.0,
+        judged_rate_per_s: operations[at] as f64 / 10.0,
         waiting: covered.map(|covered| Ok(Waiting { covered, ..Waiting::default() })),
         ..ProfiledHold::default()
     };
-    growth::conclusion(&hold(500.0, operations[0]), &hold(1_000.0, operations[1]), Some("lock"))
+    growth::conclusion(&hold(500.0, 0), &hold(1_000.0, 1), Some("lock"))
 }
 
 fn profiled(told: Option<Conclusion>, artifacts: &[(&str, &[u8])]) -> (Given, RunId) {
@@ -56,7 +56,7 @@ fn the_route_and_the_report_have_a_graph_of_each_kind_of_stacks() {
         ("waits-good.folded", b"user:main;runtime:futex 5000\n"),
         ("waits-bad.folded", b"user:main;runtime:futex 90000\n"),
     ];
-    let (given, run) = profiled(Some(told([1_000, 2_000], Some(0.5))), &artifacts);
+    let (given, run) = profiled(Some(told([1_000, 4_000], [1_000, 2_000], Some(0.5))), &artifacts);
     let expected = json!([
         { "of": "cpu", "problem": null, "graph": {
             "total_ns": [2e6, 4e6], "functions": [["user", "main"], ["user", HOSTILE], ["user", "tick"]],
@@ -80,31 +80,38 @@ fn the_route_and_the_report_have_a_graph_of_each_kind_of_stacks() {
 #[test]
 fn without_stacks_there_is_no_graph_and_damaged_ones_say_so() {
     let good: (&str, &[u8]) = ("profile-good.folded", b"user:main 10\n");
+    let long = "user:main 1\n".repeat(2_800_000).into_bytes();
     for (what, told, artifacts, expected) in [
         ("never profiled", None, vec![], json!([])),
         ("stacks that nobody speaks of", None, vec![good], json!([])),
         ("perf was missing", Some(growth::none("perf is missing")), vec![], json!([])),
         (
             "half of them",
-            Some(told([1, 1], None)),
+            Some(told([1, 1], [1, 1], None)),
             vec![good],
             json!(["profile-bad.folded is missing from the store."]),
         ),
         (
             "no weight",
-            Some(told([1, 1], None)),
+            Some(told([1, 1], [1, 1], None)),
             vec![good, ("profile-bad.folded", b"user:<b>main")],
             json!(["profile-bad.folded is damaged: a line without a weight: \"user:<b>main\"."]),
         ),
         (
             "bytes",
-            Some(told([1, 1], None)),
+            Some(told([1, 1], [1, 1], None)),
             vec![good, ("profile-bad.folded", b"\xff\xfe 3\n")],
             json!(["profile-bad.folded is damaged: it is no text."]),
         ),
         (
+            "longer than any",
+            Some(told([1, 1], [1, 1], None)),
+            vec![good, ("profile-bad.folded", &long)],
+            json!(["profile-bad.folded has 33.6 MB, and at most 33.6 MB are drawn."]),
+        ),
+        (
             "waits of an earlier version",
-            Some(told([1, 1], None)),
+            Some(told([1, 1], [1, 1], None)),
             vec![("waits-good.folded", b"user:a 1\n"), ("waits-bad.folded", b"user:a 1\n")],
             json!(["An earlier version recorded these stacks without what their weights stand for."]),
         ),
