@@ -127,7 +127,7 @@ export class FlameView {
       svg('title', null, this.sentence(at)),
       svg('rect', { x: left, y: top, width: wide, height: height - 1 }),
       frame.kind === null || frame.kind === 'runtime' ? null : svg('path', { class: 'kind', d: `M${left} ${top + height - 2.2}h${wide}` }),
-      label === '' ? null : svg('text', { x: left + 4, y: top + height * 0.66, 'font-size': size, 'aria-hidden': 'true' }, sign + label))
+      label === '' ? null : svg('text', { x: left + 4, y: top + height * 0.66, 'font-size': size }, sign + label))
   }
 
   private difference(frame: Frame): string {
@@ -135,28 +135,35 @@ export class FlameView {
     return `${more < 0 ? '−' : '+'}${ns(Math.abs(more))}`
   }
 
-  /** Everything about a frame, for those who hear it, and for the line below the picture. */
+  /** Everything about a frame but its name, for those who hear it, and for the line below the picture. */
   private figures(at: number): string {
     const frame = this.frames[at]
     const own = ownNs(this.frames, at)
     const load = (side: Side) => {
+      const whole = this.frames[0].ns[side]
       const itself = at > 0 && own[side] > 0 && own[side] < frame.ns[side] ? `, ${ns(own[side])} of it in itself` : ''
-      return `${ns(frame.ns[side])} per ${this.words.per} at ${this.words.loads[side]} (${share(this.frames[0].ns[side] > 0 ? frame.ns[side] / this.frames[0].ns[side] : 0)}${itself})`
+      return `${ns(frame.ns[side])} per ${this.words.per} at ${this.words.loads[side]} (${share(whole > 0 ? frame.ns[side] / whole : 0)}${itself})`
     }
-    const times = frame.ns[0] > 0 && frame.ns[1] > 0 ? ` (${change(frame.ns[0], frame.ns[1])})` : ''
-    const unclear = frame.change === 0 && at > 0 && frame.ns[0] !== frame.ns[1] ? ', no clear change' : ''
-    return `${load(1)}; ${load(0)}; ${this.difference(frame)}${times}${unclear}`
+    const notes = [
+      frame.kind ? KINDS[frame.kind] : '', frame.ns[0] > 0 && frame.ns[1] > 0 ? change(frame.ns[0], frame.ns[1]) : '',
+      frame.change === 0 && at > 0 && frame.ns[0] !== frame.ns[1] ? this.whyNone(frame) : '',
+    ].filter(note => note !== '')
+    return ` ${this.difference(frame)}${notes.length > 0 ? ` (${notes.join(', ')})` : ''}: ${load(1)}; ${load(0)}`
+  }
+
+  /** Why a difference does not count. */
+  private whyNone(frame: Frame): string {
+    const [least] = this.graph.graph!.steps
+    return Math.abs(frame.ns[1] - frame.ns[0]) < least * Math.max(...this.frames[0].ns) ? `a difference below ${share(least)} of the time` : 'may be chance'
   }
 
   private sentence(at: number): string {
-    const { name, kind } = this.frames[at]
-    return `${name}${kind ? ` (${KINDS[kind]})` : ''}: ${this.figures(at)}`
+    return this.frames[at].name + this.figures(at)
   }
 
   private tell(at: number): void {
     const frame = this.frames[at]
-    if (!frame) { replace(this.detail); return }
-    replace(this.detail, h('bdi', null, h('code', null, frame.name)), frame.kind ? ` (${KINDS[frame.kind]}): ` : ': ', this.figures(at))
+    replace(this.detail, ...frame ? [h('bdi', null, h('code', null, frame.name)), this.figures(at)] : [])
   }
 
   private drawNotes(): void {
