@@ -5,7 +5,7 @@ import type { FunctionKind, KeptStacks, ProfileGraph } from './data'
 import { h, onWidth, replace, svg } from './dom'
 import { callersOf, fitted, framesOf, layout, neighbour, ownNs, search, type Box, type Frame, type Side } from './flame'
 import { change, ns, number, share } from './format'
-import type { ProfileWords } from './profile'
+import { unseen, type ProfileWords } from './profile'
 import { rem } from './theme'
 
 const KINDS: Record<FunctionKind, string> = { user: 'own code', runtime: 'runtime or library', gc: 'garbage collection', kernel: 'kernel' }
@@ -180,7 +180,7 @@ export class FlameView {
         h('span', null, tone(1), tone(2), tone(3), ` ▲ more at ${failed}`), ...kinds.map(kind => h('span', null, line(kind), ` ${KINDS[kind]}`))),
       h('p', { class: 'note' }, `Shades from ${steps.map(step => share(step)).join(', ')} of the time of a ${this.words.per} on.`,
         said(left_out, `Frames below ${share(least_share)} are left out`), said(too_deep, 'Too deep to be shown'),
-        this.graph.of === 'waits' ? ' Idle threads wait too; their time shrinks when there is more to do.' : '',
+        this.graph.of === 'cpu' ? ` ${unseen(this.words, this.frames[0].ns)}` : ' Idle threads wait too; their time shrinks when there is more to do.',
         h('span', { class: 'keys-of-flame' }, ' Click or Enter: zoom in; Escape or Backspace: back; arrow keys: other frames.')))
   }
 

@@ -128,7 +128,7 @@ fn in_order(nodes: &[Node], shown: &BTreeSet<usize>) -> Vec<usize> {
 }
 
 /// Every function once, by name.
-fn functions<'s>(both: [&'s Stacks; 2]) -> Vec<&'s Frame> {
+fn functions(both: [&Stacks; 2]) -> Vec<&Frame> {
     let frames = both.into_iter().flat_map(|stacks| stacks.each().flat_map(|(frames, _)| frames));
     let mut all: Vec<&Frame> = frames.collect::<HashSet<_>>().into_iter().collect();
     all.sort_unstable_by(|a, b| (&a.1, a.0).cmp(&(&b.1, b.0)));
