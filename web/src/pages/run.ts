@@ -169,7 +169,8 @@ class RunView implements Page {
     } catch (error) {
       this.profile = [{ of: 'cpu', graph: null, problem: (error as Error).message }]
     }
-    this.drawRun()
+    // The reader may have gone on meanwhile.
+    if (this.element.isConnected) this.drawRun()
   }
 
   private legend(): HTMLElement {
