@@ -131,7 +131,8 @@ export async function serve({ port = 0, runs = HISTORY.map(id => planted(id)), t
         if (url.searchParams.get('confirm') !== parts[2]) { json(409, { error: 'the id must be repeated' }); return }
         state.runs.delete(parts[2])
         json(200, {})
-      } else if (parts.length === 3) json(200, run)
+      } else if (parts.length === 3) json(200, { ...run, profile: null })
+      else if (parts[3] === 'profile') json(200, run.profile ?? [])
       else if (parts[3] === 'trials') json(200, run.trials.find(trial => trial.seq === Number(parts[4])) ?? null)
       else if (parts[3] === 'labels') void body().then(bytes => { Object.assign(run.run.labels, JSON.parse(bytes)); json(200, {}) })
       else if (parts[3] === 'live') {

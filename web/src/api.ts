@@ -3,7 +3,7 @@
 // Every address is relative to the page's own: the viewer's token is the first segment of its path, and nothing here
 // knows it. It is no cookie, since a cookie goes to every port of a host (docs/decisions/028-token-in-the-path.md).
 
-import type { RunComparison, RunPage, RunRow, TickFile, TrialPage } from './data'
+import type { ProfileGraph, RunComparison, RunPage, RunRow, TickFile, TrialPage } from './data'
 import { normalize, type LiveEvent } from './state'
 
 export class Refused extends Error {
@@ -54,6 +54,7 @@ export const api = {
   /** Of two comparisons of client libraries. */
   beside: (old: string, young: string) => ask<RunComparison>(`api/beside/${encodeURIComponent(old)}/${encodeURIComponent(young)}`),
   trial: (id: string, seq: number) => ask<TrialPage>(`${run(id)}/trials/${seq}`),
+  profile: (id: string) => ask<ProfileGraph[]>(`${run(id)}/profile`),
   /** The value of a key; an empty one removes it. */
   label: (id: string, labels: Record<string, string>) => ask<unknown>(`${run(id)}/labels`, {
     method: 'PUT', body: JSON.stringify(labels), headers: { 'content-type': 'application/json' },

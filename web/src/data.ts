@@ -331,6 +331,17 @@ export type FirstError = {
   /** words of the first; text, never markup */ first: string
 }
 
+/** Two profiles as one tree. Times are ns per operation, of the first and of the second profile. */
+export type FlameGraph = {
+  /** of all stacks */ total_ns: [number, number]
+  /** what they belong to and their names, which are text of the server under test and never markup */ functions: Array<[FunctionKind, string]>
+  /** each caller before its callees: depth from 0, place in `functions`, time in both profiles with what it calls, and change: from -3 (far less) over 0 (as much, or no more than chance) to 3 (far more) */ frames: Array<[number, number, number, number, number]>
+  /** the parts of an operation's time from which a change is 1, 2 and 3 */ steps: [number, number, number]
+  /** every frame with a larger part of one of the totals is there */ least_share: number
+  /** the part of each total that is left out */ left_out: [number, number]
+  /** the part of each total that lies too deep and is shown as its caller's */ too_deep: [number, number]
+}
+
 /** Messages of one operation, counted. All fields are numbers of messages. */
 export type Flow = {
   /** planned to leave */ offered: number
@@ -351,6 +362,9 @@ export type FrameFigures = {
   /** that should have been drawn; null where the server does not say */ due: number | null
   /** drawn */ drawn: number
 }
+
+/** What a function belongs to. */
+export type FunctionKind = "user" | "runtime" | "gc" | "kernel"
 
 /** What a run says of a gate. */
 export type GateResult = {
@@ -417,6 +431,9 @@ export type IntervalMs = {
   /** longest */ max: number | null
   /** arithmetic */ mean: number | null
 }
+
+/** Stacks of both profiled holds, as artifacts of their run. */
+export type KeptStacks = "cpu" | "waits"
 
 /** What was measured. */
 export type Kind = "climb" | "bench" | "duel"
@@ -544,6 +561,13 @@ export type ProfileFunction = {
   /** with what it calls outside user code, in the unit of the profile */ weight: number
 }
 
+/** One kind of stacks at both loads. */
+export type ProfileGraph = {
+  /** what the stacks are of */ of: KeptStacks
+  /** at the load that held and the one that failed; null where there is a problem */ graph: FlameGraph | null
+  /** why it cannot be drawn */ problem: string | null
+}
+
 /** What a trial is for. */
 export type Purpose = "calibration latency" | "calibration ceiling" | "warm-up" | "rung"
 
@@ -613,6 +637,7 @@ export type RunPage = {
   /** how long it means to hold each; null where a count ends a hold */ hold_s: number | null
   /** in their order */ trials: Array<TrialPage>
   /** of a comparison of client libraries; it has neither `climb` nor trials */ bench: BenchPage | null
+  /** flame graphs of a run that was profiled; null where the page asks for them */ profile: Array<ProfileGraph> | null
   /** of a duel, whose trials are those of both sides: what is known, as in `duel --json` */ duel: DuelAnswers | null
   /** why nothing is said of it, where its plan cannot be read */ problem: string | null
 }

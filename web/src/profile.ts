@@ -1,4 +1,5 @@
-import type { Conclusion } from './data'
+import type { Conclusion, LoadUnit, ProfileGraph } from './data'
+import { number, share, unitText } from './format'
 
 export const PROFILE = 'profile'
 const SHOWN = 10
@@ -20,4 +21,35 @@ export function profileTables(evidence: Conclusion['evidence']): ProfileTable[] 
     { title: 'Waiting', rows: growths((evidence.waits as { grew?: unknown } | undefined)?.grew), marks: true },
     { title: 'CPU', rows: hasGrown ? grew : growths(evidence.most), marks: hasGrown },
   ].filter(one => one.rows.length > 0)
+}
+
+type Both<T> = [T, T]
+
+/** What the profile calls an operation; of both loads, the one that held first: its name, its samples of CPU, and the CPU of the whole server per operation. */
+export interface ProfileWords { per: string; loads: Both<string>; samples: Both<number | null>; cpu_ns: Both<number | null> }
+
+export function wordsOf(evidence: Conclusion['evidence']): ProfileWords {
+  const hold = (name: string) => (evidence[name] ?? {}) as { load?: number; load_unit?: LoadUnit; samples?: number; cpu_ns?: number | null }
+  const load = ({ load, load_unit }: ReturnType<typeof hold>) => `${number(load)} ${load_unit ? unitText(load_unit) : ''}`.trim()
+  const [good, bad] = [hold('good'), hold('bad')]
+  return {
+    per: typeof evidence.per === 'string' ? evidence.per : 'operation', loads: [load(good), load(bad)],
+    samples: [good.samples ?? null, bad.samples ?? null], cpu_ns: [good.cpu_ns ?? null, bad.cpu_ns ?? null],
+  }
+}
+
+/** A profile that saw less than this part of the server's CPU says so. */
+const LEAST_SEEN = 0.8
+
+/** That the samples tell of little of the server's CPU, where it is so. */
+export function unseen({ cpu_ns, loads }: ProfileWords, total_ns: Both<number>): string {
+  const parts = ([1, 0] as const).map(side => ({ load: loads[side], part: cpu_ns[side] ? total_ns[side] / cpu_ns[side] : 1 }))
+  const few = parts.filter(({ part }) => part < LEAST_SEEN)
+  return few.length === 0 ? '' : `Samples tell of ${few.map(({ load, part }) => `${share(part)} of the server's CPU at ${load}`).join(' and ')}.`
+}
+
+/** The graph that explains most: of waiting where a function is known that requests wait in. */
+export function firstGraph(graphs: ProfileGraph[], evidence: Conclusion['evidence']): number {
+  const isWaiting = growths((evidence.waits as { grew?: unknown } | undefined)?.grew).some(one => one.is_sure)
+  return Math.max(0, graphs.findIndex(one => one.of === (isWaiting ? 'waits' : 'cpu')))
 }

@@ -82,7 +82,7 @@ fn climb_subject(
     if end.outcome == Outcome::Finished && !plan.profile.is_off() {
         // Ctrl-C ends the profile only: the climb is whole.
         let added = judged.read_rest(store);
-        outcome = added.and_then(|()| profile::add(&climbing, &judged, &outputs.store, subject, progress));
+        outcome = added.and_then(|()| profile::add(&climbing, &judged, subject, progress));
     }
     let ended_early = ended_early_by(&end);
     let climb = judged.read_rest(store).and_then(|()| judged.answers(ended_early.as_deref()));

@@ -1,21 +1,19 @@
 //! The profile behind a climb: the last load that held and the first that failed, held once more under `perf`.
 //!
 //! These holds are not judged and are no trials of the store; what is kept of them are artifacts of the run: both folded
-//! stacks, the picture of their difference, and the conclusion (`ladder::growth`), which every reader of the run shows. Whatever
-//! goes wrong here is that conclusion, and the climb's answers stay.
+//! stacks, from which the page draws a flame graph, and the conclusion (`ladder::growth`), which every reader of the run shows.
+//! Whatever goes wrong here is that conclusion, and the climb's answers stay.
 
 mod hold;
-pub mod picture;
 mod waiting;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use console::layout::wrapped;
 use console::masks::mask;
 use inflight_analysis::{Kind, Stacks};
-use ladder::growth::{self, Growth, ProfiledHold};
+use ladder::growth::{self, Growth, KeptStacks, ProfiledHold};
 use ladder::wording::{show_ns, show_number, show_share};
 use ladder::{Climb, Conclusion, Rung, Verdict};
 use measure::trial::Hold;
@@ -93,61 +91,31 @@ pub fn offer(plan: &Plan, climb: &Climb, pid: Option<u32>) -> Option<String> {
     })
 }
 
-/// Profiles and keeps what is found. `store`: the file of the store; the picture goes into `profiles/` beside it.
+/// Profiles and keeps what is found.
 ///
 /// Errors: the store cannot be written.
 pub fn add(
     climbing: &Climbing<'_>,
     judged: &JudgedRun,
-    store: &Path,
     subject: &mut RunningSubject,
     progress: &mut Progress,
 ) -> anyhow::Result<()> {
     let Some(climb) = judged.answers(None)? else { return Ok(()) };
     let mut conclusion = match profiled(climbing, &climb, subject, progress) {
         Ok((conclusion, stacks)) => {
-            for (name, one) in ["good", "bad"].into_iter().zip(&stacks) {
-                climbing.writer.artifact(&format!("profile-{name}.folded"), one.folded.text.as_bytes())?;
-                if let Some(waits) = &one.waits {
-                    climbing.writer.artifact(&format!("waits-{name}.folded"), waits.folded().as_bytes())?;
-                }
+            for (at, one) in stacks.iter().enumerate() {
+                let keep = |kept: KeptStacks, text: &str| {
+                    climbing.writer.artifact(kept.artifacts()[at], text.as_bytes())
+                };
+                keep(KeptStacks::Cpu, &one.folded.text)?;
+                one.waits.as_ref().map_or(Ok(()), |waits| keep(KeptStacks::Waits, &waits.folded()))?;
             }
-            with_picture(conclusion, &climb, &stacks, store)
+            conclusion
         }
         Err(error) => growth::none(&mask(&format!("{error:#}"))),
     };
     conclusion.text = mask(&conclusion.text).into_owned();
     Ok(climbing.writer.artifact(ARTIFACT, serde_json::to_string(&conclusion)?.as_bytes())?)
-}
-
-/// Writes the picture, and says where; that it cannot be written is said too.
-fn with_picture(
-    mut conclusion: Conclusion,
-    climb: &Climb,
-    stacks: &[Profiled; 2],
-    store: &Path,
-) -> Conclusion {
-    let folder = store.parent().unwrap_or(Path::new("")).join("profiles");
-    let path = folder.join(format!("{}.svg", climb.run.id));
-    let title = format!(
-        "{}: CPU per operation, {}",
-        climb.run.id,
-        stacks.each_ref().map(Profiled::place).join(" → ")
-    );
-    let drawn =
-        picture::difference(&title, stacks.each_ref().map(|one| (&one.folded.stacks, one.ns_per_sample())))
-            .and_then(|svg| {
-                std::fs::create_dir_all(&folder)?;
-                std::fs::write(&path, svg).with_context(|| path.display().to_string())
-            });
-    conclusion.text += &match drawn {
-        Ok(()) => {
-            conclusion.evidence.insert("picture".to_owned(), path.display().to_string().into());
-            format!(" Flame graph: {}.", path.display())
-        }
-        Err(error) => format!(" Its flame graph cannot be written: {error:#}."),
-    };
-    conclusion
 }
 
 /// Folded stacks, as text and read.
@@ -266,14 +234,6 @@ impl Profiled {
         let at = usize::from(shares[1] > shares[0] + UNWOUND_MORE);
         [good.by(at), bad.by(at)]
     }
-
-    fn place(&self) -> String {
-        format!("{} {}", show_number(self.hold.load), self.hold.load_unit)
-    }
-
-    fn ns_per_sample(&self) -> f64 {
-        1e9 / self.hold.samples_per_s / self.hold.operations.max(1) as f64
-    }
 }
 
 /// Errors: why there is no profile, for the user.
@@ -351,7 +311,8 @@ fn plan_of(plan: &Plan, pair: &Pair<'_>) -> Plan {
     plan
 }
 
-/// The functions that grew most, as tables at most so wide: of CPU, and of waiting where that was asked; empty without a profile.
+/// The functions that grew most, as tables at most so wide: of CPU, and of waiting where that was asked; and how to see the flame
+/// graph. Empty without a profile.
 pub fn table(climb: &Climb, columns: Option<usize>) -> String {
     let Some(conclusion) = climb.conclusions.iter().find(|part| part.id == growth::PROFILE) else {
         return String::new();
@@ -368,7 +329,20 @@ pub fn table(climb: &Climb, columns: Option<usize>) -> String {
     let cpu = rows(conclusion, (&heading, has_grown), listed, columns);
     let waits = growth::listed(conclusion, growth::WAITS);
     let heading = format!("The functions that waited longer: waiting per {per}, and share of all waiting");
-    rows(conclusion, (&heading, true), waits, columns) + &cpu
+    rows(conclusion, (&heading, true), waits, columns)
+        + &cpu
+        + &flame_graph(conclusion, &climb.run.id, columns)
+}
+
+/// How to see it, where stacks were taken.
+fn flame_graph(conclusion: &Conclusion, run: &str, columns: Option<usize>) -> String {
+    if KeptStacks::Cpu.ns_per_weight(conclusion).is_none() {
+        return String::new();
+    }
+    let words = format!(
+        "Flame graph of both loads: `stepladder view`, or `stepladder report {run} -o {run}.html` for one file."
+    );
+    format!("\n  {}\n", wrapped(&words, 2, columns))
 }
 
 /// One table; `marks`: functions whose growth may be chance are marked.

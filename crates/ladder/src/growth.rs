@@ -4,6 +4,7 @@
 //! innermost function of the server's own code; one stack is one sample. Units: ns of CPU per operation, shares of all samples
 //! in [0, 1].
 
+mod kept;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -14,6 +15,7 @@ use serde::{Deserialize, Serialize};
 use crate::contract::Conclusion;
 use crate::wording::{show_ns, show_number, show_share};
 
+pub use kept::KeptStacks;
 pub use waiting::{Waited, Waiting, is_asked};
 
 /// The id of the conclusion that tells of a profile.
@@ -27,9 +29,9 @@ const NAMED: usize = 3;
 /// A function is listed if it grew by more standard deviations than these: less may be chance.
 const LISTED_DEVIATIONS: f64 = 2.0;
 /// A growth is sure above this many standard deviations: many functions are compared at once.
-const SURE_DEVIATIONS: f64 = 4.0;
+pub const SURE_DEVIATIONS: f64 = 4.0;
 /// A function whose growth is less than this share of an operation's CPU explains nothing.
-const LEAST_SHARE: f64 = 0.01;
+pub const LEAST_SHARE: f64 = 0.01;
 
 /// One load, held once more while its server was profiled.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -73,22 +75,32 @@ pub struct ProfiledHold {
 impl ProfiledHold {
     fn of(&self, function: &str) -> Cost {
         let samples = self.functions.get(function).copied().unwrap_or(0);
-        let operations = self.operations.max(1) as f64;
         Cost {
             samples,
             share: samples as f64 / self.samples.max(1) as f64,
-            ns: samples as f64 * 1e9 / self.samples_per_s / operations,
+            ns: samples as f64 * self.ns_per_sample(),
         }
     }
 
-    /// One standard deviation of what a function with so many samples costs, ns per operation.
-    fn deviation_ns(&self, samples: u64) -> f64 {
-        (samples as f64 + 1.0).sqrt() * 1e9 / self.samples_per_s / self.operations.max(1) as f64
+    /// What one sample stands for, ns of CPU per operation.
+    fn ns_per_sample(&self) -> f64 {
+        1e9 / self.samples_per_s / self.operations.max(1) as f64
+    }
+
+    /// Operations that were done while this part of the hold was recorded, at least one.
+    fn operations_within(&self, covered: f64) -> f64 {
+        (self.operations.max(1) as f64 * covered).max(1.0)
     }
 
     fn place(&self) -> String {
         format!("{} {}", show_number(self.load), self.load_unit)
     }
+}
+
+/// One standard deviation of what a function or frame costs that took so many `ns`, where a sample stands for `ns_per_sample`; both
+/// per operation.
+pub fn deviation_ns(ns: f64, ns_per_sample: f64) -> f64 {
+    (ns / ns_per_sample + 1.0).sqrt() * ns_per_sample
 }
 
 /// What a function took in one hold.
@@ -126,10 +138,12 @@ impl Growth {
 /// Every function of either hold, the one that grew most per operation first; among equals the costlier one.
 pub fn growths(good: &ProfiledHold, bad: &ProfiledHold) -> Vec<Growth> {
     let functions: BTreeSet<&String> = good.functions.keys().chain(bad.functions.keys()).collect();
-    let all_ns = bad.samples as f64 * 1e9 / bad.samples_per_s / bad.operations.max(1) as f64;
+    let ns_per_sample = [good, bad].map(ProfiledHold::ns_per_sample);
+    let all_ns = bad.samples as f64 * ns_per_sample[1];
     let growth = |function: &String| {
         let (before, after) = (good.of(function), bad.of(function));
-        let deviation = good.deviation_ns(before.samples).hypot(bad.deviation_ns(after.samples));
+        let deviation =
+            deviation_ns(before.ns, ns_per_sample[0]).hypot(deviation_ns(after.ns, ns_per_sample[1]));
         let grown = after.ns - before.ns;
         let deviations = grown / deviation;
         let is_sure = deviations > SURE_DEVIATIONS && grown >= LEAST_SHARE * all_ns;

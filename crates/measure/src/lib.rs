@@ -30,6 +30,7 @@ pub use network::NetworkFacts;
 pub use purpose::Purpose;
 pub use sample::{
     MachineMetric, OverTime, ProcessMetric, Reading, Sample, ServiceMetric, Signal, ThreadState, plain_name,
+    plain_text,
 };
 pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};

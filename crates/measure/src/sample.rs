@@ -325,13 +325,17 @@ const NAME_CHARS_MAX: usize = 32;
 /// The name of a program or thread as it is stored and shown: at most `NAME_CHARS_MAX` characters, without terminal
 /// control or text direction characters; `?` when nothing is left. It is text, never markup.
 pub fn plain_name(name: &str) -> String {
+    plain_text(name, NAME_CHARS_MAX)
+}
+
+/// The same of a text that may have so many characters.
+pub fn plain_text(text: &str, chars_max: usize) -> String {
     let is_mark =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
-    let plain: String =
-        name.chars().filter(|&c| !c.is_control() && !is_mark(c)).take(NAME_CHARS_MAX).collect();
+    let plain: String = text.chars().filter(|&c| !c.is_control() && !is_mark(c)).take(chars_max).collect();
     match plain.trim() {
         "" => "?".to_owned(),
-        name => name.to_owned(),
+        plain => plain.to_owned(),
     }
 }
 

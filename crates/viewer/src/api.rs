@@ -13,6 +13,8 @@ use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};
 use ts_rs::TS;
 
+use crate::profile::ProfileGraph;
+
 /// A row of the list of runs.
 #[derive(Clone, Debug, Serialize, TS)]
 pub struct RunRow {
@@ -143,6 +145,8 @@ pub struct RunPage {
     pub trials: Vec<TrialPage>,
     /// of a comparison of client libraries; it has neither `climb` nor trials
     pub bench: Option<BenchPage>,
+    /// flame graphs of a run that was profiled; null where the page asks for them
+    pub profile: Option<Vec<ProfileGraph>>,
     /// of a duel, whose trials are those of both sides: what is known, as in `duel --json`
     pub duel: Option<DuelAnswers>,
     /// why nothing is said of it, where its plan cannot be read

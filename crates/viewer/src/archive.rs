@@ -20,6 +20,7 @@ use crate::bench::Lines;
 use crate::decimate::decimate;
 use crate::error::Unjudged;
 use crate::fold::Fold;
+use crate::profile::{self, ProfileGraph};
 
 /// Default number of points of a series: an hour is complete.
 pub(crate) const POINTS: usize = 4_000;
@@ -31,7 +32,7 @@ const CLIMB: &str = "climb";
 pub enum Detail {
     /// marks of all, seconds of the one that is running; the rungs stand in `climb`
     First,
-    /// seconds and distributions of all, these in buckets of such a ratio
+    /// flame graphs; seconds and distributions of all, these in buckets of such a ratio
     All {
         /// above 1; 1 keeps every bucket
         width: f64,
@@ -164,6 +165,7 @@ impl<'a> Archive<'a> {
             objectives: Vec::new(),
             trials: Vec::new(),
             bench: Some(bench),
+            profile: None,
             duel: None,
             problem,
         })
@@ -255,6 +257,11 @@ impl<'a> Archive<'a> {
             });
         }
         let plan: Value = serde_json::from_str(&record.head.plan).unwrap_or_default();
+        let conclusions = climb.as_ref().map(|climb| climb.conclusions.as_slice());
+        let profile = match detail {
+            Detail::All { .. } => Some(profile::graphs(self.store, run, conclusions.unwrap_or_default())?),
+            Detail::First => None,
+        };
         Ok(RunPage {
             run: self.row(&record, climb.as_ref())?,
             command: record.head.command.clone(),
@@ -265,9 +272,16 @@ impl<'a> Archive<'a> {
             objectives,
             trials,
             bench: None,
+            profile,
             duel,
             problem,
         })
+    }
+
+    /// The flame graphs of a run; none where it was not profiled, or cannot be judged.
+    pub fn profile(&self, run: &RunId) -> Result<Vec<ProfileGraph>, StoreError> {
+        let climb = self.climb(&self.store.run(run)?).ok().flatten();
+        profile::graphs(self.store, run, climb.as_ref().map_or(&[], |climb| &climb.conclusions))
     }
 
     /// One trial with its seconds, in at most about `points` points.

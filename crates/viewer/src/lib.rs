@@ -19,6 +19,7 @@ mod fold;
 mod gate;
 mod live;
 mod metrics;
+mod profile;
 mod report;
 mod routes;
 mod server;
@@ -34,6 +35,7 @@ pub use error::{Unjudged, ViewError};
 pub use gate::{Gate, Ruling};
 pub use live::{Follower, Message};
 pub use metrics::{MakeText, MetricsServer, listen_for_metrics, serve_metrics};
+pub use profile::ProfileGraph;
 pub use report::report;
 pub use server::{FIRST_PORT, Options, Viewer, serve, yield_to_others};
 

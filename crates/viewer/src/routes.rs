@@ -86,6 +86,7 @@ pub(crate) fn router(shared: Arc<Shared>) -> Router {
         .route("/api/runs", get(runs))
         .route("/api/runs/{id}", get(run).delete(delete))
         .route("/api/runs/{id}/trials/{seq}", get(trial))
+        .route("/api/runs/{id}/profile", get(profile))
         .route("/api/beside/{old}/{new}", get(old_beside_new))
         .route("/api/runs/{id}/live", get(live))
         .route("/api/runs/{id}/labels", put(labels).layer(DefaultBodyLimit::max(LABELS_BYTES)))
@@ -286,6 +287,14 @@ async fn trial(
         let store = shared.reader()?;
         let points = asked.points.unwrap_or(POINTS);
         as_json(&Archive::new(&store, &*shared.judge).trial_page(&exactly(&store, &id)?, seq, points)?)
+    })
+    .await
+}
+
+async fn profile(State(shared): App, Path(id): Path<String>) -> Result<Response, Refusal> {
+    aside(move || {
+        let store = shared.reader()?;
+        as_json(&Archive::new(&store, &*shared.judge).profile(&exactly(&store, &id)?)?)
     })
     .await
 }

@@ -2,8 +2,8 @@
 //!
 //! `lines` parses one line, `replay` assembles those of a run, `figures` computes each client's results, `sweep` draws
 //! conclusions from many tasks, `limits` lists what makes figures incomparable, `duel` compares two libraries block by
-//! block, and `contract` is all of it as `bench --json` and the page have it. The line format and its origin:
-//! inflight/clients/README.md, docs/method/clients.md.
+//! block, and `contract` is all of it as `bench --json` and the page have it. `stacks` reads folded profiles, and `flame`
+//! makes one tree of two. The line format and its origin: inflight/clients/README.md, docs/method/clients.md.
 //! Pure: the same lines give the same results, right after the run and years later.
 
 mod comparison;
@@ -12,6 +12,7 @@ mod curve;
 pub mod duel;
 mod error;
 mod figures;
+mod flame;
 mod heap;
 mod limits;
 mod lines;
@@ -32,6 +33,7 @@ pub use contract::{
 pub use curve::ProcessCurve;
 pub use error::LineError;
 pub use figures::{Cell, CellKey, Fitness, Report, Run, bytes};
+pub use flame::{FlameGraph, Weights};
 pub use heap::{Heap, HeapBy, HeapError, HeapType};
 pub use lines::{Line, Note, Usage};
 pub use profile::{Profile, Subject, artifact};

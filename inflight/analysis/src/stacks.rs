@@ -2,10 +2,15 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+use ts_rs::TS;
+
 use super::error::LineError;
 
 /// What a function belongs to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, TS)]
+#[serde(rename_all = "snake_case")]
+#[ts(rename = "FunctionKind")]
 pub enum Kind {
     /// client library and benchmark
     User,

@@ -5,6 +5,7 @@
 //! picture are made from them. `perf` records clients that do not profile themselves.
 
 mod perf;
+mod picture;
 
 use std::collections::HashSet;
 use std::fmt;
@@ -13,7 +14,6 @@ use std::io::BufReader;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
-use climb::profile::picture;
 use inferno::flamegraph;
 use inferno::flamegraph::color::{MultiPalette, Palette};
 use inflight_analysis::{CellKey, Heap, HeapBy, HeapError, Kind, Profile, Report, Stacks, Subject};

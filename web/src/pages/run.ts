@@ -3,7 +3,7 @@
 import { answers } from '../answers'
 import { api, follow, Refused } from '../api'
 import { phase, seconds } from '../columns'
-import type { MainFigure, Rung, RunPage, TrialPage } from '../data'
+import type { MainFigure, ProfileGraph, Rung, RunPage, TrialPage } from '../data'
 import { h, onWidth, replace, table } from '../dom'
 import { drawable, figureName, percentile, shown, soFar, valueOf } from '../figures'
 import { clock, inUnit, number, unitText } from '../format'
@@ -53,12 +53,15 @@ class RunView implements Page {
   private dirty = { page: true, second: true }
   private connected = true
   private readonly fetched = new Set<number>()
+  private profile: ProfileGraph[] | null
+  private isProfileAsked = false
   private readonly unwatch: () => void
   private readonly unlisten: () => void
   private readonly ticking: number
 
   constructor(private readonly page: RunPage, private readonly options: { isReport: boolean; seq: number | null; go: (hash: string) => void }) {
     this.head = new RunHead(page, options)
+    this.profile = page.profile
     this.duel = page.run.kind === 'duel' ? new DuelView() : null
     this.open = options.seq ?? this.first()
     this.isFollowing = options.seq === null && page.run.state === 'running'
@@ -155,7 +158,19 @@ class RunView implements Page {
   }
 
   private context(trial: TrialPage): Context {
-    return { page: this.page, trial, sync: `trial-${trial.seq}`, pick: seq => this.pick(seq, true), load: seq => this.load(seq) }
+    return { page: this.page, trial, sync: `trial-${trial.seq}`, pick: seq => this.pick(seq, true), load: seq => this.load(seq), profile: this.profile, loadProfile: () => void this.loadProfile() }
+  }
+
+  private async loadProfile(): Promise<void> {
+    if (this.options.isReport || this.isProfileAsked) return
+    this.isProfileAsked = true
+    try {
+      this.profile = await api.profile(this.page.run.id)
+    } catch (error) {
+      this.profile = [{ of: 'cpu', graph: null, problem: (error as Error).message }]
+    }
+    // The reader may have gone on meanwhile.
+    if (this.element.isConnected) this.drawRun()
   }
 
   private legend(): HTMLElement {

@@ -3,7 +3,7 @@
 
 import { Chart, type ChartOptions, type Plot } from '../chart'
 import { holdSpan } from '../columns'
-import type { RunPage, TrialPage } from '../data'
+import type { ProfileGraph, RunPage, TrialPage } from '../data'
 import { eventsOf } from '../events'
 
 export interface Context {
@@ -15,6 +15,10 @@ export interface Context {
   pick: (seq: number) => void
   /** asks for the seconds and distributions of a rung that came without; the panel is updated when they are here */
   load: (seq: number) => void
+  /** flame graphs, null until they are here */
+  profile: ProfileGraph[] | null
+  /** asks for them, once */
+  loadProfile: () => void
 }
 
 export interface Mounted {

@@ -1,7 +1,9 @@
-import { h, table } from '../dom'
-import { change, ns, number, share } from '../format'
-import { PROFILE, profileTables, type ProfileTable } from '../profile'
-import { redrawn, type Panel } from './panel'
+import type { RunPage } from '../data'
+import { h, replace, table } from '../dom'
+import { FlameView } from '../flame-view'
+import { change, ns, share } from '../format'
+import { firstGraph, PROFILE, profileTables, wordsOf, type ProfileTable } from '../profile'
+import { redrawn, type Context, type Panel } from './panel'
 
 function tableOf({ title, rows, marks }: ProfileTable, per: string, [good, bad]: [string, string]): HTMLElement {
   const cells = rows.map(one => [
@@ -18,11 +20,28 @@ function tableOf({ title, rows, marks }: ProfileTable, per: string, [good, bad]:
 const panel: Panel = {
   id: 'profile', title: 'Profile', of: 'run', order: 25,
   shows: ({ page }) => page.climb?.conclusions.some(one => one.id === PROFILE) ?? false,
-  mount: context => redrawn(context, ({ page }) => page.climb, ({ page }) => {
-    const { text, evidence } = page.climb!.conclusions.find(one => one.id === PROFILE)!
-    const load = (name: string) => number((evidence[name] as { load?: number } | undefined)?.load)
-    const per = typeof evidence.per === 'string' ? evidence.per : 'operation'
-    return [h('p', null, text), ...profileTables(evidence).map(one => tableOf(one, per, [load('good'), load('bad')]))]
-  }),
+  mount: context => {
+    const told = (page: RunPage) => page.climb!.conclusions.find(one => one.id === PROFILE)!
+    const words = redrawn(context, ({ page }) => page.climb, ({ page }) => [h('p', null, told(page).text)])
+    const tables = redrawn(context, ({ page }) => page.climb, ({ page }) => {
+      const { per, loads } = wordsOf(told(page).evidence)
+      return profileTables(told(page).evidence).map(one => tableOf(one, per, loads))
+    })
+    const graphs = h('div')
+    let drawn: Context['profile'] = null
+    let view: FlameView | null = null
+    const update = (now: Context) => {
+      for (const one of [words, tables]) one.update(now)
+      if (now.profile === drawn) return
+      drawn = now.profile
+      view?.destroy()
+      const { evidence } = told(now.page)
+      view = drawn && drawn.length > 0 ? new FlameView(drawn, wordsOf(evidence), firstGraph(drawn, evidence)) : null
+      replace(graphs, view?.element)
+    }
+    update(context)
+    context.loadProfile()
+    return { element: h('div', { class: 'profile' }, words.element, graphs, tables.element), update, destroy: () => view?.destroy() }
+  },
 }
 export default panel

@@ -59,8 +59,7 @@ impl ProfiledHold {
         } else {
             (waited.ns, waited.count)
         };
-        let operations = self.operations.max(1) as f64 * waiting.covered;
-        Cost { samples, share: 0.0, ns: ns as f64 / operations.max(1.0) }
+        Cost { samples, share: 0.0, ns: ns as f64 / self.operations_within(waiting.covered) }
     }
 }
 
@@ -120,7 +119,7 @@ pub(super) fn told(
         ),
         None => format!("In which function of the server {per}s wait was not seen."),
     };
-    (text, json!({ "cause": cause, "grew": grew }))
+    (text, json!({ "cause": cause, "grew": grew, "covered": [good.1.covered, bad.1.covered] }))
 }
 
 /// The same where waits could not be recorded.

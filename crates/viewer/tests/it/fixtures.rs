@@ -22,6 +22,7 @@ use crate::benches;
 use crate::committed;
 use crate::duels;
 use crate::given::{self, HOLD_FROM_S, SECOND_NS, mark};
+use crate::profiles;
 
 /// Buckets of the distributions: wide, since no figures are read off them.
 const WIDTH: f64 = 1.25;
@@ -527,12 +528,55 @@ fn duel(store: &Store) -> Value {
     page_of(store, &run)
 }
 
+/// A climb whose profile is planted: `broadcast` grew, `parse` shrank, and more clients wait for a lock.
+fn profiled(store: &Store) -> Value {
+    let head = RunHead {
+        name: Some("profiled".to_owned()),
+        ..head("arena", 16, "stepladder climb arena --profile")
+    };
+    let writer = store.begin_run(&head, None).unwrap();
+    let run = writer.id().clone();
+    for (seq, load) in (0..).zip([500.0, 1_000.0]) {
+        Plant { hold_s: 5, ..arena(load, 700.0) }.record(&writer, seq);
+    }
+    let deep = vec!["user:walk"; 40].join(";");
+    let good =
+        "user:main;user:tick;user:simulate 400\nuser:main;user:tick;user:broadcast;runtime:serialize 300\n\
+                user:main;user:tick;user:broadcast;runtime:write;kernel:tcp_sendmsg 500\n\
+                user:main;user:tick;user:parse 700\ngc:sweep 40\nuser:main;user:gone 60\n"
+            .to_owned();
+    let bad = format!(
+        "user:main;user:tick;user:simulate 800\nuser:main;user:tick;user:broadcast;runtime:serialize 2400\n\
+         user:main;user:tick;user:broadcast;runtime:write;kernel:tcp_sendmsg 1000\nuser:main;user:tick;user:parse 300\n\
+         user:main;user:tick;user:{HOSTILE} 500\nuser:main;user:tick;{deep} 200\ngc:sweep 80\nuser:main;user:tiny 1\n"
+    );
+    let waits = |us: u32| {
+        format!(
+            "user:main;user:hold;runtime:futex_wait;kernel:futex_wait_queue {us}\nuser:main;user:accept 9000000\n"
+        )
+    };
+    for (name, text) in [
+        ("profile-good.folded", good),
+        ("profile-bad.folded", bad),
+        ("waits-good.folded", waits(500_000)),
+        ("waits-bad.folded", waits(60_000_000)),
+    ] {
+        writer.artifact(name, text.as_bytes()).unwrap();
+    }
+    let mut climb = BySubject.climb(store, &run).unwrap().unwrap();
+    climb.conclusions.push(profiles::told([2_000, 5_281], [10_000, 20_000], Some(1.0)));
+    let climb = Some(serde_json::to_string(&climb).unwrap());
+    writer.end_run(RunEnd { outcome: Outcome::Finished, reason: None, ended_unix_ms: 0, climb }).unwrap();
+    page_of(store, &run)
+}
+
 #[test]
 fn the_page_is_tested_with_what_the_viewer_sends() {
     let given = given::store();
     let mut pages = pages(&given.store);
     pages.extend(comparisons(&given.store));
     pages.push(duel(&given.store));
+    pages.push(profiled(&given.store));
     let pages: Vec<String> = pages.iter().map(ToString::to_string).collect();
     // A line per trial, rung and process, so that a change of one can be seen.
     let lines =

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use ladder::duel::DuelAnswers;
-use ladder::{Climb, Criteria, Objective, RunFacts, answers, judge, rung};
+use ladder::{Climb, Conclusion, Criteria, Objective, RunFacts, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
@@ -234,8 +234,16 @@ pub fn store_verdict(given: &Given, writer: &RunWriter, seq: u32) {
 }
 
 pub fn end(given: &Given, writer: RunWriter) -> RunId {
+    end_told(given, writer, Vec::new())
+}
+
+/// Ends a run whose answers have these parts besides.
+pub fn end_told(given: &Given, writer: RunWriter, told: Vec<Conclusion>) -> RunId {
     let run = writer.id().clone();
-    let climb = ByRules.climb(&given.store, &run).unwrap();
+    let mut climb = ByRules.climb(&given.store, &run).unwrap();
+    if let Some(climb) = &mut climb {
+        climb.conclusions.extend(told);
+    }
     let end = RunEnd {
         outcome: Outcome::Finished,
         reason: None,

@@ -12,6 +12,7 @@ mod floods;
 mod given;
 mod growing;
 mod pages;
+mod profiles;
 mod reports;
 mod size;
 mod tick_logs;

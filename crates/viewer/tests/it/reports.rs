@@ -14,7 +14,7 @@ use crate::given::{self, ByRules, Client};
 const MOST_BYTES: usize = 300_000;
 
 /// The run inside a report, read as the page reads it.
-fn inside(report: &str) -> Value {
+pub fn inside(report: &str) -> Value {
     let begin = report.find("id=\"stepladder-data\"").expect("a place for data");
     let open = begin + report[begin..].find('>').unwrap() + 1;
     let close = open + report[open..].find("</script>").unwrap();
@@ -29,7 +29,7 @@ fn inside(report: &str) -> Value {
 }
 
 /// A report where this build has a page; without one it says so, which is checked instead.
-fn report(given: &given::Given, run: &store::RunId) -> Option<String> {
+pub fn report(given: &given::Given, run: &store::RunId) -> Option<String> {
     match viewer::report(&given.store, run, &ByRules) {
         Ok(report) => Some(report),
         Err(error) => {
