@@ -296,7 +296,7 @@ const FOR_CPU: &[&str] = &["--rate", "100,2000", "--objective", "response.p90 < 
 const FOR_LOCK: &[&str] = &["--rate", "50,600", "--objective", "response.p90 < 250ms"];
 const FOR_PAUSE: &[&str] = &["--rate", "40,300", "--objective", "response.p90 < 50ms"];
 const FOR_DISK: &[&str] = &["--rate", "10,300", "--objective", "response.p90 < 250ms"];
-const FOR_QUOTA: &[&str] = &["--rate", "20,400", "--objective", "response.p90 < 250ms"];
+const FOR_QUOTA: &[&str] = &["--rate", "40,400", "--objective", "response.p90 < 250ms"];
 /// Many connections that end: 3,000 of them leak 30 MB.
 const FOR_LEAKS: &[&str] =
     &["--rate", "10", "--no-keep-alive", "--arrivals", "even", "--objective", "response.p90 < 500ms"];

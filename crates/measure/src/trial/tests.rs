@@ -217,9 +217,19 @@ fn the_names_whose_threads_used_most_of_the_hold_are_told_with_mean_and_largest_
     };
     let named =
         |second: u64, name: &str, cores: f64| at(second, Reading::ThreadsNamed(name.to_owned()), cores);
+    let said = |index: u32| {
+        let mut interval = Interval::new(&MetricNames::new(&[], &[], &[], &[]));
+        interval.index = index;
+        Entry::Interval(Box::new(interval))
+    };
     let entries = [
         event(2_000, kind::HOLD, ""),
         event(6_000, kind::DRAIN, "4s"),
+        said(1),
+        said(2),
+        said(3),
+        said(4),
+        said(5),
         // Before the hold.
         named(2, "main", 9.0),
         // One of them alone is busy, then several.
@@ -238,5 +248,5 @@ fn the_names_whose_threads_used_most_of_the_hold_are_told_with_mean_and_largest_
     let expected = [("worker-*".to_owned(), 0.5, 1.2), ("main".to_owned(), 0.1, 0.3)];
     assert_eq!(told(5), expected);
     assert_eq!(told(1), expected[..1]);
-    assert_eq!(trial(&entries[..2]).threads_by_name(5), []);
+    assert_eq!(trial(&entries[..7]).threads_by_name(5), []);
 }
