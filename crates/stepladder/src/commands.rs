@@ -257,7 +257,7 @@ pub fn doctor(args: &DoctorArgs) -> Answer {
 /// `stepladder selftest`
 pub fn selftest(args: &SelftestArgs, interrupt: &Interrupt) -> Answer {
     let (quick, only, json) = (args.quick, args.only.clone(), args.json.clone());
-    let options = selftest::Options { quick, long: args.long || args.list, only, json };
+    let options = selftest::Options { quick, long: args.long || args.list && !quick, only, json };
     let cases = options.cases();
     if cases.is_empty() {
         let only = args.only.as_deref().unwrap_or_default();
