@@ -21,4 +21,4 @@ pub use poll_loop;
 pub use server::Server;
 #[cfg(feature = "truth")]
 pub use servers_shared::ticks;
-pub use servers_shared::{ServeError, Shutdown, fault};
+pub use servers_shared::{NO_QUOTA, ServeError, Shutdown, fault};

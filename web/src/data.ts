@@ -461,6 +461,13 @@ export type MainFigure = {
   /** as its author wrote it */ text: string
 }
 
+/** All threads of one name over the hold. */
+export type NamedThreadsFigures = {
+  /** their name, `*` in place of numbers where several differ in them; text from the server under test is never markup */ name: string
+  /** mean */ cpu_cores: number
+  /** largest second */ cpu_cores_max: number
+}
+
 /** The emulated networks of a rung. */
 export type NetworkFigures = {
   /** each of them */ profiles: Array<NetworkProfile>
@@ -810,6 +817,7 @@ export type Steadiness = "steady" | "drifting" | "unsteady"
 /** The server's process tree over the hold. */
 export type SubjectFigures = {
   /** the thread that used most CPU; null where threads are not readable */ busiest_thread: ThreadFigures | null
+  /** the names whose threads used most CPU, those first, at most five; empty where threads are not readable */ threads: Array<NamedThreadsFigures>
   /** mean CPU over the hold, in cores */ cpu_cores: number
   /** of the cores it may use */ cpu_share: number | null
   /** cores it may use */ allowed_cores: number | null

@@ -226,6 +226,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
             busiest_thread: trial
                 .busiest_thread()
                 .map(|(name, cpu_cores)| ThreadFigures { name: name.to_owned(), cpu_cores }),
+            threads: activity::threads(trial),
         }),
         activity: activity::activity(trial),
         trends: trend::figures(trial),

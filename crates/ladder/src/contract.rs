@@ -573,6 +573,9 @@ pub struct SubjectFigures {
     pub process: ProcessFigures,
     /// the thread that used most CPU; null where threads are not readable
     pub busiest_thread: Option<ThreadFigures>,
+    /// the names whose threads used most CPU, those first, at most five; empty where threads are not readable
+    #[serde(default)]
+    pub threads: Vec<NamedThreadsFigures>,
 }
 
 /// A reading over the seconds of the hold.
@@ -593,6 +596,17 @@ pub struct ThreadFigures {
     pub name: String,
     /// mean
     pub cpu_cores: f64,
+}
+
+/// All threads of one name over the hold.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, TS)]
+pub struct NamedThreadsFigures {
+    /// their name, `*` in place of numbers where several differ in them; text from the server under test is never markup
+    pub name: String,
+    /// mean
+    pub cpu_cores: f64,
+    /// largest second
+    pub cpu_cores_max: f64,
 }
 
 /// This process over the hold.

@@ -11,7 +11,7 @@
 
 use std::collections::BTreeMap;
 
-use measure::{Distribution, ProcessMetric, Quantile, Signal, Stretch, Trial};
+use measure::{Distribution, ProcessMetric, Quantile, Second, Signal, Stretch, Trial};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use ts_rs::TS;
@@ -149,6 +149,8 @@ pub(crate) fn figures(trial: &Trial) -> Option<TrendFigures> {
     let hours_of = |stretches: u32| f64::from(stretches) * f64::from(stretch_s) / 3600.0;
     let span_h = hours_of(whole - left_out);
     let (sent_per_hour, closed_per_hour) = (sent as f64 / span_h, closed as f64 / span_h);
+    let by_stretch = |of: fn(&Second) -> u64| counted(trial, of, &stretch_of);
+    let (sent_by, closed_by) = (by_stretch(|second| second.flow.sent), by_stretch(|second| second.closed));
     let value = |figure: &Figure, stretch: u32| match figure.of {
         Of::Process(metric) => {
             let of_stretch = trial.hold_seconds().filter(|second| stretch_of(second.index) == Some(stretch));
@@ -164,17 +166,19 @@ pub(crate) fn figures(trial: &Trial) -> Option<TrendFigures> {
     };
     let trend = |figure: &Figure| {
         let middle = |stretch| hours_of(stretch) + hours_of(1) / 2.0;
-        let points = stretches.clone().filter_map(|stretch| Some((middle(stretch), value(figure, stretch)?)));
-        let fit = Fit::of(&points.collect::<Vec<_>>())?;
+        let values: Vec<(u32, f64)> =
+            stretches.clone().filter_map(|stretch| Some((stretch, value(figure, stretch)?))).collect();
+        let fit =
+            Fit::of(&values.iter().map(|(stretch, value)| (middle(*stretch), *value)).collect::<Vec<_>>())?;
         let level = fit.at(hold_s / 3600.0);
         let grows = fit.is_growth(figure.share_least, figure.least);
-        let per = |rate: f64, least: f64| {
-            let each = fit.slope / rate;
-            (grows && rate > 0.0 && each >= least).then_some(each)
+        let per = |counts: &BTreeMap<u32, f64>, least: f64| {
+            let points = values.iter().filter_map(|(stretch, value)| Some((*counts.get(stretch)?, *value)));
+            median_slope(&points.collect::<Vec<_>>()).filter(|each| grows && *each > 0.0 && *each >= least)
         };
         let (per_sent, per_closed) = match figure.unit {
-            UnitKind::Bytes => (per(sent_per_hour, BYTES_LEAST), per(closed_per_hour, BYTES_LEAST)),
-            UnitKind::Count => (per(sent_per_hour, 0.0), per(closed_per_hour, 0.0)),
+            UnitKind::Bytes => (per(&sent_by, BYTES_LEAST), per(&closed_by, BYTES_LEAST)),
+            UnitKind::Count => (per(&sent_by, 0.0), per(&closed_by, 0.0)),
             _ => (None, None),
         };
         let doubles_after_h = grows.then(|| level / fit.slope);
@@ -195,6 +199,36 @@ pub(crate) fn figures(trial: &Trial) -> Option<TrendFigures> {
     let of: BTreeMap<String, Trend> = FIGURES.iter().filter_map(trend).collect();
     let stretches = whole - left_out;
     (!of.is_empty()).then_some(TrendFigures { stretch_s, stretches, sent_per_hour, closed_per_hour, of })
+}
+
+/// Of each stretch how many there had been by then: the median of its seconds, as a figure of the process is.
+///
+/// What is leaked each time is the slope over these. The slope over time divided by a rate would differ from it as far as arrivals
+/// are uneven: their sum is a random walk, whose slope is not its mean.
+fn counted(
+    trial: &Trial,
+    of: fn(&Second) -> u64,
+    stretch_of: &dyn Fn(u32) -> Option<u32>,
+) -> BTreeMap<u32, f64> {
+    let mut by_stretch: BTreeMap<u32, Vec<f64>> = BTreeMap::new();
+    let mut sum = 0;
+    for second in &trial.seconds {
+        sum += of(second);
+        if let Some(stretch) = stretch_of(second.index) {
+            by_stretch.entry(stretch).or_default().push(sum as f64);
+        }
+    }
+    by_stretch.into_iter().map(|(stretch, sums)| (stretch, median(&sums))).collect()
+}
+
+/// The median of the slopes of all pairs of points, in ascending order of their first numbers; `None` where none ascends.
+fn median_slope(points: &[(f64, f64)]) -> Option<f64> {
+    let before = |(at, point): (usize, &(f64, f64))| {
+        let slope = |before: &(f64, f64)| (point.1 - before.1) / (point.0 - before.0);
+        points[..at].iter().filter(|before| before.0 < point.0).map(slope).collect::<Vec<_>>()
+    };
+    let slopes: Vec<f64> = points.iter().enumerate().flat_map(before).collect();
+    (!slopes.is_empty()).then(|| median(&slopes))
 }
 
 /// A line through values over time.
@@ -219,10 +253,7 @@ impl Fit {
         if count < FEWEST {
             return None;
         }
-        let slope_of = |(at, value): (usize, &(f64, f64))| {
-            points[..at].iter().map(|before| (value.1 - before.1) / (value.0 - before.0)).collect::<Vec<_>>()
-        };
-        let slope = median(&points.iter().enumerate().flat_map(slope_of).collect::<Vec<_>>());
+        let slope = median_slope(points)?;
         let without_slope: Vec<f64> = points.iter().map(|(at, value)| value - slope * at).collect();
         let start = median(&without_slope);
         let residuals = without_slope.iter().map(|value| value - start);

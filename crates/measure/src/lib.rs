@@ -29,8 +29,8 @@ pub use names::{ErrorKind, MetricNames, Role};
 pub use network::NetworkFacts;
 pub use purpose::Purpose;
 pub use sample::{
-    MachineMetric, OverTime, ProcessMetric, Reading, Sample, ServiceMetric, Signal, ThreadState, plain_name,
-    plain_text,
+    MachineMetric, OverTime, ProcessMetric, Reading, Sample, ServiceMetric, Signal, ThreadState,
+    by_kind_of_name, plain_name, plain_text,
 };
 pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};
@@ -38,5 +38,5 @@ pub use trial::recovery::AfterHold;
 pub use trial::sum::Sum;
 pub use trial::{
     Audit, Cheats, Games, Hold, HostSecond, Logged, ProcessFigures, ScriptFunction, Second, Silence, Stretch,
-    Stretches, Trial, TrialConnections, TrialHead, TrialTicks,
+    Stretches, ThreadsOfName, Trial, TrialConnections, TrialHead, TrialTicks,
 };

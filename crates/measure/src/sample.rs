@@ -5,6 +5,8 @@
 //! unchanged, and readers skip it.
 //! Units: a name ends in its unit; a name without one is a count.
 
+use std::collections::BTreeMap;
+
 use strum::EnumMessage;
 
 use crate::seconds::{SECOND_NS, second_at};
@@ -82,6 +84,8 @@ readings! {
         Threads "threads" Largest,
         /// open descriptors
         Fds "fds" Largest,
+        /// CPU of threads and processes that ended in the second, cores
+        EndedThreads "ended_threads_cores" OfSecond,
         /// cores that it may use
         AllowedCores "allowed_cores" Largest,
         /// the busiest thread's time on a core, in [0, 1]
@@ -221,6 +225,8 @@ pub enum Reading {
     Program(String),
     /// CPU of the subject's busiest thread, which has this name (as `plain_name` gives it), cores
     Thread(String),
+    /// CPU of the subject's threads of this name (as `by_kind_of_name` gives it), cores
+    ThreadsNamed(String),
     /// active threads of the subject in this state
     Threads(ThreadState),
     /// of the services that the subject asks
@@ -255,7 +261,11 @@ impl Signal {
             Reading::Threads(state) => Some(Signal::Threads(*state)),
             Reading::Machine(metric) => Some(Signal::Machine(*metric)),
             Reading::Services(metric) => Some(Signal::Services(*metric)),
-            Reading::Worker(_) | Reading::Program(_) | Reading::Thread(_) | Reading::Other { .. } => None,
+            Reading::Worker(_)
+            | Reading::Program(_)
+            | Reading::Thread(_)
+            | Reading::ThreadsNamed(_)
+            | Reading::Other { .. } => None,
         }
     }
 
@@ -285,6 +295,7 @@ const WORKER: &str = "worker";
 const MACHINE: &str = "machine";
 const PROGRAM: &str = "program";
 const THREAD: &str = "thread";
+const THREADS_NAMED: &str = "threads_named";
 const THREADS: &str = "threads";
 const SERVICES: &str = "services";
 
@@ -297,6 +308,7 @@ impl Reading {
             Reading::Machine(name) => (MACHINE, name.name()),
             Reading::Program(name) => (PROGRAM, name),
             Reading::Thread(name) => (THREAD, name),
+            Reading::ThreadsNamed(name) => (THREADS_NAMED, name),
             Reading::Threads(state) => (THREADS, state.name()),
             Reading::Services(name) => (SERVICES, name.name()),
             Reading::Other { who, name } => (who, name),
@@ -311,6 +323,7 @@ impl Reading {
             MACHINE => MachineMetric::named(name).map(Reading::Machine),
             PROGRAM => Some(Reading::Program(name.to_owned())),
             THREAD => Some(Reading::Thread(name.to_owned())),
+            THREADS_NAMED => Some(Reading::ThreadsNamed(name.to_owned())),
             THREADS => ThreadState::named(name).map(Reading::Threads),
             SERVICES => ServiceMetric::named(name).map(Reading::Services),
             _ => None,
@@ -339,9 +352,48 @@ pub fn plain_text(text: &str, chars_max: usize) -> String {
     }
 }
 
+/// Sums by the kind of a name: threads whose names differ in numbers only are of one kind, `worker-1` and `worker-2` are `worker-*`. A kind of
+/// which only one name is there keeps it: `python3`.
+pub fn by_kind_of_name<'a>(named: impl Iterator<Item = (&'a str, f64)>) -> Vec<(String, f64)> {
+    let mut kinds: BTreeMap<String, (String, f64)> = BTreeMap::new();
+    for (name, value) in named {
+        let kind = kind_of_name(name);
+        let (shown, sum) = kinds.entry(kind.clone()).or_insert_with(|| (name.to_owned(), 0.0));
+        *sum += value;
+        if shown != name {
+            *shown = kind;
+        }
+    }
+    kinds.into_values().collect()
+}
+
+/// What names of one kind have in common: `*` in place of each number.
+pub(crate) fn kind_of_name(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match letter.is_ascii_digit() {
+            true if text.ends_with('*') => {}
+            true => text.push('*'),
+            false => text.push(letter),
+        }
+    }
+    text
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn threads_whose_names_differ_in_numbers_only_are_summed() {
+        let named = [("worker-1", 0.5), ("python3", 0.1), ("worker-12", 0.25), ("pool-1-thread-7", 1.0)];
+        let sums = by_kind_of_name(named.into_iter());
+        let expected = [("pool-1-thread-7", 1.0), ("python3", 0.1), ("worker-*", 0.75)];
+        assert_eq!(sums, expected.map(|(name, sum)| (name.to_owned(), sum)));
+        // What was summed before is summed on.
+        let more = by_kind_of_name([("worker-*", 1.0), ("worker-3", 2.0)].into_iter());
+        assert_eq!(more, [("worker-*".to_owned(), 3.0)]);
+    }
 
     #[test]
     fn a_programs_name_is_kept_as_short_plain_text() {

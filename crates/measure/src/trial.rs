@@ -14,6 +14,7 @@ pub(crate) mod recovery;
 mod same_time;
 mod stretches;
 pub(crate) mod sum;
+mod threads;
 mod tick_cover;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,6 +27,7 @@ pub use parts::{
 };
 pub use same_time::SameTime;
 pub use stretches::{Stretch, Stretches};
+pub use threads::ThreadsOfName;
 
 use crate::distribution::Distribution;
 use crate::entry::Event;

@@ -245,6 +245,9 @@ pub struct SelftestArgs {
     /// Only about a dozen cases, which cover every kind of verdict, in under 4 minutes
     #[arg(long)]
     pub quick: bool,
+    /// Also the cases that hold for five minutes: leaks, which shorter holds cannot tell
+    #[arg(long)]
+    pub long: bool,
     /// Write the cases here as a JSON array, each with what was expected and what came (- for standard
     /// output)
     #[arg(long, value_name = "FILE")]

@@ -257,13 +257,17 @@ pub fn doctor(args: &DoctorArgs) -> Answer {
 /// `stepladder selftest`
 pub fn selftest(args: &SelftestArgs, interrupt: &Interrupt) -> Answer {
     let (quick, only, json) = (args.quick, args.only.clone(), args.json.clone());
-    let options = selftest::Options { quick, only, json };
+    let options = selftest::Options { quick, long: args.long || args.list && !quick, only, json };
     let cases = options.cases();
     if cases.is_empty() {
         let only = args.only.as_deref().unwrap_or_default();
-        return Err(wrong_usage(anyhow::anyhow!(
-            "--only {only}: no case contains this; stepladder selftest --list shows all"
-        )));
+        let long = selftest::Options { long: true, ..options.clone() }.cases();
+        let remedy = if long.is_empty() {
+            "no case contains this; stepladder selftest --list shows all"
+        } else {
+            "only cases of five minutes contain this; add --long"
+        };
+        return Err(wrong_usage(anyhow::anyhow!("--only {only}: {remedy}")));
     }
     if args.list {
         print(&selftest::plain(&cases))?;

@@ -308,8 +308,8 @@ table! {
     {
         position: Count = *position, "of the entry within the trial";
         at_ns: Count = *at_ns, "when it was read";
-        who: Text = *who, "`subject`, `worker`, `machine`, `program`, `thread`";
-        name: Text = *name, "unit last: `cpu_s`, `rss_bytes`, …; of a program or thread its name, and value is in cores";
+        who: Text = *who, "`subject`, `worker`, `machine`, `threads`, `services`, `program`, `thread`, `threads_named`";
+        name: Text = *name, "unit last: `cpu_s`, `rss_bytes`, …; of a program, thread or kind of threads its name, and value is in cores";
         value: Real = *value, "NULL is NaN";
     }
     "FOREIGN KEY (run, trial) REFERENCES trial (run, trial)"

@@ -9,6 +9,7 @@ mod activity;
 mod disturbance;
 mod followed;
 mod placement;
+mod thread_names;
 
 use std::collections::VecDeque;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, sync_channel};
@@ -27,7 +28,7 @@ use crate::subject::ExitWatch;
 use crate::threads::thread_cpu_s;
 use crate::tick_feed::TickFeeds;
 use crate::watched::Watched;
-use disturbance::{Disturbances, realtime_ns};
+use disturbance::{CpuTimes, Disturbances, realtime_ns};
 use followed::{Followed, Now};
 
 /// What is sampled.
@@ -224,16 +225,16 @@ impl Sampling {
             self.subject_cores = self.subject.as_ref().and_then(Watched::cores).or(self.subject_cores);
         }
         self.samplings += 1;
-        let mut ours_s = 0.0;
+        let mut cpu = CpuTimes::default();
         if let Some(reading) = self.subject.as_mut().and_then(Watched::read) {
-            ours_s += reading.cpu_s;
+            cpu.subject_s = Some(reading.cpu_s);
             self.send_process(Reading::Subject, &reading, self.subject_cores);
         }
         if let Some(reading) = self.own.as_mut().and_then(ProcessTree::read) {
-            ours_s += reading.cpu_s;
+            cpu.own_s = reading.cpu_s;
             self.send_process(Reading::Worker, &reading, Some(self.own_cores));
         }
-        self.sample_disturbances(ours_s);
+        self.sample_disturbances(cpu);
         self.compare_clocks();
         self.follow_ticks(is_last);
     }
@@ -257,7 +258,7 @@ impl Sampling {
         }
     }
 
-    fn sample_disturbances(&mut self, ours_s: f64) {
+    fn sample_disturbances(&mut self, cpu: CpuTimes) {
         let at_ns = (self.plan.now_ns)();
         if self
             .last_disturbance_ns
@@ -267,7 +268,7 @@ impl Sampling {
         }
         self.last_disturbance_ns = Some(at_ns);
         let now_ns = &self.plan.now_ns;
-        for (what, value) in self.disturbances.read(self.subject.as_ref(), ours_s, now_ns) {
+        for (what, value) in self.disturbances.read(self.subject.as_ref(), cpu, now_ns) {
             self.send(Entry::Sample(Sample { at_ns, what, value }));
         }
         for service in self.disturbances.new_services() {

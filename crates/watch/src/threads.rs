@@ -39,6 +39,20 @@ pub struct Threads {
     known: BTreeMap<(i32, i32), Seen>,
     /// the thread after which the others continue next time
     turn: (i32, i32),
+    /// the last reading, of whatever threads there were
+    last: Option<Listed>,
+    /// see `lived_s`
+    lived_ns: Option<u64>,
+}
+
+/// What there was to be read.
+#[derive(Debug)]
+struct Listed {
+    at_ns: u64,
+    /// all that lived, ascending
+    threads: Vec<(i32, i32)>,
+    /// all of them were read
+    is_whole: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,6 +64,7 @@ struct Seen {
     runs: u64,
     /// `None`: not since it is watched
     ran_at_ns: Option<u64>,
+    /// of the time between its last two readings, or since the reading in which it was not there yet
     last_share: f64,
 }
 
@@ -60,7 +75,7 @@ impl Threads {
     }
 
     fn rooted(proc: PathBuf) -> Self {
-        Threads { proc, known: BTreeMap::new(), turn: (0, 0) }
+        Threads { proc, known: BTreeMap::new(), turn: (0, 0), last: None, lived_ns: None }
     }
 
     /// Reads the threads of some processes at `at_ns`; `None` when none of them was read before, or none can be.
@@ -68,9 +83,14 @@ impl Threads {
     /// `threads` are pairs of a process's number and its thread's. Of more than `READ_MAX` the busiest are read.
     pub fn read(&mut self, threads: &[(i32, i32)], at_ns: u64) -> Option<ThreadsReading> {
         let chosen = self.choose(threads);
+        let mut listed = threads.to_vec();
+        listed.sort_unstable();
+        let is_whole = chosen.len() == threads.len();
+        let last = self.last.replace(Listed { at_ns, threads: listed, is_whole });
         let mut known = BTreeMap::new();
         let mut reading: Option<ThreadsReading> = None;
         let mut busiest = None;
+        let mut lived_ns = 0;
         for &thread in &chosen {
             let Some((on_cpu_ns, waiting_ns, runs)) = self.times(thread) else { continue };
             let mut seen = Seen { at_ns, on_cpu_ns, waiting_ns, runs, ran_at_ns: None, last_share: 0.0 };
@@ -83,6 +103,7 @@ impl Threads {
                 let (on_cpu, waiting) =
                     (share(on_cpu_ns - before.on_cpu_ns), share(waiting_ns - before.waiting_ns));
                 seen.last_share = on_cpu;
+                lived_ns += on_cpu_ns - before.on_cpu_ns;
                 let came = runs.saturating_sub(before.runs);
                 seen.ran_at_ns = if came > 0 || on_cpu > 0.0 { Some(at_ns) } else { before.ran_at_ns };
                 let reading = reading.get_or_insert_default();
@@ -92,10 +113,19 @@ impl Threads {
                     reading.cpu_share_max = on_cpu;
                     busiest = Some(thread);
                 }
+            } else if let Some(last) = &last
+                && last.at_ns < at_ns
+                && (last.threads.binary_search(&thread).is_err() || self.known.contains_key(&thread))
+            {
+                // It began since then, so that is when all of its time was used.
+                seen.last_share = (on_cpu_ns as f64 / (at_ns - last.at_ns) as f64).min(1.0);
+                lived_ns += on_cpu_ns;
             }
             known.insert(thread, seen);
         }
-        if chosen.len() < threads.len() {
+        // A thread that was not read the last time has used some of this before then.
+        self.lived_ns = last.filter(|last| is_whole && last.is_whole).map(|_| lived_ns);
+        if !is_whole {
             // Threads skipped this time keep their last reading, as long as they live.
             let alive: std::collections::BTreeSet<_> = threads.iter().collect();
             let kept = self.known.iter().filter(|(thread, _)| alive.contains(thread));
@@ -108,6 +138,16 @@ impl Threads {
         let name = busiest.and_then(|thread| self.name(thread));
         reading.busiest = name.map(|name| (name, reading.cpu_share_max));
         Some(reading)
+    }
+
+    /// Each living thread's share of a core, as of its last reading.
+    pub(crate) fn shares(&self) -> impl Iterator<Item = ((i32, i32), f64)> {
+        self.known.iter().map(|(thread, seen)| (*thread, seen.last_share))
+    }
+
+    /// CPU time that the threads which live used between the last two readings, s; `None` where not all of them were read both times.
+    pub(crate) fn lived_s(&self) -> Option<f64> {
+        self.lived_ns.map(|ns| ns as f64 / 1e9)
     }
 
     /// Threads of the last readings that ran within the last three seconds, each with its process's number before its own.
@@ -155,7 +195,8 @@ impl Threads {
         Some((numbers.next()?.ok()?, numbers.next()?.ok()?, numbers.next()?.ok()?))
     }
 
-    fn name(&self, (pid, tid): (i32, i32)) -> Option<String> {
+    /// `None` when it has ended.
+    pub(crate) fn name(&self, (pid, tid): (i32, i32)) -> Option<String> {
         let name = fs::read(self.proc.join(format!("{pid}/task/{tid}/comm"))).ok()?;
         Some(plain_name(&String::from_utf8_lossy(&name)))
     }
@@ -227,6 +268,27 @@ mod tests {
     }
 
     #[test]
+    fn a_thread_that_began_since_the_last_reading_has_its_share_of_the_time_since_then() {
+        let proc = tempfile::tempdir().unwrap();
+        let mut threads = Threads::rooted(proc.path().to_owned());
+        plant(proc.path(), 10, "main", 90_000, 0);
+        threads.read(&[(10, 10)], SECOND_NS);
+        assert_eq!((threads.shares().collect::<Vec<_>>(), threads.lived_s()), (vec![((10, 10), 0.0)], None));
+        plant(proc.path(), 10, "main", 90_100, 0);
+        plant(proc.path(), 11, "new", 300, 0);
+        threads.read(&[(10, 10), (10, 11)], 3 * SECOND_NS);
+        let shares: Vec<_> = threads.shares().collect();
+        assert_eq!(shares, [((10, 10), 0.05), ((10, 11), 0.15)]);
+        assert_eq!(threads.lived_s(), Some(0.4));
+        // One that ended is neither listed nor counted.
+        threads.read(&[(10, 10)], 4 * SECOND_NS);
+        assert_eq!(
+            (threads.shares().collect::<Vec<_>>(), threads.lived_s()),
+            (vec![((10, 10), 0.0)], Some(0.0))
+        );
+    }
+
+    #[test]
     fn of_very_many_threads_the_busiest_are_read_each_second_and_all_in_turn() {
         let proc = tempfile::tempdir().unwrap();
         let mut threads = Threads::rooted(proc.path().to_owned());
@@ -243,6 +305,10 @@ mod tests {
         assert!(threads.known.len() == all.len(), "{} were read", threads.known.len());
         let seconds = threads.known.values().filter(|seen| seen.at_ns == 20 * SECOND_NS).count();
         assert_eq!(seconds, READ_MAX);
+        // The busy one, and 599 that use 1 ms a second, however seldom they are read.
+        let sum: f64 = threads.shares().map(|(_, share)| share).sum();
+        assert!((sum - 0.5 - 0.599).abs() < 0.01, "{sum}");
+        assert_eq!(threads.lived_s(), None, "not all of them were read");
     }
 
     #[test]

@@ -8,10 +8,13 @@ use std::path::Path;
 use ladder::Verdict;
 use ladder::Verdict::{Fail, Invalid, Pass};
 
-use crate::outcome::Outcome;
+use crate::outcome::{Growth, Outcome};
 
 /// The name of the program beside the climb, as verdicts quote it; the kernel keeps 15 bytes.
 pub const HOG_NAME: &str = "selftest-hog";
+/// How a server says that it cannot put itself under a CPU quota; a test keeps it equal to the servers' own words.
+pub const NO_QUOTA: &str = "the fault throttled cannot be planted here: no control group can be made";
+
 /// A reference server, and the load that is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Subject {
@@ -87,6 +90,17 @@ impl Machine {
     }
 }
 
+/// With which options a case is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum When {
+    /// always, also with `--quick`
+    Quick,
+    /// without `--quick`
+    Else,
+    /// with `--long`
+    Long,
+}
+
 /// One climb and what must come of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Case {
@@ -104,8 +118,10 @@ pub struct Case {
     pub never: &'static [Verdict],
     /// further options of the server; `{folder}` stands for a folder that holds its keys (`keys`) and takes its data
     pub server: &'static [&'static str],
-    /// also with `--quick`
-    pub quick: bool,
+    /// with which options it is run
+    pub when: When,
+    /// words by which the server says that this machine does not permit it; empty: it always does
+    pub needs: &'static str,
 }
 
 impl Case {
@@ -119,7 +135,8 @@ impl Case {
             expected: PASSES,
             never: &[Fail, Invalid],
             server: &[],
-            quick: false,
+            when: When::Else,
+            needs: "",
         }
     }
 
@@ -153,7 +170,21 @@ impl Case {
     }
 
     const fn quick(self) -> Case {
-        Case { quick: true, ..self }
+        Case { when: When::Quick, ..self }
+    }
+
+    /// Held for five minutes, which is what trends need.
+    const fn long(self) -> Case {
+        Case { when: When::Long, ..self }
+    }
+
+    /// Length of the hold, s.
+    pub fn hold_s(&self) -> u64 {
+        if self.when == When::Long { 300 } else { 8 }
+    }
+
+    const fn where_permitted(self) -> Case {
+        Case { needs: NO_QUOTA, ..self }
     }
 
     /// What is planted, with the options that matter: `hang@6s`, `healthy, a throttled generator`.
@@ -171,12 +202,16 @@ impl Case {
 
     /// The answer to "why not more" is what is compared.
     pub fn is_about_causes(&self) -> bool {
-        self.subject == Subject::Limited
+        self.subject == Subject::Limited && self.when != When::Long
     }
 
     /// What `--only` looks into.
     pub fn line(&self) -> String {
-        let causes = if self.is_about_causes() { " causes" } else { "" };
+        let causes = match (self.subject, self.when) {
+            (Subject::Limited, When::Long) => " trends",
+            (Subject::Limited, _) => " causes",
+            _ => "",
+        };
         format!("{} {}{causes}", self.subject.name(), self.what())
     }
 
@@ -189,7 +224,8 @@ impl Case {
     fn words(&self) -> Vec<&'static str> {
         let mut words = vec![self.subject.name()];
         words.extend(self.subject.load());
-        words.extend(["--hold", "8s", "--settle", "1s", "--seed", "7", "--no-calibration"]);
+        let hold = if self.when == When::Long { "300s" } else { "8s" };
+        words.extend(["--hold", hold, "--settle", "1s", "--seed", "7", "--no-calibration"]);
         words.extend(self.arguments);
         words
     }
@@ -260,6 +296,10 @@ const FOR_CPU: &[&str] = &["--rate", "100,2000", "--objective", "response.p90 < 
 const FOR_LOCK: &[&str] = &["--rate", "50,600", "--objective", "response.p90 < 250ms"];
 const FOR_PAUSE: &[&str] = &["--rate", "40,300", "--objective", "response.p90 < 50ms"];
 const FOR_DISK: &[&str] = &["--rate", "10,300", "--objective", "response.p90 < 250ms"];
+const FOR_QUOTA: &[&str] = &["--rate", "40,400", "--objective", "response.p90 < 250ms"];
+/// Many connections that end: 3,000 of them leak 30 MB.
+const FOR_LEAKS: &[&str] =
+    &["--rate", "10", "--no-keep-alive", "--arrivals", "even", "--objective", "response.p90 < 500ms"];
 const FOR_ACCEPT: &[&str] =
     &["--rate", "8,80", "--no-keep-alive", "--arrivals", "even", "--objective", "response.p90 < 500ms"];
 const FOR_CONNECTIONS: &[&str] = &["--requesters", "20,60", "--think", "200ms", "--objective", "errors == 0"];
@@ -303,6 +343,12 @@ const STALE_VALUES: &[Outcome] = &[Outcome::fail("stale value")];
 /// Of a quick disk a request costs CPU rather than a wait, so that it may only be suspected, at last beside a lock.
 const AT_THE_DISK: &[Outcome] =
     &[Outcome::caused("disk"), Outcome::caused("suspected disk"), Outcome::caused("suspected lock")];
+const NO_LEAK: &[Outcome] = &[Outcome::growing(&[])];
+/// With what the allocator adds to 10,000 bytes, and the width of a slope.
+const BOTH_LEAK: &[Outcome] = &[Outcome::growing(&[
+    Growth { figure: "subject.fds", per_closed: (0.95, 1.05) },
+    Growth { figure: "subject.rss_bytes", per_closed: (9_500.0, 10_500.0) },
+])];
 /// An operation gets the answer to another one, from then on or once.
 const UNPAIRED: &[Outcome] = &[
     Outcome::fail("reply of another kind"),
@@ -343,7 +389,10 @@ pub const CASES: &[Case] = &[
     Case::planted(Arena, &["refuse@0s"], NOBODY_IN),
     // Nobody new arrives in the hold, so nothing is refused.
     Case::planted(Arena, &["refuse@5s"], PASSES).never(&[Fail, Invalid]),
-    Case::planted(Arena, &["wrong-answers:10%"], &[Outcome::fail("wrong winner")]).quick(),
+    // Games of about a second, so that some end also where the machine is slow.
+    Case::planted(Arena, &["wrong-answers:10%"], &[Outcome::fail("wrong winner")])
+        .served_with(&["--bullet-speed", "1500"])
+        .quick(),
     Case::planted(Arena, &["late-answers:400ms"], &[Outcome::fail("response.max")]).with(RESPONSE_MAX),
     Case::planted(Arena, &["stop-ticks@5s"], SILENT),
     Case::planted(Arena, &["stop-answers@5s"], &[Outcome::fail("client_ticks.silence")]).with(SNAPSHOTS),
@@ -434,6 +483,12 @@ pub const CASES: &[Case] = &[
         .with(FOR_CONNECTIONS),
     Case::planted(Limited, &["fd-limit"], &[Outcome::caused("descriptor-limit")]).with(FOR_DESCRIPTORS),
     Case::planted(Limited, &["slow-disk"], AT_THE_DISK).with(FOR_DISK),
+    Case::planted(Limited, &["throttled"], &[Outcome::caused("throttled")]).with(FOR_QUOTA).where_permitted(),
+    Case::healthy(Limited).with(FOR_LEAKS).expecting(NO_LEAK).long(),
+    Case::planted(Limited, &["leak-per-connection:10kB", "leak-descriptors"], BOTH_LEAK)
+        .with(FOR_LEAKS)
+        .never(&[Fail, Invalid])
+        .long(),
     Case::healthy(Arena).on(Hog).expecting(IN_SPITE).quick(),
     Case::healthy(Chat).on(Hog).expecting(IN_SPITE),
     Case::planted(Arena, &["late-ticks:40%"], LATE_TICKS).on(Hog),

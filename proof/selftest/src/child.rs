@@ -18,8 +18,9 @@ use crate::outcome::Came;
 
 /// How often the climb is looked at.
 const LOOK: Duration = Duration::from_millis(20);
-/// A climb of one rung that takes longer hangs: 4 s until its hold, twice 8 s of hold, a drain of 12 s, 3 s for the log.
-const PATIENCE: Duration = Duration::from_secs(90);
+/// A climb that takes longer than its hold and this hangs: 4 s until its hold, which may take twice as long, a drain of 12 s, 3 s
+/// for the log.
+const PATIENCE: Duration = Duration::from_secs(82);
 /// A climb that is asked to end takes a drain and the end of its server.
 const END_WITHIN: Duration = Duration::from_secs(20);
 /// A throttled generator is stopped and goes on for so long, in turn.
@@ -115,6 +116,7 @@ pub fn climb(case: &Case, folder: &Path, interrupt: &Interrupt) -> anyhow::Resul
         .env(KEY_VARIABLE, KEY);
     let hog = (case.machine == Machine::Hog).then(start_hog).transpose()?;
     let mut climb = KillOnDrop::start(command, "a climb")?;
+    let patience = PATIENCE + Duration::from_secs(case.hold_s());
     let begin = Instant::now();
     let code = loop {
         if let Some(status) = climb.0.try_wait().context("a climb cannot be waited for")? {
@@ -123,9 +125,9 @@ pub fn climb(case: &Case, folder: &Path, interrupt: &Interrupt) -> anyhow::Resul
         if interrupt.is_asked() {
             return Ok(None);
         }
-        if begin.elapsed() > PATIENCE {
+        if begin.elapsed() > patience {
             drop(climb);
-            let reason = format!("the climb had not ended after {} s", PATIENCE.as_secs());
+            let reason = format!("the climb had not ended after {} s", patience.as_secs());
             return Ok(Some(Came { reason, ..Came::default() }));
         }
         if case.machine == Machine::Throttled && is_in_hold(&printed) {

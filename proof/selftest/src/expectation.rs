@@ -3,7 +3,7 @@
 use console::exit::Exit;
 use ladder::Verdict;
 
-use crate::cases::Case;
+use crate::cases::{Case, When};
 use crate::outcome::Came;
 
 /// Whether a climb ended as it must.
@@ -16,6 +16,11 @@ pub enum Agreement {
         /// what disturbed it
         disturbed_by: String,
     },
+    /// this machine does not permit it
+    NotRun {
+        /// in the server's words
+        why: String,
+    },
     /// a verdict that must never come, or one that nothing excuses
     Wrong,
 }
@@ -25,11 +30,20 @@ pub fn compare(case: &Case, came: &Came) -> Agreement {
     if case.expected.iter().any(|outcome| outcome.agrees(came)) {
         return Agreement::Ok;
     }
-    let Some(verdict) = came.verdict else { return Agreement::Wrong };
+    let Some(verdict) = came.verdict else {
+        let refused = came.reason.find(case.needs).filter(|_| !case.needs.is_empty());
+        return match refused {
+            Some(at) => Agreement::NotRun { why: came.reason[at..].to_owned() },
+            None => Agreement::Wrong,
+        };
+    };
     let code = Exit::from(verdict) as i32;
     let is_named_wrong =
         case.is_about_causes() && !came.cause.is_empty() && !came.cause.starts_with("suspected");
+    // What grows is memory and descriptors, which no disturbance adds to.
+    let is_growth_wrong = case.when == When::Long && verdict == Verdict::Pass;
     if is_named_wrong
+        || is_growth_wrong
         || case.never.contains(&verdict)
         || came.run_verdict != Some(verdict)
         || came.code != Some(code)

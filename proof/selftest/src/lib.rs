@@ -23,16 +23,19 @@ use console::scratch::ScratchFolder;
 use console::signals::Interrupt;
 use serde_json::{Value, json};
 
-pub use cases::{CASES, Case, Machine, Subject};
+pub use cases::{CASES, Case, Machine, NO_QUOTA, Subject, When};
 pub use child::hog;
 pub use expectation::Agreement;
 pub use list::{expected_seconds, markdown, plain};
 pub use outcome::{Came, Outcome};
 
 /// What to run and where to write.
+#[derive(Clone, Debug)]
 pub struct Options {
     /// only the cases that cover every kind of verdict
     pub quick: bool,
+    /// the cases of five minutes, too
+    pub long: bool,
     /// only cases whose line in the list contains this
     pub only: Option<String>,
     /// an array with one object per case goes here; `-` is standard output
@@ -44,7 +47,12 @@ impl Options {
     pub fn cases(&self) -> Vec<&'static Case> {
         let is_named =
             |case: &&Case| self.only.as_ref().is_none_or(|text| case.line().contains(text.as_str()));
-        CASES.iter().filter(|case| !self.quick || case.quick).filter(is_named).collect()
+        let is_due = |case: &&Case| match case.when {
+            When::Quick => true,
+            When::Else => !self.quick,
+            When::Long => self.long,
+        };
+        CASES.iter().filter(is_due).filter(is_named).collect()
     }
 }
 
@@ -83,10 +91,13 @@ pub fn run(options: &Options, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     Ok(exit_code(ran.iter().map(|one| &one.agreement), interrupt.is_asked()))
 }
 
-fn exit_code<'a>(mut agreements: impl Iterator<Item = &'a Agreement>, is_interrupted: bool) -> Exit {
+fn exit_code<'a>(agreements: impl Iterator<Item = &'a Agreement>, is_interrupted: bool) -> Exit {
+    let all: Vec<&Agreement> = agreements.collect();
+    let not_run = all.iter().filter(|agreement| matches!(agreement, Agreement::NotRun { .. })).count();
     match is_interrupted {
         true => Exit::Interrupted,
-        false if agreements.any(|agreement| matches!(agreement, Agreement::Wrong)) => Exit::NotMet,
+        false if all.contains(&&Agreement::Wrong) => Exit::NotMet,
+        false if not_run > 0 && not_run == all.len() => Exit::NotMeasured,
         false => Exit::Met,
     }
 }
@@ -98,6 +109,7 @@ impl Ran {
         let agreement = match &self.agreement {
             Agreement::Ok => "ok".to_owned(),
             Agreement::Undecided { disturbed_by } => format!("undecided (disturbed: {disturbed_by})"),
+            Agreement::NotRun { why } => format!("NOT RUN: {why}"),
             Agreement::Wrong => format!("WRONG: {}", self.came.reason),
         };
         let (subject, fault) = (case.subject.name(), case.what());
@@ -105,7 +117,10 @@ impl Ran {
             got if case.is_about_causes() && !self.came.cause.is_empty() => {
                 format!("{got}: {}", self.came.cause)
             }
-            got => got,
+            got => match &self.came.grows {
+                Some(grows) if case.when == When::Long => format!("{got}, growing: {}", growing(grows)),
+                _ => got,
+            },
         };
         format!("{subject:<9}  {fault:<52}  expected {expected:<34}  got {got:<34}  {took:>3} s  {agreement}")
     }
@@ -115,6 +130,7 @@ impl Ran {
         let (status, disturbed_by) = match &self.agreement {
             Agreement::Ok => ("ok", None),
             Agreement::Undecided { disturbed_by } => ("undecided", Some(disturbed_by)),
+            Agreement::NotRun { .. } => ("not run", None),
             Agreement::Wrong => ("wrong", None),
         };
         let expected: Vec<Value> = case.expected.iter().map(Outcome::json).collect();
@@ -127,23 +143,36 @@ impl Ran {
     }
 }
 
+/// `subject.fds 1.00, subject.rss_bytes 10017.42`, each per connection that ended.
+fn growing(grows: &[(String, Option<f64>)]) -> String {
+    let one = |(figure, each): &(String, Option<f64>)| match each {
+        Some(each) => format!("{figure} {each:.2}"),
+        None => figure.clone(),
+    };
+    if grows.is_empty() { "nothing".to_owned() } else { grows.iter().map(one).collect::<Vec<_>>().join(", ") }
+}
+
 fn summary(ran: &[Ran]) -> String {
     let count = |is: fn(&Agreement) -> bool| ran.iter().filter(|one| is(&one.agreement)).count();
     let ok = count(|agreement| matches!(agreement, Agreement::Ok));
     let undecided = count(|agreement| matches!(agreement, Agreement::Undecided { .. }));
     let wrong = count(|agreement| matches!(agreement, Agreement::Wrong));
+    let not_run = count(|agreement| matches!(agreement, Agreement::NotRun { .. }));
     let seconds: f64 = ran.iter().map(|one| one.seconds).sum();
-    let conclusion = if ran.is_empty() {
+    let conclusion = if ran.len() == not_run {
         "nothing was run"
     } else if wrong > 0 {
         "some verdicts are not right on this machine"
     } else if undecided > 0 {
         "no verdict was wrong; repeat the undecided cases on a quieter machine"
+    } else if not_run > 0 {
+        "no verdict was wrong; this machine does not permit some of the cases"
     } else {
         "every verdict was right"
     };
+    let not_run = if not_run > 0 { format!(", {not_run} NOT RUN") } else { String::new() };
     format!(
-        "{} cases in {:.0} min: {ok} ok, {undecided} undecided, {wrong} WRONG; {conclusion}",
+        "{} cases in {:.0} min: {ok} ok, {undecided} undecided, {wrong} WRONG{not_run}; {conclusion}",
         ran.len(),
         seconds / 60.0
     )

@@ -1,10 +1,9 @@
 //! The table of cases for people: `selftest --list`, and the same in docs/method/selftest.md.
 
-use crate::cases::{Case, Machine};
+use crate::cases::{Case, Machine, When};
 
 /// Until the hold begins: start of the server, ramp, settle time, the wait for a whole second.
 const BEFORE_S: f64 = 3.0;
-const HOLD_S: f64 = 8.0;
 /// Connections end and the tick log tells its last second.
 const AFTER_S: f64 = 3.0;
 /// A hold that is disturbed and not met goes on, and a dead server is waited for.
@@ -15,12 +14,12 @@ pub fn expected_seconds(cases: &[&Case]) -> f64 {
     let seconds = |case: &&Case| {
         let is_plain = case.faults.is_empty() && case.machine == Machine::Quiet;
         let rungs = if case.is_about_causes() { 2.0 } else { 1.0 };
-        rungs * (BEFORE_S + HOLD_S + AFTER_S) + if is_plain { 0.0 } else { MORE_S }
+        rungs * (BEFORE_S + case.hold_s() as f64 + AFTER_S) + if is_plain { 0.0 } else { MORE_S }
     };
     cases.iter().map(seconds).sum()
 }
 
-const HEADER: [&str; 5] = ["subject", "planted", "expected", "never", "quick"];
+const HEADER: [&str; 5] = ["subject", "planted", "expected", "never", "option"];
 
 fn row(case: &Case) -> [String; 5] {
     [
@@ -28,7 +27,12 @@ fn row(case: &Case) -> [String; 5] {
         case.what(),
         case.expected_text(),
         case.never.iter().map(|verdict| verdict.name()).collect::<Vec<_>>().join(", "),
-        if case.quick { "yes" } else { "" }.to_owned(),
+        match case.when {
+            When::Quick => "--quick",
+            When::Else => "",
+            When::Long => "--long",
+        }
+        .to_owned(),
     ]
 }
 
@@ -36,9 +40,9 @@ fn row(case: &Case) -> [String; 5] {
 pub fn markdown(cases: &[&Case]) -> String {
     let mut text = format!("| {} |\n|{}\n", HEADER.join(" | "), "---|".repeat(HEADER.len()));
     for case in cases {
-        let [subject, what, expected, never, quick] = row(case);
-        let quick = if quick.is_empty() { String::new() } else { "✓".to_owned() };
-        text.push_str(&format!("| {subject} | `{what}` | {expected} | {never} | {quick} |\n"));
+        let [subject, what, expected, never, option] = row(case);
+        let option = if option.is_empty() { option } else { format!("`{option}`") };
+        text.push_str(&format!("| {subject} | `{what}` | {expected} | {never} | {option} |\n"));
     }
     text
 }

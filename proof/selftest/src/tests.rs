@@ -1,7 +1,8 @@
 use ladder::Verdict;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::*;
+use crate::outcome::Growth;
 
 /// What a climb's JSON says.
 fn came(verdict: &str, signal: &str, disturbed_share: f64, code: i32) -> Came {
@@ -29,6 +30,7 @@ fn check(case: &Case, came: &Came, agreement: &str) {
     let name = match expectation::compare(case, came) {
         Agreement::Ok => "ok".to_owned(),
         Agreement::Undecided { disturbed_by } => format!("undecided: {disturbed_by}"),
+        Agreement::NotRun { why } => format!("not run: {why}"),
         Agreement::Wrong => "wrong".to_owned(),
     };
     assert_eq!(name, agreement, "{came:?}");
@@ -77,6 +79,51 @@ fn a_climb_without_results_is_wrong() {
 }
 
 #[test]
+fn what_the_machine_does_not_permit_is_not_run_and_any_other_end_without_results_is_wrong() {
+    let throttled = Case { needs: NO_QUOTA, ..case(Outcome::caused("throttled"), &[Verdict::Pass]) };
+    let ended = |says: &str| Came { reason: says.to_owned(), code: Some(2), ..Came::default() };
+    let refused = format!("the server ended: {NO_QUOTA} (/x: denied); run it as root");
+    check(&throttled, &ended(&refused), &format!("not run: {NO_QUOTA} (/x: denied); run it as root"));
+    check(&throttled, &ended("cannot listen"), "wrong");
+    check(&case(Outcome::pass(), &[]), &ended(&refused), "wrong");
+    let why = String::new();
+    let not_run = Agreement::NotRun { why };
+    assert_eq!(exit_code([&Agreement::Ok, &not_run].into_iter(), false), Exit::Met);
+    assert_eq!(exit_code([&not_run].into_iter(), false), Exit::NotMeasured);
+}
+
+#[test]
+fn a_leak_must_be_told_with_its_size_and_none_where_none_is_planted_whatever_disturbed_the_hold() {
+    const FDS: &[Growth] = &[Growth { figure: "subject.fds", per_closed: (0.95, 1.05) }];
+    let long = |grows| Case { when: When::Long, ..case(Outcome::growing(grows), &[]) };
+    let grew = |of: Value, disturbed_share: f64| {
+        let rung = json!({ "verdict": "PASS", "disturbed_share": disturbed_share, "trends": { "of": of } });
+        Came::read(&json!({ "verdict": "PASS", "rungs": [rung] }), Some(0))
+    };
+    let fds = |grows: bool, each: f64| {
+        let times = json!({ "grows": true, "per_closed": null });
+        json!({ "subject.fds": { "grows": grows, "per_closed": each }, "response.p99": times })
+    };
+    check(&long(FDS), &grew(fds(true, 1.01), 0.0), "ok");
+    check(&long(FDS), &grew(fds(true, 1.2), 0.5), "wrong");
+    check(&long(FDS), &grew(fds(false, 1.0), 0.5), "wrong");
+    check(&long(FDS), &grew(Value::Null, 0.0), "wrong");
+    check(&long(&[]), &grew(fds(false, 0.0), 0.5), "ok");
+    check(&long(&[]), &grew(fds(true, 1.0), 0.5), "wrong");
+    check(&long(&[]), &came("INCONCLUSIVE", "disturbed", 1.0, 2), "undecided: cc1 1.0");
+}
+
+#[test]
+fn long_cases_are_run_when_they_are_asked_for() {
+    let count = |long: bool, quick: bool| {
+        let cases = Options { quick, long, only: None, json: None }.cases();
+        (cases.len(), cases.iter().filter(|case| case.when == When::Long).count())
+    };
+    assert_eq!((count(true, false).0, count(false, false).1, count(false, true).1), (CASES.len(), 0, 0));
+    assert!(count(true, true).1 >= 2);
+}
+
+#[test]
 fn only_a_wrong_verdict_and_an_interruption_are_told_by_the_exit_code() {
     let undecided = Agreement::Undecided { disturbed_by: "cc1 1.0".to_owned() };
     assert_eq!(exit_code([&Agreement::Ok, &undecided].into_iter(), false), Exit::Met);
@@ -111,7 +158,7 @@ fn every_case_has_a_line_of_its_own() {
 
 #[test]
 fn the_quick_cases_cover_every_verdict_and_every_server() {
-    let options = Options { quick: true, only: None, json: None };
+    let options = Options { quick: true, long: false, only: None, json: None };
     let quick = options.cases();
     assert!((10..=17).contains(&quick.len()), "{}", quick.len());
     assert!(expected_seconds(&quick) < 300.0);
@@ -126,7 +173,9 @@ fn the_quick_cases_cover_every_verdict_and_every_server() {
 
 #[test]
 fn only_takes_the_cases_whose_line_contains_a_text() {
-    let only = |text: &str| Options { quick: false, only: Some(text.to_owned()), json: None }.cases().len();
+    let only = |text: &str| {
+        Options { quick: false, long: false, only: Some(text.to_owned()), json: None }.cases().len()
+    };
     assert!(only("chat late-answers") == 1 && only("poll-loop") > 5 && only("no such case") == 0);
 }
 

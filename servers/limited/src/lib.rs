@@ -6,6 +6,7 @@
 mod connection;
 mod leak;
 mod limit;
+mod quota;
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,6 +17,7 @@ use std::time::Duration;
 
 use leak::Leak;
 use limit::Limit;
+use quota::Quota;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use servers_shared::cli;
 use servers_shared::control::Listening;
@@ -62,7 +64,7 @@ const STACK_BYTES: usize = 128 * 1024;
 /// Answers until SIGTERM, SIGINT or `options.shutdown`; then all connections are closed.
 ///
 /// `on_listening` is told the address once connections are taken.
-/// Errors: a fault that it cannot plant, an address in use.
+/// Errors: a fault that it cannot plant, an address in use, a quota that is not permitted.
 pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<(), ServeError> {
     let planted = (Server::Limited, &options.faults[..]);
     let listening = Listening::on(options.listen, Readiness::Connected, planted, &options.shutdown)?;
@@ -74,6 +76,9 @@ pub fn run(options: Options, on_listening: impl FnOnce(SocketAddr)) -> Result<()
     if has(Kind::FdLimit) {
         limit_descriptors(DESCRIPTORS).map_err(ServeError::system("setrlimit"))?;
     }
+    // Before there are threads, so that none is outside of it; removed when this returns.
+    let quota = has(Kind::Throttled).then(Quota::of_this_process).transpose();
+    let _quota = quota.map_err(|why| ServeError::Quota { why })?;
     let acceptor = Acceptor {
         accept_every: has(Kind::AcceptBacklog).then_some(ACCEPT_EVERY),
         connections_max: if has(Kind::MaxConnections) { CONNECTIONS_MAX } else { usize::MAX },

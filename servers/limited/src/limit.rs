@@ -12,7 +12,7 @@ use servers_shared::clock::thread_cpu_ns;
 use servers_shared::fault::{Fault, Kind};
 use servers_shared::shutdown::AllSignalsBlocked;
 
-/// CPU of a request that may run on any core.
+/// CPU of a request that may run on any core: also what a quota is used up by.
 const CPU_NS: u64 = 2_000_000;
 /// CPU of a request that one thread carries out.
 const ONE_THREAD_NS: u64 = 1_000_000;
@@ -55,7 +55,7 @@ impl Limit {
     pub(super) fn planted(faults: &[Fault]) -> io::Result<Limit> {
         for fault in faults {
             return Ok(match fault.kind() {
-                Kind::CpuBound => Limit::Cpu,
+                Kind::CpuBound | Kind::Throttled => Limit::Cpu,
                 Kind::SingleThread => {
                     let (sender, jobs) = channel();
                     spawn("worker", move || carry_out(&jobs))?;

@@ -33,5 +33,5 @@ pub mod websocket;
 
 mod serve_error;
 
-pub use serve_error::ServeError;
+pub use serve_error::{NO_QUOTA, ServeError};
 pub use shutdown::Shutdown;

@@ -4,6 +4,9 @@ use std::{io, net::SocketAddr, path::PathBuf};
 
 use crate::fault::{Fault, Server};
 
+/// How the message of `ServeError::Quota` begins: what plants a quota can tell that it is not permitted from other failures.
+pub const NO_QUOTA: &str = "the fault throttled cannot be planted here: no control group can be made";
+
 /// Cause and remedy of a server that did not run, or did not run to its ordinary end.
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
@@ -136,6 +139,15 @@ pub enum ServeError {
         fault: Fault,
         /// The names of all kinds that this server can plant.
         known: String,
+    },
+    /// A CPU quota was asked for, and no control group can be made; run it where one can.
+    #[error(
+        "{NO_QUOTA} ({why}); run it as root, or in a control group that was delegated to you together with its cpu \
+         controller"
+    )]
+    Quota {
+        /// Which group was refused, and how.
+        why: String,
     },
     /// The system refused something that a server cannot do without.
     #[error("{call} failed ({source})")]

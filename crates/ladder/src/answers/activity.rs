@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use measure::{Measure, OverTime, Signal, Trial};
+use measure::{Measure, OverTime, Signal, ThreadsOfName, Trial};
 
-use crate::contract::SignalLevel;
+use crate::contract::{NamedThreadsFigures, SignalLevel};
 
 /// The name of the share of time in which all connections were silent at once although answers were owed.
 pub(super) const STALLED_SHARE: &str = "stalled_share";
@@ -32,6 +32,19 @@ pub(super) fn activity(trial: &Trial) -> BTreeMap<String, SignalLevel> {
         levels.extend(level(&stalled, first_s).map(|level| (STALLED_SHARE.to_owned(), level)));
     }
     levels
+}
+
+/// Names of threads that a rung has.
+const NAMES_SHOWN: usize = 5;
+
+/// The names whose threads used most CPU.
+pub(super) fn threads(trial: &Trial) -> Vec<NamedThreadsFigures> {
+    let figures = |of: ThreadsOfName| NamedThreadsFigures {
+        name: of.name,
+        cpu_cores: of.cpu_cores,
+        cpu_cores_max: of.cpu_cores_max,
+    };
+    trial.threads_by_name(NAMES_SHOWN).into_iter().map(figures).collect()
 }
 
 /// From one second to the next, per second. A total that falls began anew.

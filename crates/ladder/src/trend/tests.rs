@@ -163,6 +163,22 @@ fn ticks_that_begin_later_and_later_are_told() {
 }
 
 #[test]
+fn what_a_connection_leaks_is_told_to_the_byte_however_unevenly_they_end() {
+    // From 0 to 10 a second, for half a minute each.
+    let closed = |second: u32| (5.0 + 5.0 * noise(u64::from(second / 30))) as u64;
+    let mut trial = TrialBuilder { hold_s: 300, questions_per_s: 0, ..TrialBuilder::asking(100.0) }
+        .edit(move |second, interval| interval.connections.closed = closed(second));
+    let leaked = move |second: u32| 50e6 + 10_016.0 * (0..=second).map(closed).sum::<u64>() as f64;
+    trial.samples.push(Box::new(move |second| vec![reading(ProcessMetric::Rss, leaked(second))]));
+    let found = trend(&trial, "subject.rss_bytes");
+    assert!(found.grows && (found.per_closed.unwrap() - 10_016.0).abs() < 1.0, "{found:?}");
+    let ended: u64 = (30..300).map(closed).sum();
+    let over_time = found.per_hour * 270.0 / 3_600.0 / ended as f64;
+    assert!((over_time / 10_016.0 - 1.0).abs() > 0.02, "the slope over time does not tell it: {over_time}");
+    assert_eq!(found.per_sent, None, "nothing was sent");
+}
+
+#[test]
 fn a_hold_below_five_minutes_tells_no_slope() {
     assert!(figures(&plain(299, 0).build()).is_none());
     // What was cut off as warm-up was held too.

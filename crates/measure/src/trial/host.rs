@@ -33,6 +33,8 @@ pub struct HostSecond {
     pub subject_waiting_share: Option<f64>,
     /// the subject's busiest thread by name, and its time on a core
     pub subject_thread: Option<(String, f64)>,
+    /// CPU of the subject's threads by name, cores; the busiest ones
+    pub subject_threads: Vec<(String, f64)>,
     /// all readings of the subject and the machine that have fixed names; totals as they stood
     pub signals: BTreeMap<Signal, f64>,
 }
@@ -56,6 +58,7 @@ impl HostSecond {
             Reading::Worker(ProcessMetric::WaitingShareMax) => self.worker_waiting_share = value,
             Reading::Subject(ProcessMetric::WaitingShareMax) => self.subject_waiting_share = value,
             Reading::Thread(name) => self.subject_thread = Some((name.clone(), sample.value)),
+            Reading::ThreadsNamed(name) => self.subject_threads.push((name.clone(), sample.value)),
             _ => {}
         }
     }

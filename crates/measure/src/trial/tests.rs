@@ -6,7 +6,7 @@ use crate::interval::Interval;
 use crate::load_unit::LoadUnit;
 use crate::names::MetricNames;
 use crate::purpose::Purpose;
-use crate::sample::{MachineMetric, Reading, Sample};
+use crate::sample::{MachineMetric, ProcessMetric, Reading, Sample};
 use crate::trial::sum::Sum;
 
 const MS_NS: u64 = 1_000_000;
@@ -208,4 +208,45 @@ fn a_tick_rate_that_was_found_is_the_trials() {
     for text in ["", "0 Hz", "-3 Hz", "NaN Hz", "inf Hz", "30"] {
         assert_eq!(period_ns(0, text), 0, "{text}");
     }
+}
+
+#[test]
+fn the_names_whose_threads_used_most_of_the_hold_are_told_with_mean_and_largest_second() {
+    let at = |second: u64, what: Reading, value: f64| {
+        Entry::Sample(Sample { at_ns: second * 1_000 * MS_NS, what, value })
+    };
+    let named =
+        |second: u64, name: &str, cores: f64| at(second, Reading::ThreadsNamed(name.to_owned()), cores);
+    let said = |index: u32| {
+        let mut interval = Interval::new(&MetricNames::new(&[], &[], &[], &[]));
+        interval.index = index;
+        Entry::Interval(Box::new(interval))
+    };
+    let entries = [
+        event(2_000, kind::HOLD, ""),
+        event(6_000, kind::DRAIN, "4s"),
+        said(1),
+        said(2),
+        said(3),
+        said(4),
+        said(5),
+        // Before the hold.
+        named(2, "main", 9.0),
+        // One of them alone is busy, then several.
+        named(3, "worker-1", 0.4),
+        named(3, "main", 0.3),
+        named(4, "worker-*", 1.2),
+        named(5, "worker-7", 0.4),
+        named(5, "main", 0.1),
+        // A second in which none was worth a word, and threads were read.
+        at(6, Reading::Subject(ProcessMetric::ContextSwitches), 3.0),
+    ];
+    let told = |count: usize| {
+        let of = |of: ThreadsOfName| (of.name, (of.cpu_cores * 1e6).round() / 1e6, of.cpu_cores_max);
+        trial(&entries).threads_by_name(count).into_iter().map(of).collect::<Vec<_>>()
+    };
+    let expected = [("worker-*".to_owned(), 0.5, 1.2), ("main".to_owned(), 0.1, 0.3)];
+    assert_eq!(told(5), expected);
+    assert_eq!(told(1), expected[..1]);
+    assert_eq!(trial(&entries[..7]).threads_by_name(5), []);
 }

@@ -34,6 +34,7 @@ mod place;
 mod printing;
 mod profiles;
 mod protobuf;
+mod quota;
 mod recordings;
 mod rest;
 mod scripts;

@@ -40,7 +40,8 @@ fn no_case_is_wrong(chosen: &[&str]) {
     assert!(!cases.is_empty(), "{printed}");
     let wrong: Vec<&Value> = cases.iter().filter(|case| case["status"] == "wrong").collect();
     assert!(wrong.is_empty(), "{wrong:#?}");
-    assert_eq!(output.status.code(), Some(0), "{printed}");
+    let is_refused = cases.iter().all(|case| case["status"] == "not run");
+    assert_eq!(output.status.code(), Some(if is_refused { 2 } else { 0 }), "{printed}");
     assert!(printed.contains(&format!("{} cases in", cases.len())), "{printed}");
     if chosen.contains(&"arena hang") {
         assert!(printed.lines().any(|line| line.contains("hang@6s") && line.contains("FAIL")), "{printed}");
@@ -94,6 +95,16 @@ fn a_limit_of_descriptors_is_named_or_nothing_on_this_machine() {
 }
 
 #[test]
+fn a_quota_is_named_or_nothing_on_this_machine() {
+    no_case_is_wrong(&["--only", "limited throttled"]);
+}
+
+#[test]
+fn the_self_test_knows_the_words_of_a_server_that_may_not_have_a_quota() {
+    assert_eq!(selftest::NO_QUOTA, servers::NO_QUOTA);
+}
+
+#[test]
 fn the_list_names_every_case_and_runs_none() {
     let place = Place::new();
     let ran = place.run(["selftest", "--list"]);
@@ -116,6 +127,7 @@ fn cases_that_do_not_exist_are_refused() {
     place
         .run(["selftest", "--only", "arena on fire"])
         .refused(3, &["--only arena on fire: no case contains this", "stepladder selftest --list"]);
+    place.run(["selftest", "--only", "trends"]).refused(3, &["cases of five minutes", "add --long"]);
 }
 
 /// The climb of a self test, and its server.

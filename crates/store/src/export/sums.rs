@@ -236,7 +236,7 @@ fn known(what: &Reading) -> Option<(&'static str, &'static str, OverTime)> {
         Reading::Machine(name) => Some((who, name.name(), name.over_time())),
         Reading::Threads(state) => Some((who, state.name(), state.over_time())),
         Reading::Services(name) => Some((who, name.name(), name.over_time())),
-        Reading::Program(_) | Reading::Thread(_) | Reading::Other { .. } => None,
+        Reading::Program(_) | Reading::Thread(_) | Reading::ThreadsNamed(_) | Reading::Other { .. } => None,
     }
 }
 

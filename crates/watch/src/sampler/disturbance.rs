@@ -9,6 +9,7 @@ use std::time::SystemTime;
 use measure::{MachineMetric, ProcessMetric, Reading};
 
 use super::activity::Activity;
+use super::thread_names::{Ended, ThreadNames};
 use crate::machine::Machine;
 use crate::other_runs;
 use crate::others::{OtherPrograms, Totals};
@@ -18,6 +19,13 @@ use crate::watched::Watched;
 
 /// What was read, and the value.
 pub(super) type Told = (Reading, f64);
+
+/// CPU times that were read just before, s.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct CpuTimes {
+    pub subject_s: Option<f64>,
+    pub own_s: f64,
+}
 
 /// How the threads of our workers are named (`engine::thread`).
 const WORKER_PREFIX: &str = "worker-";
@@ -31,6 +39,8 @@ pub(super) struct Disturbances {
     others: Option<OtherPrograms>,
     workers: Threads,
     subject: Threads,
+    names: ThreadNames,
+    ended: Ended,
     activity: Activity,
     services: Services,
     is_first: bool,
@@ -43,6 +53,8 @@ impl Disturbances {
             others: others_can_be_told.then(OtherPrograms::new),
             workers: Threads::new(),
             subject: Threads::new(),
+            names: ThreadNames::default(),
+            ended: Ended::default(),
             activity: Activity::new(),
             services: Services::new(),
             is_first: true,
@@ -65,8 +77,8 @@ impl Disturbances {
         self.services.take_news()
     }
 
-    /// What happened since the reading before. `ours_s`: CPU time of this process and the subject, read just before.
-    pub fn read(&mut self, subject: Option<&Watched>, ours_s: f64, now_ns: &dyn Fn() -> u64) -> Vec<Told> {
+    /// What happened since the reading before.
+    pub fn read(&mut self, subject: Option<&Watched>, cpu: CpuTimes, now_ns: &dyn Fn() -> u64) -> Vec<Told> {
         let mut told: Vec<Told> = Vec::new();
         let is_first = std::mem::replace(&mut self.is_first, false);
         let mut put = |what, value: Option<f64>| told.extend(value.map(|value| (what, value)));
@@ -76,7 +88,7 @@ impl Disturbances {
         self.services.find(self.activity.asked(), &ours);
         let of_services = self.services.read(now_ns());
         ours.extend(self.services.pids());
-        let ours_s = ours_s + self.services.cpu_s();
+        let ours_s = cpu.own_s + cpu.subject_s.unwrap_or(0.0) + self.services.cpu_s();
         let others = self.others.as_mut().and_then(|others| {
             let totals = reading.programs_cpu_s.map(|machine_s| Totals { machine_s, ours_s });
             others.read(&ours, totals, now_ns())
@@ -110,6 +122,12 @@ impl Disturbances {
         let switches = subject.as_ref().map(|subject| subject.context_switches);
         put(Reading::Subject(ProcessMetric::ContextSwitches), switches);
         told.extend(of_services);
+        if let Some((pids, cpu_s)) = pids.as_ref().zip(cpu.subject_s) {
+            let ended = self.ended.read(now_ns(), cpu_s, self.subject.lived_s(), pids.len());
+            told.extend(ended.map(|cores| (Reading::Subject(ProcessMetric::EndedThreads), cores)));
+            let names = self.names.read(&self.subject).into_iter();
+            told.extend(names.map(|(name, cores)| (Reading::ThreadsNamed(name), cores)));
+        }
         if let Some(pids) = pids {
             told.extend(self.activity.read(&pids, self.subject.active()));
         }

@@ -81,6 +81,8 @@ pub enum Kind {
     FdLimit,
     /// A lock is held per request while a file is synced.
     SlowDisk,
+    /// The process is under a CPU quota, and requests need CPU.
+    Throttled,
     /// This many bytes per request are leaked.
     LeakPerRequest(u64),
     /// This many bytes per connection that ended are leaked.
@@ -306,6 +308,8 @@ pub(super) const ENTRIES: &[Entry] = &[
     entry("fd-limit", Amount::None(Kind::FdLimit), WITH_LIMITS, "the process may have 64 descriptors"),
     entry("slow-disk", Amount::None(Kind::SlowDisk), WITH_LIMITS,
         "a lock is held for 10 ms per request while a file is written and synced"),
+    entry("throttled", Amount::None(Kind::Throttled), WITH_LIMITS,
+        "the process may use 20 ms of CPU in each 100 ms (a control group of its own), and every request takes 2 ms"),
     entry("leak-per-request:1kB", Amount::Bytes(Kind::LeakPerRequest), WITH_LIMITS,
         "that much memory is leaked per request"),
     entry("leak-per-connection:10kB", Amount::Bytes(Kind::LeakPerConnection), WITH_LIMITS,

@@ -92,6 +92,7 @@ impl Faults {
                 | Kind::MaxConnections
                 | Kind::FdLimit
                 | Kind::SlowDisk
+                | Kind::Throttled
                 | Kind::LeakPerRequest(_)
                 | Kind::LeakPerConnection(_)
                 | Kind::LeakDescriptors => {}

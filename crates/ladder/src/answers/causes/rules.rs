@@ -51,6 +51,10 @@ const PAUSE_SHARE: f64 = 0.05;
 /// not queue.
 const STALLS_RATIO: f64 = 0.2;
 
+/// Threads that used this share of the server's CPU are worth a word, and so many names.
+const THREADS_TOLD: f64 = 0.1;
+const THREADS_TOLD_MAX: usize = 3;
+
 /// A network that takes this share of a latency is what makes it long.
 const EMULATED_SHARE: f64 = 0.7;
 /// A thread that uses this share of its program's CPU is the one that works.
@@ -222,7 +226,7 @@ fn disk(seen: &Seen<'_>) -> Option<Cause> {
 /// It has all of its cores, or nearly so while more threads want to run than there are cores.
 fn processor(seen: &Seen<'_>) -> Option<Cause> {
     if seen.cpu_share > CPU_SHARE_FULL {
-        return Cause::named("cpu", format!("{}: it had no CPU left.", used(seen)));
+        return Cause::named("cpu", format!("{}: it had no CPU left.{}", used(seen), by_threads(seen)));
     }
     let (running, cores) = (seen.threads(ThreadState::Running)?, seen.mean(ProcessMetric::AllowedCores)?);
     let is_crowded = seen.cpu_share > CPU_SHARE_CROWDED && running >= RUNNABLE_PER_CORE * cores;
@@ -233,11 +237,28 @@ fn processor(seen: &Seen<'_>) -> Option<Cause> {
         return None;
     }
     let text = format!(
-        "{}, and {} of its threads wanted to run at any moment: it had no CPU left.",
+        "{}, and {} of its threads wanted to run at any moment: it had no CPU left.{}",
         used(seen),
-        show_threads(running)
+        show_threads(running),
+        by_threads(seen)
     );
     Cause::named("cpu", text)
+}
+
+/// ` By threads: worker-* 1.52, GC Thread#* 0.21 cores.`, of those that used a tenth of it or more; empty where that is one name, or none.
+fn by_threads(seen: &Seen<'_>) -> String {
+    let threads = seen.rung.subject.as_ref().map_or(&[][..], |subject| &subject.threads[..]);
+    let ended = seen.mean(ProcessMetric::EndedThreads).map(|cores| ("those that ended", cores));
+    let all = threads.iter().map(|one| (one.name.as_str(), one.cpu_cores)).chain(ended);
+    let mut large: Vec<(&str, f64)> =
+        all.filter(|(_, cores)| *cores >= THREADS_TOLD * seen.cpu_cores).collect();
+    large.sort_by(|a, b| b.1.total_cmp(&a.1));
+    if large.len() < 2 {
+        return String::new();
+    }
+    let told =
+        large.iter().take(THREADS_TOLD_MAX).map(|(name, cores)| format!("{name} {}", show_cores(*cores)));
+    format!(" By threads: {} cores.", told.collect::<Vec<_>>().join(", "))
 }
 
 /// One thread has a core full, or several share one because only one of them runs at a time.

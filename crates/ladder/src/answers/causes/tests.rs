@@ -4,7 +4,7 @@ use measure::{ServiceMetric, Summary};
 use super::*;
 use crate::answers::activity::STALLED_SHARE;
 use crate::answers::{Asked, answers, rung};
-use crate::contract::{RunFacts, ThreadFigures};
+use crate::contract::{NamedThreadsFigures, RunFacts, ThreadFigures};
 use crate::judge::{Criteria, Verdict};
 use crate::network::NetworkFigures;
 use crate::testing::TrialBuilder;
@@ -164,6 +164,31 @@ fn an_emulated_network_that_takes_most_of_a_latency_is_named_and_one_that_takes_
     };
     assert_eq!(with(78_000_000), ("emulated-network".to_owned(), "named".to_owned()));
     assert_eq!(with(20_000_000).0, "lock");
+}
+
+#[test]
+fn a_full_processor_tells_the_names_whose_threads_used_it_where_there_are_several() {
+    let told = |threads: &[(&str, f64)], ended: f64| {
+        let climb = two_rungs(|rung| {
+            let subject = rung.subject.as_mut().unwrap();
+            (subject.process.cpu_cores, subject.process.cpu_share) = (1.9, Some(0.95));
+            let figures = |(name, cores): &(&str, f64)| NamedThreadsFigures {
+                name: (*name).to_owned(),
+                cpu_cores: *cores,
+                cpu_cores_max: 2.0,
+            };
+            subject.threads = threads.iter().map(figures).collect();
+            set(rung, &[("ended_threads_cores", ended)]);
+        });
+        let answer = climb.conclusions.iter().find(|conclusion| conclusion.id == "why_not_more").unwrap();
+        answer.evidence["cause"]["text"].as_str().unwrap().split_once("CPU left.").unwrap().1.to_owned()
+    };
+    assert_eq!(
+        told(&[("pool-*", 1.1), ("GC Thread#*", 0.5), ("main", 0.1)], 0.3),
+        " By threads: pool-* 1.10, GC Thread#* 0.50, those that ended 0.30 cores."
+    );
+    assert_eq!(told(&[("node", 1.8), ("V8Worker", 0.1)], 0.0), "", "one has it all");
+    assert_eq!(told(&[], 0.0), "");
 }
 
 #[test]
