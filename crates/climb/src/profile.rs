@@ -106,7 +106,9 @@ pub fn add(
         Ok((conclusion, stacks)) => {
             for (name, one) in ["good", "bad"].into_iter().zip(&stacks) {
                 let keep = |kind: &str, folded: Option<String>| match folded {
-                    Some(folded) => climbing.writer.artifact(&format!("{kind}-{name}.folded"), folded.as_bytes()),
+                    Some(folded) => {
+                        climbing.writer.artifact(&format!("{kind}-{name}.folded"), folded.as_bytes())
+                    }
                     None => Ok(()),
                 };
                 keep("profile", one.folded.as_ref().map(|folded| folded.text.clone()))?;
@@ -128,7 +130,8 @@ fn with_picture(
     stacks: &[Profiled; 2],
     store: &Path,
 ) -> Conclusion {
-    let [Some(good), Some(bad)] = stacks.each_ref().map(|one| one.folded.as_ref().map(|it| (&it.stacks, one.ns_per_sample())))
+    let [Some(good), Some(bad)] =
+        stacks.each_ref().map(|one| one.folded.as_ref().map(|it| (&it.stacks, one.ns_per_sample())))
     else {
         return conclusion;
     };
@@ -189,25 +192,13 @@ fn profiled(
     let how = How { plan, asked, no_perf: no_perf.as_ref() };
     let outcome = (|| {
         subject.restart_with(plan, cell.options.clone())?;
-        let good = hold::profiled(
-            climbing,
-            how,
-            (pair.good, &cell),
-            folder.path(),
-            (subject, &mut maps),
-            progress,
-        )?;
+        let good =
+            hold::profiled(climbing, how, (pair.good, &cell), folder.path(), (subject, &mut maps), progress)?;
         if plan.ladder.restart_per_rung {
             subject.restart(plan)?;
         }
-        let bad = hold::profiled(
-            climbing,
-            how,
-            (pair.bad, &cell),
-            folder.path(),
-            (subject, &mut maps),
-            progress,
-        )?;
+        let bad =
+            hold::profiled(climbing, how, (pair.bad, &cell), folder.path(), (subject, &mut maps), progress)?;
         anyhow::Ok([good, bad])
     })();
     if subject.end_if_started() {
@@ -219,7 +210,9 @@ fn profiled(
     let stacks = Profiled::both(good, bad)?;
     let mut conclusion = growth::conclusion(&stacks[0].hold, &stacks[1].hold, pair.cause);
     let notes: BTreeSet<&String> = stacks.iter().flat_map(|one| &one.notes).collect();
-    notes.into_iter().for_each(|note| conclusion.text += &format!(" Not everything could be profiled: {note}."));
+    notes
+        .into_iter()
+        .for_each(|note| conclusion.text += &format!(" Note: {note}."));
     Ok((conclusion, stacks))
 }
 

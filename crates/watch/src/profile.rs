@@ -41,19 +41,25 @@ pub enum NoProfile {
     #[error("the server's process has ended")]
     Gone,
     /// its files and tools are not trusted
-    #[error("process {pid} belongs to another user; run stepladder as that user to have its runtime profile it")]
+    #[error(
+        "process {pid} belongs to another user; run stepladder as that user to have its runtime profile it"
+    )]
     OtherUser {
         /// whose process
         pid: u32,
     },
     /// what it writes is not seen here
-    #[error("process {pid} runs in a container, which its Flight Recorder writes into; run stepladder in there")]
+    #[error(
+        "process {pid} runs in a container, which its Flight Recorder writes into; run stepladder in there"
+    )]
     Container {
         /// the process
         pid: u32,
     },
     /// it runs on a JRE
-    #[error("{name} is missing, by which process {pid} is profiled; install a JDK (Debian: apt-get install default-jdk-headless)")]
+    #[error(
+        "{name} is missing, by which process {pid} is profiled; install a JDK (Debian: apt-get install default-jdk-headless)"
+    )]
     NoTool {
         /// of the program
         name: &'static str,

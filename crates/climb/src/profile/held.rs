@@ -104,7 +104,8 @@ impl Held {
             Some(Cpu::Runtime(kind, folded, per_s)) => {
                 let folded = Folded::of(folded)?;
                 // Runtimes sample threads that are ready to run, whether they have a core or not: no more than the CPU time.
-                let per_s = cpu_s.map_or(per_s, |cpu_s| per_s.max(folded.stacks.sum() as f64 / cpu_s.max(0.01)));
+                let per_s =
+                    cpu_s.map_or(per_s, |cpu_s| per_s.max(folded.stacks.sum() as f64 / cpu_s.max(0.01)));
                 (vec![folded], Some(kind.profiler()), per_s)
             }
         };

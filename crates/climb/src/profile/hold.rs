@@ -140,7 +140,7 @@ fn put(
         seen.allocations = Some(allocations.ok_or_else(missing));
     }
     seen.notes = notes;
-    if let (Some(why), true) = (no_perf, cpu_by.is_some()) {
+    if let (Some(why), false) = (no_perf, asked.waits) {
         seen.notes.push(why.to_string());
     }
     Ok(())

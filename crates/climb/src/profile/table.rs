@@ -68,7 +68,10 @@ pub fn table(climb: &Climb, columns: Option<usize>) -> String {
             allocated,
         ),
     ];
-    tables.into_iter().map(|(heading, marks, rows)| shown(conclusion, (&heading, marks), rows, columns)).collect()
+    tables
+        .into_iter()
+        .map(|(heading, marks, rows)| shown(conclusion, (&heading, marks), rows, columns))
+        .collect()
 }
 
 /// One table; `marks`: functions whose growth may be chance are marked.

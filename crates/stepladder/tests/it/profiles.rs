@@ -207,10 +207,17 @@ fn a_program_that_does_not_tell_what_it_allocates_is_said_to_be_one_and_perf_is_
     let (place, ran) = with_perf(&words, None);
     let profile = profile_of(&place, &ran);
     let text = profile["text"].as_str().expect("words");
-    let why = "without a change to the program only a JVM, Node.js and a Go server with /debug/pprof/ tell of them";
-    assert!(text.starts_with(&format!("Allocations could not be profiled: {why}. While it was profiled")), "{text}");
+    let why =
+        "without a change to the program only a JVM, Node.js and a Go server with /debug/pprof/ tell of them";
+    assert!(
+        text.starts_with(&format!("Allocations could not be profiled: {why}. While it was profiled")),
+        "{text}"
+    );
     assert_eq!(profile["evidence"]["allocations"]["missing"], why);
-    assert_eq!((&profile["evidence"]["what"], profile["evidence"].get("grew")), (&Value::from("alloc"), None));
+    assert_eq!(
+        (&profile["evidence"]["what"], profile["evidence"].get("grew")),
+        (&Value::from("alloc"), None)
+    );
     assert!(!place.path("profiles").exists(), "a picture of CPU");
 }
 

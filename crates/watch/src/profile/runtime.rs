@@ -227,7 +227,7 @@ impl Runtimes {
     pub fn hold_begins(&mut self, length: Duration) {
         for (_, on) in &mut self.on {
             match on {
-                On::Jvm(_) => {}
+                On::Jvm(one) => one.hold_begins(),
                 On::Node(one) => one.hold_begins(),
                 On::Go(one) => one.hold_begins(length),
             }
@@ -237,8 +237,10 @@ impl Runtimes {
     /// The hold has ended; what was asked for is fetched later.
     pub fn hold_ends(&mut self) {
         for (_, on) in &mut self.on {
-            if let On::Node(one) = on {
-                one.hold_ends();
+            match on {
+                On::Jvm(one) => one.hold_ends(),
+                On::Node(one) => one.hold_ends(),
+                On::Go(_) => {}
             }
         }
     }

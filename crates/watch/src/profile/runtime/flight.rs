@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 
 use super::{Allocation, Allocations, Asked, Samples, Seen};
-use crate::profile::waits::{On, Wait, Waits};
 use crate::profile::names;
+use crate::profile::waits::{On, Wait, Waits};
 
 /// Frames of a stack that are read, the innermost ones: all that the recorder keeps unless it is told otherwise.
 pub(super) const DEPTH_MAX: usize = 64;
@@ -42,14 +42,18 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    pub(super) fn seen(self, asked: Asked, samples_per_s: f64) -> Seen {
+    /// `cpu_s`: what the threads of Java used. Samples are shares of it: the recorder takes fewer than it is told to, and takes
+    /// them of threads without a core too.
+    pub(super) fn seen(self, asked: Asked, cpu_s: f64) -> Seen {
+        let samples: u64 = self.cpu.values().sum();
+        let per_s = samples.max(1) as f64 / cpu_s.max(1e-3);
         let folded: String = self.cpu.iter().map(|(stack, count)| format!("{stack} {count}\n")).collect();
         let waits = self.waits.into_iter().map(|((stack, on), (ns, count))| Wait { stack, on, ns, count });
         let each = self.allocations.into_iter();
         let each = each.map(|(stack, (bytes, samples))| Allocation { stack, bytes, samples }).collect();
         let gc_share = Some(self.paused_ns as f64 / self.hold_ns.max(1) as f64);
         Seen {
-            cpu: asked.cpu.then_some(Samples { folded, per_s: samples_per_s }),
+            cpu: asked.cpu.then_some(Samples { folded, per_s }),
             waits: asked.waits.then(|| Waits { each: waits.collect(), covered_ns: self.hold_ns }),
             allocations: asked.allocations.then_some(Allocations { each, gc_share }),
         }
@@ -57,11 +61,12 @@ impl Recorded {
 
     fn take(&mut self, event: Event) {
         let Event { name, from_ns, ns, bytes, frames } = event;
-        let during_ns = |ns: u64| (from_ns + ns as i64).min(self.hold_ns as i64) - from_ns.max(0);
+        let to_ns = from_ns.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX));
+        let within_ns = (to_ns.min(self.hold_ns as i64) - from_ns.max(0)).max(0) as u64;
         let stack = |frames: Vec<String>| frames.into_iter().rev().collect::<Vec<_>>().join(";");
         let is_within = (0..self.hold_ns as i64).contains(&from_ns);
         if name == "jdk.GCPhasePause" {
-            self.paused_ns += during_ns(ns).max(0) as u64;
+            self.paused_ns += within_ns;
         } else if frames.is_empty() {
             // Nothing can be said of it.
         } else if name == "jdk.ExecutionSample" {
@@ -74,11 +79,10 @@ impl Recorded {
                 *sum = (sum.0.saturating_add(bytes), sum.1 + 1);
             }
         } else if let Some((_, on)) = WAITS.iter().find(|(wait, _)| *wait == name) {
-            let within_ns = during_ns(ns);
             // An idle thread of a pool has no function of the server's own code.
             if within_ns > 0 && frames.iter().any(|frame| frame.starts_with("user:")) {
                 let sum = self.waits.entry((stack(frames), *on)).or_default();
-                *sum = (sum.0 + within_ns as u64, sum.1 + 1);
+                *sum = (sum.0 + within_ns, sum.1 + 1);
             }
         }
     }
@@ -109,7 +113,8 @@ pub(super) fn read(printed: impl Read, (from_ns, to_ns): (u64, u64)) -> io::Resu
         let text = String::from_utf8_lossy(&line);
         let text = text.trim_end();
         if let Some(name) = text.strip_suffix(" {").filter(|name| !name.starts_with(' ')) {
-            (event, is_stack) = (Some(Event { name: name.to_owned(), from_ns: i64::MIN, ..Event::default() }), false);
+            (event, is_stack) =
+                (Some(Event { name: name.to_owned(), from_ns: i64::MIN, ..Event::default() }), false);
         } else if text == "}" {
             if let Some(event) = event.take().filter(|event| event.from_ns != i64::MIN) {
                 recorded.take(event);
@@ -133,8 +138,7 @@ fn field(event: &mut Event, line: &str, hold_from_ns: u64) {
             let Some(of_day_ns) = time_of_day_ns(value) else { return };
             // The nearest such time of day.
             let since = (of_day_ns + DAY_NS - hold_from_ns % DAY_NS) % DAY_NS;
-            event.from_ns =
-                if since > DAY_NS / 2 { since as i64 - DAY_NS as i64 } else { since as i64 };
+            event.from_ns = if since > DAY_NS / 2 { since as i64 - DAY_NS as i64 } else { since as i64 };
         }
         "duration" => event.ns = measured(value, &DURATIONS).unwrap_or(0),
         "weight" => event.bytes = measured(value, &SIZES).unwrap_or(0),
@@ -142,15 +146,8 @@ fn field(event: &mut Event, line: &str, hold_from_ns: u64) {
     }
 }
 
-const DURATIONS: [(&str, f64); 7] = [
-    ("ns", 1.0),
-    ("us", 1e3),
-    ("ms", 1e6),
-    ("s", 1e9),
-    ("m", 60e9),
-    ("h", 3600e9),
-    ("d", 86400e9),
-];
+const DURATIONS: [(&str, f64); 7] =
+    [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3600e9), ("d", 86400e9)];
 const SIZES: [(&str, f64); 6] = [
     ("byte", 1.0),
     ("bytes", 1.0),
@@ -206,7 +203,7 @@ mod tests {
     fn a_recording_of_a_server_with_a_lock_names_it_and_not_the_pool() {
         let recorded = of(RECORDED);
         let asked = Asked { cpu: true, waits: true, allocations: true, has_perf: true };
-        let seen = recorded.seen(asked, 100.0);
+        let seen = recorded.seen(asked, 0.01);
         let waits = seen.waits.unwrap();
         let found: Vec<_> =
             waits.each.iter().map(|one| (one.own_function().unwrap(), one.on, one.ns, one.count)).collect();
@@ -215,7 +212,11 @@ mod tests {
         assert_eq!(found, [(lock, On::Timer, 26_400_000, 1), (lock, On::Thread, 22_400_000, 1)]);
         assert_eq!(waits.covered_ns, 10_000_000_000);
         let cpu = seen.cpu.unwrap();
-        assert!(cpu.folded.starts_with("runtime:java.lang.Thread.run;") && cpu.folded.ends_with(" 1\n"), "{cpu:?}");
+        assert_eq!(cpu.per_s, 100.0, "a sample in 10 ms of CPU time");
+        assert!(
+            cpu.folded.starts_with("runtime:java.lang.Thread.run;") && cpu.folded.ends_with(" 1\n"),
+            "{cpu:?}"
+        );
         let allocated = seen.allocations.unwrap();
         let sizes: Vec<(u64, u64)> = allocated.each.iter().map(|one| (one.bytes, one.samples)).collect();
         assert_eq!(sizes, [(62_361, 1)]);
@@ -252,7 +253,8 @@ mod tests {
 
     #[test]
     fn names_are_cleaned_and_separators_in_them_separate_nothing() {
-        let frames = ["a;b.\u{1b}[31mEvil.run 9(X) line: 1", "no frame", "java.lang.Thread.run() line: 840", "..."];
+        let frames =
+            ["a;b.\u{1b}[31mEvil.run 9(X) line: 1", "no frame", "java.lang.Thread.run() line: 840", "..."];
         let recorded = of(&event("jdk.ExecutionSample", "18:06:21.000", "", &frames));
         let expected = "runtime:java.lang.Thread.run;user:a:b. [31mEvil.run 9";
         assert_eq!(recorded.cpu, BTreeMap::from([(expected.to_owned(), 1)]));
@@ -260,7 +262,10 @@ mod tests {
 
     #[test]
     fn an_idle_thread_of_a_pool_waits_for_nothing_of_the_servers() {
-        let idle = ["jdk.internal.misc.Unsafe.park(boolean, long)", "java.util.concurrent.ThreadPoolExecutor.getTask() line: 1"];
+        let idle = [
+            "jdk.internal.misc.Unsafe.park(boolean, long)",
+            "java.util.concurrent.ThreadPoolExecutor.getTask() line: 1",
+        ];
         let printed = event("jdk.ThreadPark", "18:06:21.000", "  duration = 900 ms\n", &idle);
         assert!(of(&printed).waits.is_empty());
     }
@@ -269,7 +274,8 @@ mod tests {
     fn deep_stacks_keep_their_innermost_frames() {
         let frames: Vec<String> = (0..200).map(|at| format!("a.B.f{at}() line: 1")).collect();
         let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
-        let recorded = of(&event("jdk.ObjectAllocationSample", "18:06:21.000", "  weight = 1.5 kB\n", &frames));
+        let recorded =
+            of(&event("jdk.ObjectAllocationSample", "18:06:21.000", "  weight = 1.5 kB\n", &frames));
         let (stack, sum) = recorded.allocations.first_key_value().unwrap();
         assert!(stack.starts_with("user:a.B.f63;") && stack.ends_with(";user:a.B.f0"), "{stack}");
         assert_eq!(*sum, (1536, 1));

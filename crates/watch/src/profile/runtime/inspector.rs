@@ -56,10 +56,15 @@ impl Inspector {
         let url = list.into_iter().filter(|one| one.kind == "node").find_map(|one| one.url);
         let url = url.ok_or("it lists nothing that can be inspected")?;
         // Where it is, is known; the URL may say another name for it.
-        let path = url.strip_prefix("ws://").and_then(|rest| rest.split_once('/')).ok_or("its address is none")?.1;
-        let stream = TcpStream::connect_timeout(&address, CONNECTS_WITHIN).map_err(|error| error.to_string())?;
+        let path =
+            url.strip_prefix("ws://").and_then(|rest| rest.split_once('/')).ok_or("its address is none")?.1;
+        let stream =
+            TcpStream::connect_timeout(&address, CONNECTS_WITHIN).map_err(|error| error.to_string())?;
         let timeout = Some(CONNECTS_WITHIN);
-        stream.set_read_timeout(timeout).and_then(|()| stream.set_write_timeout(timeout)).map_err(|error| error.to_string())?;
+        stream
+            .set_read_timeout(timeout)
+            .and_then(|()| stream.set_write_timeout(timeout))
+            .map_err(|error| error.to_string())?;
         let config = WebSocketConfig::default()
             .max_message_size(Some(MESSAGE_BYTES_MAX))
             .max_frame_size(Some(MESSAGE_BYTES_MAX));
@@ -90,7 +95,10 @@ impl Inspector {
                 Ok(Message::Close(_)) => return Err("it closed the connection".to_owned()),
                 Ok(_) => {}
                 Err(tungstenite::Error::Io(error))
-                    if matches!(error.kind(), std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut) => {}
+                    if matches!(
+                        error.kind(),
+                        std::io::ErrorKind::WouldBlock | std::io::ErrorKind::TimedOut
+                    ) => {}
                 Err(error) => return Err(error.to_string()),
             }
             if Instant::now() >= until {

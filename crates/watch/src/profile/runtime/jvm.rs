@@ -3,6 +3,7 @@
 //! Its stacks have the functions that were compiled into others. A recording is started before the load, and its events are cut
 //! to the hold.
 
+use std::collections::BTreeMap;
 use std::io::Read as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -21,8 +22,6 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const LIBRARY: &[u8] = b"/libjvm.so";
 /// Maps of a process, at most.
 const MAPS_BYTES_MAX: u64 = 16 << 20;
-/// A thread is sampled so often.
-const SAMPLES_PER_S: f64 = 100.0;
 /// Shorter waits are not recorded: a pool has one for each task.
 const WAIT_LEAST: &str = "1 ms";
 /// Ten seconds of these are read in a few.
@@ -56,6 +55,9 @@ pub(super) struct Flight {
     file: PathBuf,
     asked: Asked,
     is_on: bool,
+    /// CPU time of its threads as the hold began, and what it came to
+    before: BTreeMap<i32, u64>,
+    cpu_s: f64,
 }
 
 impl Flight {
@@ -71,8 +73,9 @@ impl Flight {
         std::fs::write(&settings, settings_for(asked))
             .map_err(|error| jcmd.failed(&format!("{}: {error}", settings.display())))?;
         let name = format!("stepladder-{}", std::process::id());
+        let file = folder.join(format!("{pid}.jfr"));
         let mut flight =
-            Flight { pid, jcmd, jfr, name, file: folder.join(format!("{pid}.jfr")), asked, is_on: false };
+            Flight { pid, jcmd, jfr, name, file, asked, is_on: false, before: BTreeMap::new(), cpu_s: 0.0 };
         let settings = format!("settings={}", quoted(&settings)?);
         // From here on it may have begun, whatever is heard of it.
         flight.is_on = true;
@@ -82,6 +85,17 @@ impl Flight {
         }
         flight.is_on = false;
         Err(flight.jcmd.failed(why(&said)))
+    }
+
+    pub(super) fn hold_begins(&mut self) {
+        self.before = java_ticks(self.pid);
+    }
+
+    pub(super) fn hold_ends(&mut self) {
+        let after = java_ticks(self.pid);
+        let used =
+            after.iter().map(|(tid, ticks)| ticks.saturating_sub(self.before.get(tid).copied().unwrap_or(0)));
+        self.cpu_s = used.sum::<u64>() as f64 / procfs::ticks_per_second() as f64;
     }
 
     fn tell(&self, command: &str, more: &[&str]) -> Result<String, NoProfile> {
@@ -128,7 +142,7 @@ impl Flight {
         if !status.success() {
             return Err(self.jfr.failed(&status.to_string()));
         }
-        Ok(recorded.seen(self.asked, SAMPLES_PER_S))
+        Ok(recorded.seen(self.asked, self.cpu_s))
     }
 }
 
@@ -139,6 +153,31 @@ impl Drop for Flight {
             let _ = self.tell("JFR.stop", &[]);
         }
     }
+}
+
+/// CPU time of the threads that run Java, by thread, in ticks: without those of the machine itself.
+fn java_ticks(pid: u32) -> BTreeMap<i32, u64> {
+    let tasks = procfs::process::Process::new(pid as i32).and_then(|process| process.tasks());
+    let stats = tasks.into_iter().flatten().flatten().filter_map(|task| task.stat().ok());
+    stats.filter(|stat| !is_of_machine(&stat.comm)).map(|stat| (stat.pid, stat.utime + stat.stime)).collect()
+}
+
+/// What a machine calls its threads, of which the kernel keeps 15 bytes.
+fn is_of_machine(thread: &str) -> bool {
+    const THEIRS: [&str; 11] = [
+        "GC Thread",
+        "G1 ",
+        "VM Thread",
+        "VM Periodic",
+        "C1 Compiler",
+        "C2 Compiler",
+        "ZWorker",
+        "ZDriver",
+        "ZDirector",
+        "Shenandoah",
+        "JFR ",
+    ];
+    THEIRS.iter().any(|start| thread.starts_with(start))
 }
 
 /// The line of an answer that says what is wrong: the first one is the process.
@@ -161,7 +200,9 @@ fn events(asked: Asked) -> impl Iterator<Item = (&'static str, &'static [(&'stat
 
 /// A file of settings with these events only.
 fn settings_for(asked: Asked) -> String {
-    let mut text = "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<configuration version=\"2.0\" label=\"Stepladder\">\n".to_owned();
+    let mut text =
+        "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<configuration version=\"2.0\" label=\"Stepladder\">\n"
+            .to_owned();
     for (name, settings) in events(asked) {
         text += &format!("  <event name=\"{name}\"><setting name=\"enabled\">true</setting>");
         for (setting, value) in settings {
@@ -182,7 +223,10 @@ mod tests {
         let settings = settings_for(asked);
         assert!(settings.contains("<event name=\"jdk.ObjectAllocationSample\">"), "{settings}");
         assert!(settings.contains("<setting name=\"throttle\">500/s</setting>"), "{settings}");
-        assert!(!settings.contains("jdk.ThreadPark") && !settings.contains("jdk.ExecutionSample"), "{settings}");
+        assert!(
+            !settings.contains("jdk.ThreadPark") && !settings.contains("jdk.ExecutionSample"),
+            "{settings}"
+        );
         let waits = settings_for(Asked { waits: true, ..Asked::default() });
         assert!(waits.contains("<event name=\"jdk.ThreadPark\">") && waits.contains(">1 ms<"), "{waits}");
     }
@@ -191,6 +235,21 @@ mod tests {
     fn a_program_that_is_only_called_so_is_no_jvm() {
         assert!(!is_one(std::process::id()));
         assert!(!is_one(u32::MAX));
+    }
+
+    #[test]
+    fn threads_of_the_machine_are_told_from_those_of_the_program() {
+        for (thread, expected) in [
+            ("C2 CompilerThre", true),
+            ("GC Thread#0", true),
+            ("G1 Young RemSet", true),
+            ("VM Periodic Tas", true),
+            ("pool-1-thread-1", false),
+            ("java", false),
+            ("C2", false),
+        ] {
+            assert_eq!(is_of_machine(thread), expected, "{thread}");
+        }
     }
 
     #[test]

@@ -25,7 +25,9 @@ pub(super) fn ports_of(pid: u32) -> BTreeSet<u16> {
     let (Some(own), Ok(all)) = (sockets(&process), process.tcp()) else { return BTreeSet::new() };
     let loopback = IpAddr::V4(Ipv4Addr::LOCALHOST);
     all.into_iter()
-        .filter(|one| one.state == TcpState::Listen && one.local_address.ip() == loopback && own.contains(&one.inode))
+        .filter(|one| {
+            one.state == TcpState::Listen && one.local_address.ip() == loopback && own.contains(&one.inode)
+        })
         .map(|one| one.local_address.port())
         .collect()
 }
@@ -48,10 +50,12 @@ pub(super) fn get(
 ) -> Result<Vec<u8>, String> {
     let until = Instant::now() + patience;
     let broken = |error: io::Error| error.to_string();
-    let mut socket = TcpStream::connect_timeout(&address, patience.min(Duration::from_secs(5))).map_err(broken)?;
+    let mut socket =
+        TcpStream::connect_timeout(&address, patience.min(Duration::from_secs(5))).map_err(broken)?;
     socket.set_read_timeout(Some(LOOKS_EVERY)).map_err(broken)?;
     socket.set_write_timeout(Some(patience)).map_err(broken)?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
+    let request =
+        format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nAccept: */*\r\nConnection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).map_err(broken)?;
     let (mut answer, mut piece) = (Vec::new(), vec![0; 64 << 10]);
     loop {

@@ -166,9 +166,13 @@ impl Inspected {
         let evaluate = json!({ "expression": CLOSE, "includeCommandLineAPI": true });
         let _ = inspector.call("Runtime.evaluate", &evaluate, OPENS_WITHIN);
         inspector.close();
-        let is_closed = within(OPENS_WITHIN, || (!listening::ports_of(self.pid).contains(&self.port)).then_some(()));
+        let is_closed =
+            within(OPENS_WITHIN, || (!listening::ports_of(self.pid).contains(&self.port)).then_some(()));
         is_closed.is_none().then(|| {
-            format!("the inspector of process {} stays open on 127.0.0.1:{}; restart the server to close it", self.pid, self.port)
+            format!(
+                "the inspector of process {} stays open on 127.0.0.1:{}; restart the server to close it",
+                self.pid, self.port
+            )
         })
     }
 }
@@ -229,7 +233,8 @@ mod tests {
         let address = listener.local_addr().unwrap();
         let (mut list, _) = listener.accept().unwrap();
         let _ = list.read(&mut [0; 1024]).unwrap();
-        let body = format!(r#"[{{"type":"node","webSocketDebuggerUrl":"ws://localhost:{}/abc"}}]"#, address.port());
+        let body =
+            format!(r#"[{{"type":"node","webSocketDebuggerUrl":"ws://localhost:{}/abc"}}]"#, address.port());
         write!(list, "HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
         let mut socket = tungstenite::accept(listener.accept().unwrap().0).unwrap();
         let mut commands = Vec::new();
@@ -238,7 +243,10 @@ mod tests {
             let Ok(command) = serde_json::from_str::<Value>(text) else { continue };
             let method = command["method"].as_str().unwrap().to_owned();
             let result = if method == "HeapProfiler.stopSampling" { heap } else { "{}" };
-            for answer in [r#"{"method":"Debugger.x"}"#.to_owned(), format!(r#"{{"id":{},"result":{result}}}"#, command["id"])] {
+            for answer in [
+                r#"{"method":"Debugger.x"}"#.to_owned(),
+                format!(r#"{{"id":{},"result":{result}}}"#, command["id"]),
+            ] {
                 socket.send(tungstenite::Message::text(answer)).unwrap();
             }
             commands.push(method);
@@ -250,7 +258,9 @@ mod tests {
     fn an_inspector_is_asked_for_the_hold_and_one_that_was_open_stays_so() {
         const HEAP: &str = r#"{"profile":{"head":{"callFrame":{"functionName":"grow","url":"/a.js","lineNumber":1},
             "selfSize":64,"id":1,"children":[]},"samples":[{"nodeId":1}]}}"#;
-        for (heap, expected) in [(HEAP, Ok("user:grow (a.js:2) 64\n")), (r#"{"profile":{"#, Err("cannot be read"))] {
+        for (heap, expected) in
+            [(HEAP, Ok("user:grow (a.js:2) 64\n")), (r#"{"profile":{"#, Err("cannot be read"))]
+        {
             let listener = TcpListener::bind("127.0.0.1:0").unwrap();
             let address = listener.local_addr().unwrap();
             let server = std::thread::spawn(move || serve(listener, heap));
@@ -263,7 +273,10 @@ mod tests {
             let seen = inspected.fetch(Window { monotonic_ns: (0, 1), realtime_ns: (0, 1) });
             assert_eq!(inspected.close(), None);
             let commands = server.join().unwrap();
-            assert_eq!(commands, ["HeapProfiler.enable", "HeapProfiler.startSampling", "HeapProfiler.stopSampling"]);
+            assert_eq!(
+                commands,
+                ["HeapProfiler.enable", "HeapProfiler.startSampling", "HeapProfiler.stopSampling"]
+            );
             match expected {
                 Ok(folded) => assert_eq!(seen.unwrap().allocations.unwrap().folded(), folded),
                 Err(why) => assert!(seen.as_ref().is_err_and(|error| error.contains(why)), "{seen:?}"),

@@ -136,7 +136,8 @@ impl Profile {
         let bytes = self.column("alloc_space")?;
         let period = self.period.max(1) as u64;
         let each = self.stacks([bytes, bytes]).into_iter().filter(|(_, [bytes, _])| *bytes > 0);
-        let each = each.map(|(stack, [bytes, _])| Allocation { stack, bytes, samples: bytes.div_ceil(period) });
+        let each =
+            each.map(|(stack, [bytes, _])| Allocation { stack, bytes, samples: bytes.div_ceil(period) });
         Ok(Allocations { each: each.collect(), gc_share: None })
     }
 }

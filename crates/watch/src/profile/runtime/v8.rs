@@ -200,7 +200,10 @@ mod tests {
         circle.profile.samples = vec![7];
         let samples = circle.samples((0, u64::MAX), 500.0);
         assert_eq!(samples.folded.matches(';').count(), FRAMES_MAX - 1);
-        assert!(samples.folded.ends_with("user:e:v il 9 (a:b.js:1);user:(anonymous) (x.js:1) 1\n"), "{samples:?}");
+        assert!(
+            samples.folded.ends_with("user:e:v il 9 (a:b.js:1);user:(anonymous) (x.js:1) 1\n"),
+            "{samples:?}"
+        );
     }
 
     #[test]
@@ -224,7 +227,10 @@ mod tests {
                 one("user:grow (server.mjs:7);runtime:stringify", 70, 1),
             ]
         );
-        assert_eq!(found.folded(), "user:grow (server.mjs:7) 3000\nuser:grow (server.mjs:7);runtime:stringify 70\n");
+        assert_eq!(
+            found.folded(),
+            "user:grow (server.mjs:7) 3000\nuser:grow (server.mjs:7);runtime:stringify 70\n"
+        );
         assert!(serde_json::from_value::<Heap>(json!({ "profile": {} })).is_err());
     }
 }
