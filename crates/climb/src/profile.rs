@@ -210,9 +210,7 @@ fn profiled(
     let stacks = Profiled::both(good, bad)?;
     let mut conclusion = growth::conclusion(&stacks[0].hold, &stacks[1].hold, pair.cause);
     let notes: BTreeSet<&String> = stacks.iter().flat_map(|one| &one.notes).collect();
-    notes
-        .into_iter()
-        .for_each(|note| conclusion.text += &format!(" Note: {note}."));
+    notes.into_iter().for_each(|note| conclusion.text += &format!(" Note: {note}."));
     Ok((conclusion, stacks))
 }
 

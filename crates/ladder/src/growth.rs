@@ -226,10 +226,10 @@ fn per(hold: &ProfiledHold) -> &'static str {
 
 fn words(good: &ProfiledHold, bad: &ProfiledHold, all: &[Growth]) -> String {
     let per = per(bad);
-    if good.samples == 0 || bad.samples == 0 {
-        let place = if bad.samples == 0 { bad.place() } else { good.place() };
+    if bad.samples == 0 {
         return format!(
-            "No stack was seen at {place}: the server's processes used no CPU, or none that the profiler sees."
+            "No stack was seen at {}: the server's processes used no CPU, or none that the profiler sees.",
+            bad.place()
         );
     }
     let grown = all.iter().filter(|one| one.is_sure).take(NAMED);

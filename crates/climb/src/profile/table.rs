@@ -34,9 +34,11 @@ fn rows<C: Copy>(listed: Vec<Growth<C>>, share: impl Fn(C) -> f64, show: impl Fn
 /// The functions that grew most, as tables at most so wide: of waiting where that was asked, of CPU and of allocations; empty
 /// without a profile.
 pub fn table(climb: &Climb, columns: Option<usize>) -> String {
-    let Some(conclusion) = climb.conclusions.iter().find(|part| part.id == growth::PROFILE) else {
-        return String::new();
-    };
+    let conclusion = climb.conclusions.iter().find(|part| part.id == growth::PROFILE);
+    conclusion.map_or(String::new(), |conclusion| tables(conclusion, columns))
+}
+
+fn tables(conclusion: &Conclusion, columns: Option<usize>) -> String {
     let per = conclusion.evidence.get("per").and_then(serde_json::Value::as_str).unwrap_or("operation");
     let of_time = |listed| rows(listed, |one: growth::Cost| one.share, |one| show_ns(one.ns));
     let grew = growth::listed(conclusion, "grew");
@@ -107,4 +109,51 @@ fn shown(
         text += &format!("  {before:>10} {after:>10}   {share_before:>8} {share:>8} {mark}{function}\n");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use ladder::growth::{Allocating, PERF, ProfiledHold};
+
+    use super::*;
+
+    fn hold(load: f64, samples: u64, bytes: u64) -> ProfiledHold {
+        let functions: BTreeMap<String, u64> =
+            [("render (report.mjs:12)".to_owned(), samples), ("parse".to_owned(), 1000)].into();
+        let allocated = [("list".to_owned(), (bytes, 400)), ("little".to_owned(), (1, 1))].into();
+        ProfiledHold {
+            load,
+            operations: 1000,
+            samples: samples + 1000,
+            samples_per_s: 500.0,
+            cpu_by: Some(PERF.to_owned()),
+            functions,
+            allocating: Some(Ok(Allocating { functions: allocated, gc_share: None })),
+            ..ProfiledHold::default()
+        }
+    }
+
+    #[test]
+    fn cpu_and_memory_are_tables_of_what_grew_or_else_of_what_takes_most() {
+        let conclusion = growth::conclusion(&hold(50.0, 100, 1_000_000), &hold(600.0, 3000, 8_000_000), None);
+        assert_eq!(
+            tables(&conclusion, None),
+            "\n  The functions that grew most: CPU per message, and share of the server's CPU\n\
+             \x20      at 50     at 600         50      600\n\
+             \x20    200 µs       6 ms     9.09 %     75 %  render (report.mjs:12)\n\
+             \n  The functions that grew most: memory allocated per message, and share of all bytes\n\
+             \x20      at 50     at 600         50      600\n\
+             \x20       1 kB       8 kB      100 %    100 %  list\n"
+        );
+        let conclusion = growth::conclusion(&hold(50.0, 100, 1_000_000), &hold(600.0, 100, 1_000_000), None);
+        let same = tables(&conclusion, None);
+        assert!(
+            same.contains("that took most: CPU") && same.contains("that allocated most: memory"),
+            "{same}"
+        );
+        assert!(!same.contains("little"), "{same}");
+        assert_eq!(tables(&growth::none("perf is missing"), None), "");
+    }
 }

@@ -37,6 +37,8 @@ pub(super) struct Recorded {
     waits: BTreeMap<(String, On), (u64, u64)>,
     /// bytes and samples by stack
     allocations: BTreeMap<String, (u64, u64)>,
+    /// the earliest sample of each thread: its bytes are all since the thread began, or since a recording before
+    first_of: BTreeMap<String, Event>,
     paused_ns: u64,
     hold_ns: u64,
 }
@@ -60,10 +62,12 @@ impl Recorded {
     }
 
     fn take(&mut self, event: Event) {
-        let Event { name, from_ns, ns, bytes, frames } = event;
+        if event.name == "jdk.ObjectAllocationSample" {
+            return self.allocated(event);
+        }
+        let Event { name, from_ns, ns, frames, .. } = event;
         let to_ns = from_ns.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX));
         let within_ns = (to_ns.min(self.hold_ns as i64) - from_ns.max(0)).max(0) as u64;
-        let stack = |frames: Vec<String>| frames.into_iter().rev().collect::<Vec<_>>().join(";");
         let is_within = (0..self.hold_ns as i64).contains(&from_ns);
         if name == "jdk.GCPhasePause" {
             self.paused_ns += within_ns;
@@ -73,11 +77,6 @@ impl Recorded {
             if is_within {
                 *self.cpu.entry(stack(frames)).or_default() += 1;
             }
-        } else if name == "jdk.ObjectAllocationSample" {
-            if is_within {
-                let sum = self.allocations.entry(stack(frames)).or_default();
-                *sum = (sum.0.saturating_add(bytes), sum.1 + 1);
-            }
         } else if let Some((_, on)) = WAITS.iter().find(|(wait, _)| *wait == name) {
             // An idle thread of a pool has no function of the server's own code.
             if within_ns > 0 && frames.iter().any(|frame| frame.starts_with("user:")) {
@@ -86,15 +85,38 @@ impl Recorded {
             }
         }
     }
+
+    /// Samples are written in any order.
+    fn allocated(&mut self, event: Event) {
+        let later = match self.first_of.get_mut(&event.thread) {
+            None => {
+                self.first_of.insert(event.thread.clone(), event);
+                return;
+            }
+            Some(first) if event.from_ns < first.from_ns => std::mem::replace(first, event),
+            Some(_) => event,
+        };
+        if (0..self.hold_ns as i64).contains(&later.from_ns) && !later.frames.is_empty() {
+            let sum = self.allocations.entry(stack(later.frames)).or_default();
+            *sum = (sum.0.saturating_add(later.bytes), sum.1 + 1);
+        }
+    }
 }
 
-#[derive(Debug, Default)]
+/// From the outermost function inwards.
+fn stack(mut frames: Vec<String>) -> String {
+    frames.reverse();
+    frames.join(";")
+}
+
+#[derive(Debug, Default, PartialEq)]
 struct Event {
     name: String,
     /// since the hold began
     from_ns: i64,
     ns: u64,
     bytes: u64,
+    thread: String,
     /// innermost first
     frames: Vec<String>,
 }
@@ -141,6 +163,7 @@ fn field(event: &mut Event, line: &str, hold_from_ns: u64) {
             event.from_ns = if since > DAY_NS / 2 { since as i64 - DAY_NS as i64 } else { since as i64 };
         }
         "duration" => event.ns = measured(value, &DURATIONS).unwrap_or(0),
+        "eventThread" => event.thread = value.to_owned(),
         "weight" => event.bytes = measured(value, &SIZES).unwrap_or(0),
         _ => {}
     }
@@ -218,8 +241,7 @@ mod tests {
             "{cpu:?}"
         );
         let allocated = seen.allocations.unwrap();
-        let sizes: Vec<(u64, u64)> = allocated.each.iter().map(|one| (one.bytes, one.samples)).collect();
-        assert_eq!(sizes, [(62_361, 1)]);
+        assert_eq!(allocated.each, [], "the first sample of its thread");
         assert_eq!(allocated.gc_share, Some(0.001_53));
     }
 
@@ -274,10 +296,28 @@ mod tests {
     fn deep_stacks_keep_their_innermost_frames() {
         let frames: Vec<String> = (0..200).map(|at| format!("a.B.f{at}() line: 1")).collect();
         let frames: Vec<&str> = frames.iter().map(String::as_str).collect();
-        let recorded =
-            of(&event("jdk.ObjectAllocationSample", "18:06:21.000", "  weight = 1.5 kB\n", &frames));
-        let (stack, sum) = recorded.allocations.first_key_value().unwrap();
+        let recorded = of(&event("jdk.ExecutionSample", "18:06:21.000", "", &frames));
+        let (stack, _) = recorded.cpu.first_key_value().unwrap();
         assert!(stack.starts_with("user:a.B.f63;") && stack.ends_with(";user:a.B.f0"), "{stack}");
-        assert_eq!(*sum, (1536, 1));
+    }
+
+    /// It has the bytes of all the time before.
+    #[test]
+    fn the_first_sample_of_each_thread_is_left_out_in_whatever_order_they_are_written() {
+        let one = |thread: &str, second: u64, weight: &str| {
+            let fields = format!("  weight = {weight}\n  eventThread = \"{thread}\" (javaThreadId = 1)\n");
+            event("jdk.ObjectAllocationSample", &format!("18:06:{second}.000"), &fields, &["a.B.f() line: 1"])
+        };
+        let first = one("x", 15, "80 GB");
+        for (what, printed, expected) in [
+            ("one alone", one("x", 21, "80 GB"), None),
+            ("the second", one("x", 21, "80 GB") + &one("x", 22, "1.5 kB"), Some((1536, 1))),
+            ("the other way around", one("x", 22, "1.5 kB") + &one("x", 21, "80 GB"), Some((1536, 1))),
+            ("of two threads", one("x", 21, "80 GB") + &one("y", 22, "80 GB"), None),
+            ("before", first.clone() + &one("x", 22, "24 bytes") + &one("x", 23, "1 byte"), Some((25, 2))),
+            ("behind the hold", first + &one("x", 31, "24 bytes"), None),
+        ] {
+            assert_eq!(of(&printed).allocations.values().next().copied(), expected, "{what}");
+        }
     }
 }

@@ -21,9 +21,10 @@ const ASKS_WITHIN: Duration = Duration::from_secs(5);
 /// Whether a process is one.
 pub(super) fn is_one(pid: u32) -> bool {
     let program = File::open(format!("/proc/{pid}/exe"));
-    program.ok().and_then(|program| section_names(&program)).is_some_and(|names| {
-        names.windows(SECTION.len()).any(|name| name == SECTION)
-    })
+    program
+        .ok()
+        .and_then(|program| section_names(&program))
+        .is_some_and(|names| names.windows(SECTION.len()).any(|name| name == SECTION))
 }
 
 /// The names of the sections of a 64-bit ELF file of this machine's byte order, each with a zero before and behind it.
