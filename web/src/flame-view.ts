@@ -1,15 +1,15 @@
-// A flame graph on the page: from above, callers over what they call. Width is time per operation at one load, colour the
+// A flame graph on the page: from above, callers over what they call. Width is time or memory per operation at one load, colour the
 // difference to the other one; signs, lines and figures say the same without colour.
 
 import type { FunctionKind, KeptStacks, ProfileGraph } from './data'
 import { h, onWidth, replace, svg } from './dom'
-import { callersOf, fitted, framesOf, layout, neighbour, ownNs, search, type Box, type Frame, type Side } from './flame'
-import { change, ns, number, share } from './format'
+import { callersOf, fitted, framesOf, layout, neighbour, ownCost, search, type Box, type Frame, type Side } from './flame'
+import { bytes, change, ns, number, share } from './format'
 import { unseen, type ProfileWords } from './profile'
 import { rem } from './theme'
 
 const KINDS: Record<FunctionKind, string> = { user: 'own code', runtime: 'runtime or library', gc: 'garbage collection', kernel: 'kernel' }
-const NAMES: Record<KeptStacks, string> = { cpu: 'CPU', waits: 'Waiting' }
+const NAMES: Record<KeptStacks, string> = { cpu: 'CPU', waits: 'Waiting', alloc: 'Memory allocated' }
 /** Narrower frames are not drawn, px. */
 const LEAST_PX = 1
 /** Callers that are named besides the outermost one. */
@@ -75,10 +75,10 @@ export class FlameView {
     const { frames, side, words } = this
     const load = (of: number) => {
       const samples = this.graph.of === 'cpu' ? words.samples[of] : null
-      return `${words.loads[of]}: ${ns(frames[0].ns[of])}${samples === null ? '' : ` (${number(samples)} sample${samples === 1 ? '' : 's'})`}`
+      return `${words.loads[of]}: ${this.amount(frames[0].cost[of])}${samples === null ? '' : ` (${number(samples)} sample${samples === 1 ? '' : 's'})`}`
     }
     const { found, share: part } = search(frames, this.field.value, side)
-    replace(this.found, this.field.value.trim() === '' ? '' : `${found.size} frame${found.size === 1 ? '' : 's'}: ${share(part)} of the time`)
+    replace(this.found, this.field.value.trim() === '' ? '' : `${found.size} frame${found.size === 1 ? '' : 's'}: ${share(part)} of ${this.all()}`)
     replace(this.caption, `${NAMES[this.graph.of]} per ${words.per} at ${load(side)}; at ${load(1 - side)}.`)
     this.drawCrumbs()
     this.drawFrames(found)
@@ -101,7 +101,7 @@ export class FlameView {
     const held = this.box.contains(document.activeElement)
     this.boxes = layout(this.frames, this.zoom, this.side, LEAST_PX / this.width)
     if (this.boxes.length === 0) {
-      replace(this.box, h('p', { class: 'empty' }, `No time was seen here at ${this.words.loads[this.side]}.`))
+      replace(this.box, h('p', { class: 'empty' }, `Nothing was seen here at ${this.words.loads[this.side]}.`))
       return
     }
     if (!this.boxes.some(box => box.frame === this.focus)) this.focus = this.zoom
@@ -130,23 +130,27 @@ export class FlameView {
       label === '' ? null : svg('text', { x: left + 4, y: top + height * 0.66, 'font-size': size }, sign + label))
   }
 
+  private amount(cost: number): string { return this.graph.of === 'alloc' ? bytes(cost) : ns(cost) }
+
+  private all(): string { return this.graph.of === 'alloc' ? 'all bytes' : 'the time' }
+
   private difference(frame: Frame): string {
-    const more = frame.ns[1] - frame.ns[0]
-    return `${more < 0 ? '−' : '+'}${ns(Math.abs(more))}`
+    const more = frame.cost[1] - frame.cost[0]
+    return `${more < 0 ? '−' : '+'}${this.amount(Math.abs(more))}`
   }
 
   /** Everything about a frame but its name, for those who hear it, and for the line below the picture. */
   private figures(at: number): string {
     const frame = this.frames[at]
-    const own = ownNs(this.frames, at)
+    const own = ownCost(this.frames, at)
     const load = (side: Side) => {
-      const whole = this.frames[0].ns[side]
-      const itself = at > 0 && own[side] > 0 && own[side] < frame.ns[side] ? `, ${ns(own[side])} of it in itself` : ''
-      return `${ns(frame.ns[side])} per ${this.words.per} at ${this.words.loads[side]} (${share(whole > 0 ? frame.ns[side] / whole : 0)}${itself})`
+      const whole = this.frames[0].cost[side]
+      const itself = at > 0 && own[side] > 0 && own[side] < frame.cost[side] ? `, ${this.amount(own[side])} of it in itself` : ''
+      return `${this.amount(frame.cost[side])} per ${this.words.per} at ${this.words.loads[side]} (${share(whole > 0 ? frame.cost[side] / whole : 0)}${itself})`
     }
     const notes = [
-      frame.kind ? KINDS[frame.kind] : '', frame.ns[0] > 0 && frame.ns[1] > 0 ? change(frame.ns[0], frame.ns[1]) : '',
-      frame.change === 0 && at > 0 && frame.ns[0] !== frame.ns[1] ? this.whyNone(frame) : '',
+      frame.kind ? KINDS[frame.kind] : '', frame.cost[0] > 0 && frame.cost[1] > 0 ? change(frame.cost[0], frame.cost[1]) : '',
+      frame.change === 0 && at > 0 && frame.cost[0] !== frame.cost[1] ? this.whyNone(frame) : '',
     ].filter(note => note !== '')
     return ` ${this.difference(frame)}${notes.length > 0 ? ` (${notes.join(', ')})` : ''}: ${load(1)}; ${load(0)}`
   }
@@ -154,7 +158,7 @@ export class FlameView {
   /** Why a difference does not count. */
   private whyNone(frame: Frame): string {
     const [least] = this.graph.graph!.steps
-    return Math.abs(frame.ns[1] - frame.ns[0]) < least * Math.max(...this.frames[0].ns) ? `a difference below ${share(least)} of the time` : 'may be chance'
+    return Math.abs(frame.cost[1] - frame.cost[0]) < least * Math.max(...this.frames[0].cost) ? `a difference below ${share(least)} of ${this.all()}` : 'may be chance'
   }
 
   private sentence(at: number): string {
@@ -173,14 +177,14 @@ export class FlameView {
     const kinds = (['user', 'kernel', 'gc'] as const).filter(kind => this.frames.some(frame => frame.kind === kind))
     const [, failed] = this.words.loads
     const said = (parts: [number, number], what: string) => Math.max(...parts) > 0
-      ? ` ${what}: ${share(parts[1])} of the time at ${failed}, ${share(parts[0])} at ${this.words.loads[0]}.` : ''
+      ? ` ${what}: ${share(parts[1])} of ${this.all()} at ${failed}, ${share(parts[0])} at ${this.words.loads[0]}.` : ''
     replace(this.notes,
       h('p', { class: 'marks' },
         h('span', null, tone(-3), tone(-2), tone(-1), ` ▼ less at ${failed}`), h('span', null, tone(0), ' as much, or no more than chance'),
         h('span', null, tone(1), tone(2), tone(3), ` ▲ more at ${failed}`), ...kinds.map(kind => h('span', null, line(kind), ` ${KINDS[kind]}`))),
-      h('p', { class: 'note' }, `Shades from ${steps.map(step => share(step)).join(', ')} of the time of a ${this.words.per} on.`,
+      h('p', { class: 'note' }, `Shades from ${steps.map(step => share(step)).join(', ')} of ${this.all()} of a ${this.words.per} on.`,
         said(left_out, `Frames below ${share(least_share)} are left out`), said(too_deep, 'Too deep to be shown'),
-        this.graph.of === 'cpu' ? ` ${unseen(this.words, this.frames[0].ns)}` : ' Idle threads wait too; their time shrinks when there is more to do.',
+        { cpu: ` ${unseen(this.words, this.frames[0].cost)}`, waits: ' Idle threads wait too; their time shrinks when there is more to do.', alloc: ' Bytes are estimated from samples.' }[this.graph.of],
         h('span', { class: 'keys-of-flame' }, ' Click or Enter: zoom in; Escape or Backspace: back; arrow keys: other frames.')))
   }
 

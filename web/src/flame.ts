@@ -11,7 +11,7 @@ export interface Frame {
   kind: FunctionKind | null
   depth: number
   /** per operation, with what it calls, at both loads */
-  ns: [number, number]
+  cost: [number, number]
   /** from -3 (far less) over 0 to 3 (far more) */
   change: number
   /** its place, -1 of the root */
@@ -25,13 +25,13 @@ export interface Box { frame: number; row: number; x: number; width: number }
 
 /** The frames behind their root, each caller before what it calls. */
 export function framesOf(graph: FlameGraph): Frame[] {
-  const frames: Frame[] = [{ name: 'all', kind: null, depth: 0, ns: graph.total_ns, change: 0, caller: -1, end: 1 }]
+  const frames: Frame[] = [{ name: 'all', kind: null, depth: 0, cost: graph.total, change: 0, caller: -1, end: 1 }]
   const callers = [0]
   for (const [depth, at, good, bad, change] of graph.frames) {
     const [kind, name] = graph.functions[at]
     callers.length = depth + 1
     callers.push(frames.length)
-    frames.push({ name, kind, depth: depth + 1, ns: [good, bad], change, caller: callers[depth], end: frames.length + 1 })
+    frames.push({ name, kind, depth: depth + 1, cost: [good, bad], change, caller: callers[depth], end: frames.length + 1 })
   }
   for (let at = frames.length - 1; at > 0; at--) {
     const caller = frames[frames[at].caller]
@@ -42,14 +42,14 @@ export function framesOf(graph: FlameGraph): Frame[] {
 
 /** What is seen when the frame `zoom` takes the whole width, without what is narrower than `least`. */
 export function layout(frames: Frame[], zoom: number, side: Side, least: number): Box[] {
-  const whole = frames[zoom].ns[side]
+  const whole = frames[zoom].cost[side]
   if (!(whole > 0)) return []
   const boxes: Box[] = [{ frame: zoom, row: 0, x: 0, width: 1 }]
   /** of each frame that is drawn, where what it calls next begins */
   const free = new Map([[zoom, 0]])
   for (let at = zoom + 1; at < frames[zoom].end;) {
     const frame = frames[at]
-    const width = frame.ns[side] / whole
+    const width = frame.cost[side] / whole
     const x = free.get(frame.caller)!
     free.set(frame.caller, x + width)
     if (width < least) { at = frame.end; continue }
@@ -61,11 +61,11 @@ export function layout(frames: Frame[], zoom: number, side: Side, least: number)
 }
 
 /** The time of a frame itself, without what it calls; what was left out of the graph is in it. */
-export function ownNs(frames: Frame[], at: number): [number, number] {
-  const own: [number, number] = [...frames[at].ns]
+export function ownCost(frames: Frame[], at: number): [number, number] {
+  const own: [number, number] = [...frames[at].cost]
   for (let callee = at + 1; callee < frames[at].end; callee = frames[callee].end) {
-    own[0] -= frames[callee].ns[0]
-    own[1] -= frames[callee].ns[1]
+    own[0] -= frames[callee].cost[0]
+    own[1] -= frames[callee].cost[1]
   }
   return [Math.max(0, own[0]), Math.max(0, own[1])]
 }
@@ -80,10 +80,10 @@ export function search(frames: Frame[], text: string, side: Side): { found: Set<
     if (frame.kind === null || !frame.name.toLowerCase().includes(wanted)) return
     found.add(at)
     if (at < counted) return
-    sum += frame.ns[side]
+    sum += frame.cost[side]
     counted = frame.end
   })
-  return { found, share: frames[0].ns[side] > 0 ? sum / frames[0].ns[side] : 0 }
+  return { found, share: frames[0].cost[side] > 0 ? sum / frames[0].cost[side] : 0 }
 }
 
 /** The callers of a frame, the root first. */

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { FlameGraph } from '../src/data'
-import { callersOf, fitted, framesOf, layout, neighbour, ownNs, search, type Side } from '../src/flame'
+import { callersOf, fitted, framesOf, layout, neighbour, ownCost, search, type Side } from '../src/flame'
 
-const graph = (functions: FlameGraph['functions'], frames: FlameGraph['frames'], total_ns: [number, number]): FlameGraph =>
-  ({ total_ns, functions, frames, steps: [0.01, 0.05, 0.2], least_share: 0.001, left_out: [0, 0], too_deep: [0, 0] })
+const graph = (functions: FlameGraph['functions'], frames: FlameGraph['frames'], total: [number, number]): FlameGraph =>
+  ({ total, functions, frames, steps: [0.01, 0.05, 0.2], least_share: 0.001, left_out: [0, 0], too_deep: [0, 0] })
 
 /** all 100 → 200: main (parse 80 → 40, render 0 → 150, itself 10 → 10), sweep 10 → 0 */
 const frames = framesOf(graph(
@@ -16,7 +16,7 @@ const drawn = (zoom: number, side: Side, least = 0) => layout(frames, zoom, side
 test('frames know their callers and where what they call ends', () => {
   assert.deepEqual(frames.map(({ depth, caller, end }) => [depth, caller, end]), [[0, -1, 6], [1, 0, 5], [2, 1, 3], [2, 1, 5], [3, 3, 5], [1, 0, 6]])
   assert.deepEqual(callersOf(frames, 4), [0, 1, 3])
-  assert.deepEqual(frames.map((_, at) => ownNs(frames, at)), [[0, 0], [10, 10], [80, 40], [0, 120], [0, 30], [10, 0]])
+  assert.deepEqual(frames.map((_, at) => ownCost(frames, at)), [[0, 0], [10, 10], [80, 40], [0, 120], [0, 30], [10, 0]])
 })
 
 test('a width is the share of the time at one load, and a frame that took none there is not drawn', () => {

@@ -12,6 +12,9 @@ test('a profile is tables of at most ten functions, waiting first, and without r
     [{ grew: [], most: [growth('parse', 0.9, false)] }, [['CPU', 1, false]]],
     [{ grew: many, most: [growth('parse', 0.9, false)] }, [['CPU', 10, true]]],
     [{ grew: [growth('chance', 0.1, false)], most: many, waits: { grew: [growth('hold', 1, true), growth('little', 0.001, false)] } }, [['Waiting', 1, true], ['CPU', 10, false]]],
+    [{ allocations: { grew: many, most: [] } }, [['Memory allocated', 10, true]]],
+    [{ allocations: { grew: [], most: [growth('parse', 0.9, false)] } }, [['Memory allocated', 1, false]]],
+    [{ allocations: { missing: 'there is no JDK' } }, []],
     [{ grew: 'of another version' }, []],
   ] as const) {
     const tables = profileTables(evidence as never)

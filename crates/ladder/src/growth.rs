@@ -1,9 +1,11 @@
-//! Which functions of a server took more CPU per operation at a load that failed than at one that held.
+//! Which functions of a server took more CPU per operation at a load that failed than at one that held; in which requests wait
+//! (`waiting`), and which allocated more (`allocating`).
 //!
 //! From two profiled holds: samples by function, and the operations that were done meanwhile. A sample belongs to the
 //! innermost function of the server's own code; one stack is one sample. Units: ns of CPU per operation, shares of all samples
 //! in [0, 1].
 
+pub mod allocating;
 mod kept;
 mod waiting;
 
@@ -15,9 +17,12 @@ use serde::{Deserialize, Serialize};
 use crate::contract::Conclusion;
 use crate::wording::{show_ns, show_number, show_share};
 
+pub use allocating::{Allocated, Allocating};
 pub use kept::KeptStacks;
 pub use waiting::{Waited, Waiting, is_asked};
 
+/// What samples CPU unless something else is said.
+pub const PERF: &str = "perf";
 /// The id of the conclusion that tells of a profile.
 pub const PROFILE: &str = "profile";
 /// The list of `listed` with what requests wait in.
@@ -44,6 +49,8 @@ pub struct ProfiledHold {
     pub hold_s: f64,
     /// requests or messages that the server was done with meanwhile
     pub operations: u64,
+    /// what sampled its CPU; null where that was not asked
+    pub cpu_by: Option<String>,
     /// stacks that were taken
     pub samples: u64,
     /// of them, per second of CPU time
@@ -70,6 +77,9 @@ pub struct ProfiledHold {
     /// where threads waited, or why that is not known; null where it was not asked
     #[serde(skip)]
     pub waiting: Option<Result<Waiting, String>>,
+    /// what was allocated, or why that is not known; null where it was not asked
+    #[serde(skip)]
+    pub allocating: Option<Result<Allocating, String>>,
 }
 
 impl ProfiledHold {
@@ -114,18 +124,18 @@ pub struct Cost {
     pub ns: f64,
 }
 
-/// A function in both holds.
+/// A function in both holds, with what it took of something in each: of CPU or waiting, a `Cost`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Growth {
+pub struct Growth<C = Cost> {
     /// its name, with its file where that is known; text from the server under test is never markup
     pub function: String,
     /// at the load that held
-    pub good: Cost,
+    pub good: C,
     /// at the load that failed
-    pub bad: Cost,
+    pub bad: C,
     /// the growth per operation, in its standard deviations
     pub deviations: f64,
-    /// more per operation than the samples vary by chance, and at least 1 % of an operation's CPU
+    /// more per operation than the samples vary by chance, and at least 1 % of what an operation takes
     pub is_sure: bool,
 }
 
@@ -155,28 +165,52 @@ pub fn growths(good: &ProfiledHold, bad: &ProfiledHold) -> Vec<Growth> {
 }
 
 /// What two profiled holds say; its evidence has the ten functions that grew most, and the ten that took most. Where both hold
-/// waits and their `cause` is such, in which function requests wait.
+/// waits and their `cause` is such, in which function requests wait. Where both hold allocations, the same of these.
 pub fn conclusion(good: &ProfiledHold, bad: &ProfiledHold, cause: Option<&str>) -> Conclusion {
-    let all = growths(good, bad);
-    let mut text = words(good, bad, &all);
-    let grew: Vec<&Growth> =
-        all.iter().filter(|one| one.deviations > LISTED_DEVIATIONS).take(LISTED).collect();
-    let mut most: Vec<&Growth> = all.iter().filter(|one| one.bad.samples > 0).collect();
-    most.sort_by(|a, b| b.bad.ns.total_cmp(&a.bad.ns));
-    most.truncate(LISTED);
-    let mut evidence = serde_json::json!({
-        "what": "cpu", "per": per(bad), "good": good, "bad": bad, "grew": grew, "most": most,
-    });
+    let mut evidence = serde_json::json!({ "per": per(bad), "good": good, "bad": bad });
+    let mut parts = Vec::new();
     if let (Some(cause), Some(before), Some(after)) = (cause, &good.waiting, &bad.waiting) {
         let (sentence, waits) = match (before, after) {
             (Ok(before), Ok(after)) => waiting::told((good, before), (bad, after), cause),
             (Err(why), _) | (_, Err(why)) => waiting::none(why, cause, per(bad)),
         };
-        text = format!("{sentence} {text}");
+        parts.push(sentence);
         evidence["waits"] = waits;
     }
+    let mut what = Vec::new();
+    if let Some(by) = &bad.cpu_by {
+        let (sentences, grew, most) = cpu(good, bad);
+        parts.push(sentences);
+        (evidence["grew"], evidence["most"]) = (grew, most);
+        if by != PERF {
+            parts.push(format!("CPU was sampled by {by}."));
+        }
+        what.push("cpu");
+    }
+    if let (Some(before), Some(after)) = (&good.allocating, &bad.allocating) {
+        let (sentences, allocations) = match (before, after) {
+            (Ok(before), Ok(after)) => allocating::told((good, before), (bad, after)),
+            (Err(why), _) | (_, Err(why)) => allocating::none(why),
+        };
+        parts.push(sentences);
+        evidence["allocations"] = allocations;
+        what.push("alloc");
+    }
+    evidence["what"] = if what.len() > 1 { "all" } else { what.first().copied().unwrap_or("cpu") }.into();
+    parts.push(price(good, per(bad)));
     let evidence = evidence.as_object().cloned().unwrap_or_default();
-    Conclusion { id: PROFILE.to_owned(), text, evidence }
+    Conclusion { id: PROFILE.to_owned(), text: parts.join(" "), evidence }
+}
+
+/// The sentences about CPU, the functions that grew and those that took most.
+fn cpu(good: &ProfiledHold, bad: &ProfiledHold) -> (String, serde_json::Value, serde_json::Value) {
+    let all = growths(good, bad);
+    let grew: Vec<&Growth> =
+        all.iter().filter(|one| one.deviations > LISTED_DEVIATIONS).take(LISTED).collect();
+    let mut most: Vec<&Growth> = all.iter().filter(|one| one.bad.samples > 0).collect();
+    most.sort_by(|a, b| b.bad.ns.total_cmp(&a.bad.ns));
+    most.truncate(LISTED);
+    (words(good, bad, &all), serde_json::json!(grew), serde_json::json!(most))
 }
 
 /// Why there is no profile, although one was asked for.
@@ -206,10 +240,10 @@ fn per(hold: &ProfiledHold) -> &'static str {
 
 fn words(good: &ProfiledHold, bad: &ProfiledHold, all: &[Growth]) -> String {
     let per = per(bad);
-    if good.samples == 0 || bad.samples == 0 {
-        let place = if bad.samples == 0 { bad.place() } else { good.place() };
+    if bad.samples == 0 {
         return format!(
-            "No stack was seen at {place}: the server's processes used no CPU, or none that perf sees."
+            "No stack was seen at {}: the server's processes used no CPU, or none that the profiler sees.",
+            bad.place()
         );
     }
     let grown = all.iter().filter(|one| one.is_sure).take(NAMED);
@@ -250,7 +284,6 @@ fn words(good: &ProfiledHold, bad: &ProfiledHold, all: &[Growth]) -> String {
             show_ns(one.good.ns),
         ));
     }
-    parts.push(price(good, per));
     parts.join(" ")
 }
 
@@ -290,6 +323,7 @@ mod tests {
             rate_per_s: operations as f64 / 10.0,
             judged_rate_per_s: operations as f64 / 10.0,
             functions: functions.iter().map(|(name, samples)| ((*name).to_owned(), *samples)).collect(),
+            cpu_by: Some(PERF.to_owned()),
             ..ProfiledHold::default()
         }
     }

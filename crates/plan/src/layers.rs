@@ -92,8 +92,8 @@ settings! { SETTINGS;
     PROFILE = Setting::of("How", &[]).key("profile", Shape::Text, "cpu")
         .about("What of the server is profiled behind the climb, at the last load that held and the first that failed.")
         .flag("--profile", "WHAT")
-        .help("Behind the climb, hold the last load that held and the first that failed once more with perf, and say which \
-            functions of the server took the time")
+        .help("Behind the climb, hold the last load that held and the first that failed once more with a profiler, and say which \
+            functions of the server took the time (cpu), or the memory that is allocated (alloc)")
         .kind(Kind::Optional("cpu")).one_of(Profile::NAMES).of_climbs();
     NAME = Setting::of("Output", &[]).at_most(NAME_BYTES_MAX).key("name", Shape::Text, "master")
         .about("The name of the run, to find it again.")

@@ -68,13 +68,27 @@ pub enum Profile {
     /// nothing
     #[default]
     Off,
-    /// where its CPU time goes
+    /// where its CPU time goes, and where requests wait
     Cpu,
+    /// where its memory is allocated
+    Alloc,
+    /// both
+    All,
 }
 
 impl Profile {
     /// Every one, as options write it.
-    pub const NAMES: &[&str] = &["off", "cpu"];
+    pub const NAMES: &[&str] = &["off", "cpu", "alloc", "all"];
+
+    /// Whether CPU and waits are profiled.
+    pub fn has_cpu(self) -> bool {
+        matches!(self, Profile::Cpu | Profile::All)
+    }
+
+    /// Whether allocations are profiled.
+    pub fn has_allocations(self) -> bool {
+        matches!(self, Profile::Alloc | Profile::All)
+    }
 
     /// Whether nothing is profiled.
     pub fn is_off(&self) -> bool {

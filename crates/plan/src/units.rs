@@ -327,7 +327,9 @@ impl FromStr for Profile {
     type Err = UnitError;
 
     fn from_str(text: &str) -> Result<Profile, UnitError> {
-        word_of(text, "off, cpu", &[("off", Profile::Off), ("cpu", Profile::Cpu)])
+        const ALL: [(&str, Profile); 4] =
+            [("off", Profile::Off), ("cpu", Profile::Cpu), ("alloc", Profile::Alloc), ("all", Profile::All)];
+        word_of(text, "off, cpu, alloc, all", &ALL)
     }
 }
 

@@ -102,8 +102,9 @@ pub struct AgainArgs {
     pub i_may_load: Vec<String>,
     #[command(flatten)]
     pub(crate) wait: Wait,
-    /// Behind the climb, hold the last load that held and the first that failed once more with perf, and say which functions of
-    /// the server took the time: off or cpu [default: as the stored run]
+    /// Behind the climb, hold the last load that held and the first that failed once more with a profiler, and say which functions
+    /// of the server took the time (cpu), or the memory that is allocated (alloc): off, cpu, alloc or all [default: as the stored
+    /// run]
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "cpu")]
     pub profile: Option<plan::Profile>,
     /// Another name for the new run

@@ -63,12 +63,12 @@ fn drawn(
         Stacks::read(&text).map_err(|error| wrong(&error))
     };
     let (good, bad) = (read(names[0], good)?, read(names[1], bad)?);
-    let [good_ns, bad_ns] = of
-        .ns_per_weight(told)
+    let [good_each, bad_each] = of
+        .per_weight(told)
         .ok_or("An earlier version recorded these stacks without what their weights stand for.")?;
     let weights = match of {
         KeptStacks::Cpu => Weights::Samples,
-        KeptStacks::Waits => Weights::Times,
+        KeptStacks::Waits | KeptStacks::Alloc => Weights::Amounts,
     };
-    Ok(FlameGraph::of([(&good, good_ns), (&bad, bad_ns)], weights))
+    Ok(FlameGraph::of([(&good, good_each), (&bad, bad_each)], weights))
 }

@@ -4,7 +4,8 @@
 //! It also starts and stops the subject, because only the parent of a process learns how it ended.
 //! Everything is plain threads, files under /proc and /sys, and one netlink socket: sampling costs well below 1 % of a core even when the
 //! subject holds 40,000 sockets, so that it does not disturb what it measures.
-//! Invariant: a process that was not started here is never signalled.
+//! Invariant: a process that was not started here is never signalled, but for SIGUSR1 to a Node.js that has a handler for it
+//! (`profile::runtime`).
 //! Units: `_ns` since the start of the trial, from a clock that the caller provides.
 
 mod control_group;

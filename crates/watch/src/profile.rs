@@ -1,4 +1,5 @@
 //! Profiles of processes by `perf`: recorded, and read back as folded stacks. CPU by samples, waiting by switches (`waits`).
+//! By their runtimes: `runtime`.
 //!
 //! Samples are cut to a time by CLOCK_MONOTONIC, which `perf` reads too. A folded line is `KIND:FUNCTION;… COUNT`, outermost
 //! function first; KIND is `user` (the program's own code), `runtime` (its runtime, libraries, what C programs are made of) or
@@ -7,6 +8,7 @@
 mod maps;
 mod names;
 mod recording;
+pub mod runtime;
 mod waits;
 
 use std::io::{BufReader, Read};
@@ -38,6 +40,51 @@ pub enum NoProfile {
     /// the processes have ended
     #[error("the server's process has ended")]
     Gone,
+    /// its files and tools are not trusted
+    #[error(
+        "process {pid} belongs to another user; run stepladder as that user to have its runtime profile it"
+    )]
+    OtherUser {
+        /// whose process
+        pid: u32,
+    },
+    /// what it writes is not seen here
+    #[error(
+        "process {pid} runs in a container, which its Flight Recorder writes into; run stepladder in there"
+    )]
+    Container {
+        /// the process
+        pid: u32,
+    },
+    /// it runs on a JRE
+    #[error(
+        "{name} is missing, by which process {pid} is profiled; install a JDK (Debian: apt-get install default-jdk-headless)"
+    )]
+    NoTool {
+        /// of the program
+        name: &'static str,
+        /// the process
+        pid: u32,
+    },
+    /// another program listens where the inspector would
+    #[error(
+        "port {port} is taken, on which process {pid} would open its inspector; end what listens there, or start the server \
+         with --inspect=127.0.0.1:0"
+    )]
+    PortTaken {
+        /// on loopback
+        port: u16,
+        /// the process
+        pid: u32,
+    },
+    /// what a runtime's profiler, or a tool of it, said
+    #[error("{name} failed: {said}")]
+    Tool {
+        /// of the tool
+        name: &'static str,
+        /// in one line
+        said: String,
+    },
     /// anything else, in perf's own words; text of another program is never markup
     #[error("perf failed: {said}")]
     Failed {

@@ -14,6 +14,7 @@ import java.nio.charset.StandardCharsets;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.StandardOpenOption;
+import java.util.ArrayDeque;
 import java.util.Random;
 import java.util.concurrent.ExecutorService;
 import java.util.concurrent.Executors;
@@ -23,7 +24,7 @@ import java.util.concurrent.locks.ReentrantLock;
 /** An HTTP/1.1 server whose limit has one planted cause: java Server --port N --cause NAME */
 public class Server {
     private static final String CAUSES =
-            "none|single-thread|cpu-bound|lock|pause|accept-backlog|max-connections|fd-limit|slow-disk";
+            "none|single-thread|cpu-bound|lock|pause|accept-backlog|max-connections|fd-limit|slow-disk|alloc";
     private static final byte[] BODY = "well\n".getBytes(StandardCharsets.US_ASCII);
     private static final ThreadMXBean THREADS = ManagementFactory.getThreadMXBean();
 
@@ -96,6 +97,25 @@ public class Server {
         return () -> sessions[Math.floorMod(next.getAndIncrement(), sessions.length)] = new byte[256 << 10];
     }
 
+    private static final ArrayDeque<Long> RECENT = new ArrayDeque<>();
+    private static volatile int listed;
+
+    /** Tells of every request of the last 3 s in each answer: with twice the load, each of them takes twice the memory. */
+    private static void listRecent() {
+        long now = System.nanoTime();
+        StringBuilder text = new StringBuilder();
+        synchronized (RECENT) {
+            RECENT.addLast(now);
+            while (now - RECENT.peekFirst() > 3_000_000_000L) {
+                RECENT.removeFirst();
+            }
+            for (long at : RECENT) {
+                text.append(String.format("a request %.1f ms ago\n", (now - at) / 1e6));
+            }
+        }
+        listed = text.length();
+    }
+
     private static Work planted(String cause) throws IOException {
         switch (cause) {
             case "single-thread":
@@ -108,6 +128,8 @@ public class Server {
                 return garbage();
             case "slow-disk":
                 return slowDisk();
+            case "alloc":
+                return Server::listRecent;
             default:
                 return () -> {};
         }

@@ -8,6 +8,7 @@ import { renderReport } from './report.mjs';
 
 const CAUSES = [
     'none', 'single-thread', 'cpu-bound', 'lock', 'pause', 'max-connections', 'fd-limit', 'slow-disk', 'hidden-sync',
+    'alloc',
 ];
 const options = Object.fromEntries(process.argv.slice(2).map((word, at, all) => [word, all[at + 1]]));
 const port = Number(options['--port']);
@@ -51,6 +52,15 @@ async function writeAndSync() {
     }
 }
 
+const recent = [];
+/** Tells of every request of the last 3 s in each answer: with twice the load, each of them takes twice the memory. */
+function listRecent() {
+    const now = performance.now();
+    recent.push(now);
+    while (recent[0] < now - 3000) recent.shift();
+    return JSON.stringify(recent.map((at) => ({ agoMs: now - at, text: `a request ${(now - at).toFixed(1)} ms ago` })));
+}
+
 let requests = 0;
 let changes = 0;
 async function work() {
@@ -60,6 +70,7 @@ async function work() {
     if (cause === 'cpu-bound') burn(2);
     if (cause === 'lock') await oneAtATime(() => new Promise((done) => { setTimeout(done, 5); }));
     if (cause === 'slow-disk') await oneAtATime(writeAndSync);
+    if (cause === 'alloc') listRecent();
     if (cause === 'hidden-sync' && requests % 20 === 0) renderReport();
 }
 

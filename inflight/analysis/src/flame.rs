@@ -1,4 +1,4 @@
-//! A flame graph of two profiles: their stacks as one tree of frames, each with its time per operation in both.
+//! A flame graph of two profiles: their stacks as one tree of frames, each with its cost per operation in both.
 //!
 //! Frames are merged by their path. What is too small to be seen is left out, and how much that is stands beside the tree, so
 //! that the graph is small whatever the stacks are.
@@ -19,20 +19,20 @@ const FRAMES_MAX: usize = 3_000;
 const LEAST_SHOWN: f64 = 0.001;
 /// A longer name is cut.
 const NAME_CHARS_MAX: usize = 300;
-/// Changes are told apart from these parts of an operation's time.
+/// Changes are told apart from these parts of an operation's cost.
 const STEPS: [f64; 3] = [LEAST_SHARE, 0.05, 0.2];
 
-/// Two profiles as one tree. Times are ns per operation, of the first and of the second profile.
+/// Two profiles as one tree. Costs are ns per operation, of allocations bytes, of the first and of the second profile.
 #[derive(Clone, Debug, PartialEq, Serialize, TS)]
 pub struct FlameGraph {
     /// of all stacks
-    pub total_ns: [f64; 2],
+    pub total: [f64; 2],
     /// what they belong to and their names, which are text of the server under test and never markup
     pub functions: Vec<(Kind, String)>,
-    /// each caller before its callees: depth from 0, place in `functions`, time in both profiles with what it calls, and change: from
+    /// each caller before its callees: depth from 0, place in `functions`, cost in both profiles with what it calls, and change: from
     /// -3 (far less) over 0 (as much, or no more than chance) to 3 (far more)
     pub frames: Vec<(u32, u32, f64, f64, i8)>,
-    /// the parts of an operation's time from which a change is 1, 2 and 3
+    /// the parts of an operation's cost from which a change is 1, 2 and 3
     pub steps: [f64; 3],
     /// every frame with a larger part of one of the totals is there
     pub least_share: f64,
@@ -47,8 +47,8 @@ pub struct FlameGraph {
 pub enum Weights {
     /// numbers of samples, which vary by chance
     Samples,
-    /// times
-    Times,
+    /// times or bytes
+    Amounts,
 }
 
 /// A frame of the tree while it grows; the first one is the root.
@@ -61,12 +61,12 @@ struct Node {
 }
 
 impl FlameGraph {
-    /// Of two profiles, each with what one unit of its weights stands for, ns per operation: finite and above 0.
+    /// Of two profiles, each with what one unit of its weights stands for per operation: finite and above 0.
     pub fn of(both: [(&Stacks, f64); 2], weights: Weights) -> FlameGraph {
         let functions = functions(both.map(|(stacks, _)| stacks));
         let (nodes, too_deep_ns) = grown(both, &functions);
-        let total_ns = nodes[0].ns;
-        let share = |ns: [f64; 2], at: usize| if total_ns[at] > 0.0 { ns[at] / total_ns[at] } else { 0.0 };
+        let total = nodes[0].ns;
+        let share = |ns: [f64; 2], at: usize| if total[at] > 0.0 { ns[at] / total[at] } else { 0.0 };
         let shares = |ns: [f64; 2]| [0, 1].map(|at| share(ns, at));
         let size = |at: &usize| share(nodes[*at].ns, 0).max(share(nodes[*at].ns, 1));
         // A caller is never smaller than what it calls, and stands before it, so that no frame is shown without its caller.
@@ -78,7 +78,7 @@ impl FlameGraph {
         let shown: BTreeSet<usize> = shown.into_iter().collect();
         let noise_ns = (weights == Weights::Samples).then(|| both.map(|(_, ns)| ns));
         let mut graph = FlameGraph {
-            total_ns: total_ns.map(rounded),
+            total: total.map(rounded),
             functions: Vec::new(),
             frames: Vec::new(),
             steps: STEPS,
@@ -95,7 +95,7 @@ impl FlameGraph {
                 graph.functions.len() - 1
             });
             let [good, bad] = node.ns;
-            let change = change(node.ns, total_ns, noise_ns);
+            let change = change(node.ns, total, noise_ns);
             graph.frames.push((node.depth, place as u32, rounded(good), rounded(bad), change));
         }
         graph
@@ -164,11 +164,11 @@ fn grown(both: [(&Stacks, f64); 2], functions: &[&Frame]) -> (Vec<Node>, [f64; 2
 }
 
 /// By the part of an operation's time that a frame took more or less; 0 where chance explains it.
-fn change([good, bad]: [f64; 2], total_ns: [f64; 2], ns_per_sample: Option<[f64; 2]>) -> i8 {
+fn change([good, bad]: [f64; 2], total: [f64; 2], ns_per_sample: Option<[f64; 2]>) -> i8 {
     let more = bad - good;
     let chance = ns_per_sample
         .map_or(0.0, |ns| SURE_DEVIATIONS * deviation_ns(good, ns[0]).hypot(deviation_ns(bad, ns[1])));
-    let part = more.abs() / total_ns[0].max(total_ns[1]).max(f64::MIN_POSITIVE);
+    let part = more.abs() / total[0].max(total[1]).max(f64::MIN_POSITIVE);
     let step = STEPS.iter().filter(|step| part >= **step).count() as i8;
     if more.abs() <= chance { 0 } else { step * more.signum() as i8 }
 }
@@ -199,7 +199,7 @@ mod tests {
     #[test]
     fn stacks_of_both_become_one_tree_with_time_per_operation() {
         let check = |good: &str, bad: &str, expected: &[&str]| {
-            let drawn = graph(good, bad, [10.0, 2.0], Weights::Times);
+            let drawn = graph(good, bad, [10.0, 2.0], Weights::Amounts);
             assert_eq!(frames(&drawn), expected, "{good:?} {bad:?}");
             assert_eq!((drawn.left_out, drawn.too_deep), ([0.0; 2], [0.0; 2]));
         };
@@ -233,7 +233,7 @@ mod tests {
         for (good, bad, weights, expected) in [
             (1000, 1000, Weights::Samples, 0),
             (1000, 1100, Weights::Samples, 0), // 2.2 standard deviations
-            (1000, 1100, Weights::Times, 1),
+            (1000, 1100, Weights::Amounts, 1),
             (1000, 1300, Weights::Samples, 2),
             (1300, 1000, Weights::Samples, -2),
             (10, 3000, Weights::Samples, 3),
@@ -251,13 +251,13 @@ mod tests {
     fn what_is_too_small_in_both_is_left_out_and_told() {
         let good = "user:main;user:a 998\nuser:main;user:b;user:c 2\n";
         let bad = "user:main;user:a 99951\nuser:main;user:b;user:c 49\n";
-        let drawn = graph(good, bad, [1.0; 2], Weights::Times);
+        let drawn = graph(good, bad, [1.0; 2], Weights::Amounts);
         let names: Vec<&str> = drawn.functions.iter().map(|(_, name)| name.as_str()).collect();
         assert_eq!(names, ["main", "a", "b", "c"], "0.2 % of one of them");
-        let small = graph(&good.replace("998", "99998"), bad, [1.0; 2], Weights::Times);
+        let small = graph(&good.replace("998", "99998"), bad, [1.0; 2], Weights::Amounts);
         assert_eq!(small.functions.len(), 2);
         assert_eq!(small.left_out, [0.00002, 0.00049]);
-        assert_eq!(small.total_ns, [100_000.0, 100_000.0], "a caller keeps the time of what is left out");
+        assert_eq!(small.total, [100_000.0, 100_000.0], "a caller keeps the time of what is left out");
     }
 
     #[test]
@@ -277,7 +277,7 @@ mod tests {
         assert_eq!((drawn.frames.len(), drawn.functions.len()), (DEPTH_MAX, 1));
         assert_eq!(drawn.too_deep, [0.75, 1.0]);
         let most = format!("user:f {}\n", u64::MAX);
-        assert!(graph(&most.repeat(3), &most, [1e9; 2], Weights::Samples).total_ns[0].is_finite());
+        assert!(graph(&most.repeat(3), &most, [1e9; 2], Weights::Samples).total[0].is_finite());
     }
 
     #[test]

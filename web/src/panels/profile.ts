@@ -1,18 +1,20 @@
 import type { RunPage } from '../data'
 import { h, replace, table } from '../dom'
 import { FlameView } from '../flame-view'
-import { change, ns, share } from '../format'
-import { firstGraph, PROFILE, profileTables, wordsOf, type ProfileTable } from '../profile'
+import { bytes, change, ns, share } from '../format'
+import { firstGraph, PROFILE, profileTables, wordsOf, type Cost, type ProfileTable } from '../profile'
 import { redrawn, type Context, type Panel } from './panel'
 
-function tableOf({ title, rows, marks }: ProfileTable, per: string, [good, bad]: [string, string]): HTMLElement {
+function tableOf({ title, rows, marks, all }: ProfileTable, per: string, [good, bad]: [string, string]): HTMLElement {
+  const took = (cost: Cost) => cost.bytes === undefined ? ns(cost.ns) : bytes(cost.bytes)
   const cells = rows.map(one => [
-    h('code', null, one.function, marks && !one.is_sure ? ' ?' : ''), ns(one.good.ns), ns(one.bad.ns), change(one.good.ns, one.bad.ns),
+    h('code', null, one.function, marks && !one.is_sure ? ' ?' : ''), took(one.good), took(one.bad),
+    change(one.good.ns ?? one.good.bytes, one.bad.ns ?? one.bad.bytes),
     share(one.good.share), share(one.bad.share),
   ])
   return table(['function', `at ${good}`, `at ${bad}`, 'change', `share at ${good}`, `share at ${bad}`], cells, {
     caption: `${title} per ${per}${marks ? ', what grew most first' : ', what took most first; nothing grew surely'}`
-      + `${marks && rows.some(one => !one.is_sure) ? ' (?: may be chance)' : ''}. Shares are of all ${title === 'CPU' ? "the server's CPU" : 'waiting in its functions'}.`,
+      + `${marks && rows.some(one => !one.is_sure) ? ' (?: may be chance)' : ''}. Shares are of all ${all}.`,
   })
 }
 

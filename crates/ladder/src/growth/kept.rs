@@ -14,27 +14,32 @@ pub enum KeptStacks {
     Cpu,
     /// waits, in µs
     Waits,
+    /// allocations, in bytes
+    Alloc,
 }
 
 impl KeptStacks {
     /// In the order in which they are shown.
-    pub const ALL: [KeptStacks; 2] = [KeptStacks::Cpu, KeptStacks::Waits];
+    pub const ALL: [KeptStacks; 3] = [KeptStacks::Cpu, KeptStacks::Waits, KeptStacks::Alloc];
 
     /// The names of the artifacts: of the load that held, and of the one that failed.
     pub fn artifacts(self) -> [&'static str; 2] {
         match self {
             KeptStacks::Cpu => ["profile-good.folded", "profile-bad.folded"],
             KeptStacks::Waits => ["waits-good.folded", "waits-bad.folded"],
+            KeptStacks::Alloc => ["alloc-good.folded", "alloc-bad.folded"],
         }
     }
 
-    /// What one unit of a stack's weight stands for, ns per operation, in both holds; `None` where the conclusion does not say.
-    pub fn ns_per_weight(self, profile: &Conclusion) -> Option<[f64; 2]> {
+    /// What one unit of a stack's weight stands for per operation, in both holds: ns, of allocations bytes; `None` where the
+    /// conclusion does not say.
+    pub fn per_weight(self, profile: &Conclusion) -> Option<[f64; 2]> {
         let hold = |name: &str| -> Option<ProfiledHold> {
             serde_json::from_value(profile.evidence.get(name)?.clone()).ok()
         };
         let both = [hold("good")?, hold("bad")?];
-        let ns = match self {
+        let each = match self {
+            KeptStacks::Alloc => both.map(|hold| 1.0 / hold.operations_within(1.0)),
             KeptStacks::Cpu => both.map(|hold| hold.ns_per_sample()),
             KeptStacks::Waits => {
                 let covered = profile.evidence.get(WAITS)?.get("covered")?.clone();
@@ -42,7 +47,7 @@ impl KeptStacks {
                 [1e3 / both[0].operations_within(good), 1e3 / both[1].operations_within(bad)]
             }
         };
-        ns.iter().all(|ns| ns.is_finite() && *ns > 0.0).then_some(ns)
+        each.iter().all(|one| one.is_finite() && *one > 0.0).then_some(each)
     }
 }
 
@@ -58,14 +63,15 @@ mod tests {
         let hold = |operations| ProfiledHold { operations, samples_per_s: 500.0, ..ProfiledHold::default() };
         let mut told = conclusion(&hold(1000), &hold(2000), None);
         // A sample is 2 ms.
-        assert_eq!(KeptStacks::Cpu.ns_per_weight(&told), Some([2_000.0, 1_000.0]));
-        assert_eq!(KeptStacks::Waits.ns_per_weight(&told), None);
+        assert_eq!(KeptStacks::Cpu.per_weight(&told), Some([2_000.0, 1_000.0]));
+        assert_eq!(KeptStacks::Alloc.per_weight(&told), Some([0.001, 0.0005]));
+        assert_eq!(KeptStacks::Waits.per_weight(&told), None);
         told.evidence.insert(WAITS.to_owned(), json!({ "covered": [1.0, 0.5] }));
-        assert_eq!(KeptStacks::Waits.ns_per_weight(&told), Some([1.0, 1.0]));
+        assert_eq!(KeptStacks::Waits.per_weight(&told), Some([1.0, 1.0]));
         told.evidence.insert(WAITS.to_owned(), json!({ "covered": "half" }));
-        assert_eq!(KeptStacks::Waits.ns_per_weight(&told), None);
+        assert_eq!(KeptStacks::Waits.per_weight(&told), None);
         told.evidence["good"]["samples_per_s"] = json!(0.0);
-        assert_eq!(KeptStacks::Cpu.ns_per_weight(&told), None);
-        assert_eq!(KeptStacks::Cpu.ns_per_weight(&none("perf is missing")), None);
+        assert_eq!(KeptStacks::Cpu.per_weight(&told), None);
+        assert_eq!(KeptStacks::Cpu.per_weight(&none("perf is missing")), None);
     }
 }

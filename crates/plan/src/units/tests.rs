@@ -237,7 +237,7 @@ fn tick_sources_and_words_are_known_or_said_to_be_still_to_come() {
         let is_whole = !text.starts_with("openmetrics");
         assert!(if is_whole { said == wrong } else { said.starts_with(wrong) }, "{text}: {said}");
     }
-    assert_eq!(message("alloc".parse::<Profile>()), "\"alloc\" is unknown; known: off, cpu");
+    assert_eq!(message("heap".parse::<Profile>()), "\"heap\" is unknown; known: off, cpu, alloc, all");
     assert_eq!(message("evn".parse::<Arrivals>()), "\"evn\" is unknown; known: poisson, even, burst, closed");
     assert_eq!(message("loose".parse::<Pairing>()), "\"loose\" is unknown; known: pipelined, strict");
 }

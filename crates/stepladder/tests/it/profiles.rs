@@ -205,8 +205,29 @@ fn a_run_that_was_not_profiled_offers_it_and_again_does_it() {
 }
 
 #[test]
+fn a_program_that_does_not_tell_what_it_allocates_is_said_to_be_one_and_perf_is_not_needed() {
+    let words: Vec<&str> = CLIMB.into_iter().chain(["alloc"]).collect();
+    let (place, ran) = with_perf(&words, None);
+    let profile = profile_of(&place, &ran);
+    let text = profile["text"].as_str().expect("words");
+    let why =
+        "without a change to the program only a JVM, Node.js and a Go server with /debug/pprof/ tell of them";
+    assert!(
+        text.starts_with(&format!("Allocations could not be profiled: {why}. While it was profiled")),
+        "{text}"
+    );
+    assert_eq!(profile["evidence"]["allocations"]["missing"], why);
+    assert_eq!(
+        (&profile["evidence"]["what"], profile["evidence"].get("grew")),
+        (&Value::from("alloc"), None)
+    );
+    assert!(!place.path("profiles").exists(), "a picture of CPU");
+}
+
+#[test]
 fn what_cannot_be_profiled_is_refused_with_what_can() {
     let place = Place::new();
-    place.run(["climb", "grid", "--profile", "alloc"]).refused(3, &["\"alloc\" is unknown; known: off, cpu"]);
-    place.run(["again", "grid", "--profile", "alloc"]).refused(3, &["\"alloc\" is unknown; known: off, cpu"]);
+    let known = "\"heap\" is unknown; known: off, cpu, alloc, all";
+    place.run(["climb", "grid", "--profile", "heap"]).refused(3, &[known]);
+    place.run(["again", "grid", "--profile", "heap"]).refused(3, &[known]);
 }

@@ -59,12 +59,12 @@ fn the_route_and_the_report_have_a_graph_of_each_kind_of_stacks() {
     let (given, run) = profiled(Some(told([1_000, 4_000], [1_000, 2_000], Some(0.5))), &artifacts);
     let expected = json!([
         { "of": "cpu", "problem": null, "graph": {
-            "total_ns": [2e6, 4e6], "functions": [["user", "main"], ["user", HOSTILE], ["user", "tick"]],
+            "total": [2e6, 4e6], "functions": [["user", "main"], ["user", HOSTILE], ["user", "tick"]],
             "frames": [[0, 0, 2e6, 4e6, 3], [1, 1, 0.0, 3e6, 3], [1, 2, 2e6, 1e6, -3]],
             "steps": [0.01, 0.05, 0.2], "least_share": 0.001, "left_out": [0.0, 0.0], "too_deep": [0.0, 0.0] } },
         { "of": "waits", "problem": null, "graph": {
             // 5 and 90 ms of waiting in 500 and 1000 operations.
-            "total_ns": [10_000.0, 90_000.0], "functions": [["user", "main"], ["runtime", "futex"]],
+            "total": [10_000.0, 90_000.0], "functions": [["user", "main"], ["runtime", "futex"]],
             "frames": [[0, 0, 10_000.0, 90_000.0, 3], [1, 1, 10_000.0, 90_000.0, 3]],
             "steps": [0.01, 0.05, 0.2], "least_share": 0.001, "left_out": [0.0, 0.0], "too_deep": [0.0, 0.0] } },
     ]);

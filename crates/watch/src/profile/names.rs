@@ -26,13 +26,21 @@ fn compiled(name: &str) -> (&'static str, String) {
         let is_library = path.starts_with('<') || path.contains("/lib/python");
         return (if is_library { "runtime" } else { "user" }, format!("{function} ({})", file_of(path)));
     }
-    let is_jvm = ["java.", "javax.", "jdk.", "sun.", "com.sun.", "Ljava/", "Ljdk/", "Lsun/", "Lcom/sun/"]
-        .iter()
-        .any(|start| {
-            name.starts_with(start) || name.split(' ').nth(1).is_some_and(|second| second.starts_with(start))
-        });
+    let is_jvm = OF_JDK.iter().any(|start| {
+        name.starts_with(start) || name.split(' ').nth(1).is_some_and(|second| second.starts_with(start))
+    });
     let is_own = !is_jvm && (name.contains('.') || name.starts_with('L') && name.contains("::"));
     (if is_own { "user" } else { "runtime" }, name.to_owned())
+}
+
+/// What names of the JDK's own functions begin with.
+const OF_JDK: [&str; 9] =
+    ["java.", "javax.", "jdk.", "sun.", "com.sun.", "Ljava/", "Ljdk/", "Lsun/", "Lcom/sun/"];
+
+/// `KIND:NAME` of a function `a.b.Class.method`.
+pub(super) fn of_java(name: &str) -> String {
+    let is_jdk = OF_JDK.iter().any(|start| name.starts_with(start));
+    format!("{}:{}", if is_jdk { "runtime" } else { "user" }, name.replace(char::is_control, " "))
 }
 
 /// `name PATH:LINE:COLUMN`; a path may hold blanks, and begins with `/`, `file:` or `node:`.

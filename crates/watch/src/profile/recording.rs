@@ -163,7 +163,7 @@ impl Drop for Recording {
 }
 
 /// How a process ended; `None`: not in time, so that it was killed.
-fn ended_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
+pub(super) fn ended_within(child: &mut Child, patience: Duration) -> Option<ExitStatus> {
     let begin = Instant::now();
     loop {
         match child.try_wait() {

@@ -58,6 +58,17 @@ pub struct Waits {
 }
 
 impl Waits {
+    /// Those of other processes as well, which cover the whole of the time asked for: what these do not cover is scaled.
+    pub fn and(mut self, others: Waits) -> Waits {
+        let times = others.covered_ns as f64 / self.covered_ns.max(1) as f64;
+        for one in &mut self.each {
+            one.ns = (one.ns as f64 * times) as u64;
+            one.count = (one.count as f64 * times) as u64;
+        }
+        self.each.extend(others.each);
+        Waits { each: self.each, covered_ns: others.covered_ns }
+    }
+
     /// As folded stacks, in µs.
     pub fn folded(&self) -> String {
         let lines = self.each.iter().filter(|one| one.ns >= 1000);

@@ -1,0 +1,297 @@
+//! Node.js by its inspector: allocations, and CPU where `perf` is not permitted.
+//!
+//! The inspector is open already, or is opened by the signal that Node.js has for it and closed again. It listens on loopback, and
+//! it is asked only on ports that are the process's own.
+
+use std::collections::BTreeSet;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+use serde_json::{Value, json};
+
+use super::inspector::Inspector;
+use super::{Asked, Seen, Window, check_owner, listening, v8};
+use crate::profile::NoProfile;
+
+/// Where Node.js opens its inspector unless it is told otherwise.
+const PORT: u16 = 9229;
+/// How long it may take to open or close it.
+const OPENS_WITHIN: Duration = Duration::from_secs(3);
+/// A process that is overloaded is slow, and a profile is some MB.
+const PATIENCE: Duration = Duration::from_secs(30);
+/// Between two samples of CPU, µs.
+const SAMPLES_EVERY_US: u64 = 2000;
+/// A sample for so many bytes, on average.
+const SAMPLED_BYTES: u64 = 32 << 10;
+/// Closes it from within, once this connection is gone: it waits for every connection.
+const CLOSE: &str = "setTimeout(require('node:inspector').close, 100), 0";
+
+/// Whether a process is one.
+pub(super) fn is_one(pid: u32) -> bool {
+    matches!(super::program(pid).as_str(), "node" | "nodejs")
+}
+
+/// A process whose inspector is open. Dropped, what was opened here is closed.
+#[derive(Debug)]
+pub(super) struct Inspected {
+    pid: u32,
+    port: u16,
+    inspector: Option<Inspector>,
+    was_opened: bool,
+    asked: Asked,
+    /// numbers of the commands that end profiles
+    cpu: Option<u64>,
+    heap: Option<u64>,
+    failed: Option<String>,
+}
+
+impl Inspected {
+    /// `origin`: where the server answers its users. Errors: why its inspector cannot be had.
+    pub(super) fn start(pid: u32, origin: Option<SocketAddr>, asked: Asked) -> Result<Inspected, NoProfile> {
+        check_owner(pid)?;
+        let failed = |said: String| NoProfile::Tool { name: "the inspector of Node.js", said };
+        let before = listening::ports_of(pid);
+        let own = origin.map(|origin| origin.port());
+        let open = before.iter().filter(|port| Some(**port) != own).find_map(|port| {
+            let inspector = Inspector::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, *port))).ok()?;
+            Some((*port, inspector))
+        });
+        let was_opened = open.is_none();
+        let (port, inspector) = match open {
+            Some((port, inspector)) => (port, Ok(inspector)),
+            None => {
+                let port = opened(pid, &before)?;
+                (port, Inspector::connect(SocketAddr::from((Ipv4Addr::LOCALHOST, port))))
+            }
+        };
+        // From here on what was opened is closed again.
+        let mut inspected = Inspected::at(pid, port, was_opened, asked);
+        inspected.inspector = Some(inspector.map_err(failed)?);
+        inspected.prepare().map_err(failed)?;
+        Ok(inspected)
+    }
+
+    fn at(pid: u32, port: u16, was_opened: bool, asked: Asked) -> Inspected {
+        Inspected { pid, port, inspector: None, was_opened, asked, cpu: None, heap: None, failed: None }
+    }
+
+    fn prepare(&mut self) -> Result<(), String> {
+        let Some(inspector) = &mut self.inspector else { return Ok(()) };
+        if self.asked.cpu {
+            inspector.call("Profiler.enable", &json!({}), PATIENCE)?;
+            let interval = json!({ "interval": SAMPLES_EVERY_US });
+            inspector.call("Profiler.setSamplingInterval", &interval, PATIENCE)?;
+        }
+        if self.asked.allocations {
+            inspector.call("HeapProfiler.enable", &json!({}), PATIENCE)?;
+        }
+        Ok(())
+    }
+
+    /// Profiles begin. That they do not is an error of their end.
+    pub(super) fn hold_begins(&mut self) {
+        if self.asked.cpu {
+            self.send("Profiler.start", &json!({}));
+        }
+        if self.asked.allocations {
+            let options = json!({
+                "samplingInterval": SAMPLED_BYTES,
+                "includeObjectsCollectedByMajorGC": true,
+                "includeObjectsCollectedByMinorGC": true,
+            });
+            self.send("HeapProfiler.startSampling", &options);
+        }
+    }
+
+    /// Profiles end; they are fetched later.
+    pub(super) fn hold_ends(&mut self) {
+        if self.asked.allocations {
+            self.heap = self.send("HeapProfiler.stopSampling", &json!({}));
+        }
+        if self.asked.cpu {
+            self.cpu = self.send("Profiler.stop", &json!({}));
+        }
+    }
+
+    fn send(&mut self, method: &str, params: &Value) -> Option<u64> {
+        match self.inspector.as_mut()?.send(method, params) {
+            Ok(id) => Some(id),
+            Err(error) => {
+                self.failed.get_or_insert(error);
+                None
+            }
+        }
+    }
+
+    /// What it saw, and that the inspector stays open where it does. Errors: there is no profile.
+    pub(super) fn end(mut self: Box<Self>, window: Window) -> Result<(Seen, Option<String>), NoProfile> {
+        let seen = self.fetch(window);
+        let note = self.close();
+        if seen.is_err() && !is_one(self.pid) {
+            return Err(NoProfile::Gone);
+        }
+        let seen = seen.map_err(|said| NoProfile::Tool { name: "the inspector of Node.js", said })?;
+        Ok((seen, note))
+    }
+
+    fn fetch(&mut self, window: Window) -> Result<Seen, String> {
+        if let Some(error) = self.failed.take() {
+            return Err(error);
+        }
+        let inspector = self.inspector.as_mut().ok_or("it was never reached")?;
+        let mut seen = Seen::default();
+        // In the order in which they were ended.
+        if self.asked.allocations {
+            let id = self.heap.ok_or("the hold never ended")?;
+            let heap: v8::Heap = inspector.result(id, PATIENCE)?;
+            seen.allocations = Some(heap.allocations());
+        }
+        if self.asked.cpu {
+            let id = self.cpu.ok_or("the hold never ended")?;
+            let cpu: v8::Cpu = inspector.result(id, PATIENCE)?;
+            seen.cpu = Some(cpu.samples(window.monotonic_ns, 1e6 / SAMPLES_EVERY_US as f64));
+        }
+        Ok(seen)
+    }
+
+    /// Closes what was opened here; `Some`: it stays open.
+    fn close(&mut self) -> Option<String> {
+        let mut inspector = self.inspector.take()?;
+        if !self.was_opened {
+            inspector.close();
+            return None;
+        }
+        // `require` is there for the one who inspects, whatever kind of module the program is.
+        let evaluate = json!({ "expression": CLOSE, "includeCommandLineAPI": true });
+        let _ = inspector.call("Runtime.evaluate", &evaluate, OPENS_WITHIN);
+        inspector.close();
+        let is_closed =
+            within(OPENS_WITHIN, || (!listening::ports_of(self.pid).contains(&self.port)).then_some(()));
+        is_closed.is_none().then(|| {
+            format!(
+                "the inspector of process {} stays open on 127.0.0.1:{}; restart the server to close it",
+                self.pid, self.port
+            )
+        })
+    }
+}
+
+impl Drop for Inspected {
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+/// Opens it by the signal; returns its port. Errors: it does not open.
+fn opened(pid: u32, before: &BTreeSet<u16>) -> Result<u16, NoProfile> {
+    // Without a handler the signal would end the process.
+    if !takes_signal(pid) {
+        let said = format!("process {pid} does not open it when asked; start it with --inspect=127.0.0.1:0");
+        return Err(NoProfile::Tool { name: "the inspector of Node.js", said });
+    }
+    let was_taken = listening::is_taken(pid, PORT);
+    let target = i32::try_from(pid).ok().and_then(Pid::from_raw).ok_or(NoProfile::Gone)?;
+    kill_process(target, Signal::USR1).map_err(|_| NoProfile::Gone)?;
+    let port = within(OPENS_WITHIN, || listening::ports_of(pid).difference(before).next().copied());
+    port.ok_or(if was_taken {
+        NoProfile::PortTaken { port: PORT, pid }
+    } else {
+        NoProfile::Tool { name: "the inspector of Node.js", said: format!("process {pid} did not open it") }
+    })
+}
+
+/// Whether a process has a handler for SIGUSR1.
+fn takes_signal(pid: u32) -> bool {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+    let caught = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok()).unwrap_or(0);
+    caught & 1 << (libc::SIGUSR1 - 1) != 0
+}
+
+/// What `look` finds in time.
+fn within<T>(patience: Duration, look: impl Fn() -> Option<T>) -> Option<T> {
+    let until = Instant::now() + patience;
+    loop {
+        let found = look();
+        if found.is_some() || Instant::now() >= until {
+            return found;
+        }
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
+    use super::*;
+
+    /// Answers as Node.js does, with an event before each answer; returns the commands that it got.
+    fn serve(listener: TcpListener, heap: &'static str) -> Vec<String> {
+        let address = listener.local_addr().unwrap();
+        let (mut list, _) = listener.accept().unwrap();
+        let _ = list.read(&mut [0; 1024]).unwrap();
+        let body =
+            format!(r#"[{{"type":"node","webSocketDebuggerUrl":"ws://localhost:{}/abc"}}]"#, address.port());
+        write!(list, "HTTP/1.0 200 OK\r\nContent-Length: {}\r\n\r\n{body}", body.len()).unwrap();
+        let mut socket = tungstenite::accept(listener.accept().unwrap().0).unwrap();
+        let mut commands = Vec::new();
+        while let Ok(message) = socket.read() {
+            let Ok(text) = message.to_text() else { continue };
+            let Ok(command) = serde_json::from_str::<Value>(text) else { continue };
+            let method = command["method"].as_str().unwrap().to_owned();
+            let result = if method == "HeapProfiler.stopSampling" { heap } else { "{}" };
+            for answer in [
+                r#"{"method":"Debugger.x"}"#.to_owned(),
+                format!(r#"{{"id":{},"result":{result}}}"#, command["id"]),
+            ] {
+                socket.send(tungstenite::Message::text(answer)).unwrap();
+            }
+            commands.push(method);
+        }
+        commands
+    }
+
+    #[test]
+    fn an_inspector_is_asked_for_the_hold_and_one_that_was_open_stays_so() {
+        const HEAP: &str = r#"{"profile":{"head":{"callFrame":{"functionName":"grow","url":"/a.js","lineNumber":1},
+            "selfSize":64,"id":1,"children":[]},"samples":[{"nodeId":1}]}}"#;
+        for (heap, expected) in
+            [(HEAP, Ok("user:grow (a.js:2) 64\n")), (r#"{"profile":{"#, Err("cannot be read"))]
+        {
+            let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+            let address = listener.local_addr().unwrap();
+            let server = std::thread::spawn(move || serve(listener, heap));
+            let asked = Asked { allocations: true, ..Asked::default() };
+            let mut inspected = Box::new(Inspected::at(std::process::id(), address.port(), false, asked));
+            inspected.inspector = Some(Inspector::connect(address).unwrap());
+            inspected.prepare().unwrap();
+            inspected.hold_begins();
+            inspected.hold_ends();
+            let seen = inspected.fetch(Window { monotonic_ns: (0, 1), realtime_ns: (0, 1) });
+            assert_eq!(inspected.close(), None);
+            let commands = server.join().unwrap();
+            assert_eq!(
+                commands,
+                ["HeapProfiler.enable", "HeapProfiler.startSampling", "HeapProfiler.stopSampling"]
+            );
+            match expected {
+                Ok(folded) => assert_eq!(seen.unwrap().allocations.unwrap().folded(), folded),
+                Err(why) => assert!(seen.as_ref().is_err_and(|error| error.contains(why)), "{seen:?}"),
+            }
+        }
+    }
+
+    #[test]
+    fn a_process_without_a_handler_is_never_signalled() {
+        let mut sleeper = std::process::Command::new("sleep").arg("30").spawn().unwrap();
+        let refused = opened(sleeper.id(), &BTreeSet::new());
+        let still_runs = sleeper.try_wait().unwrap().is_none();
+        sleeper.kill().unwrap();
+        sleeper.wait().unwrap();
+        assert!(refused.is_err_and(|why| why.to_string().contains("--inspect=127.0.0.1:0")));
+        assert!(still_runs);
+    }
+}
