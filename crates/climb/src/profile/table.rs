@@ -135,7 +135,7 @@ mod tests {
     fn hold(load: f64, samples: u64, bytes: u64) -> ProfiledHold {
         let functions: BTreeMap<String, u64> =
             [("render (report.mjs:12)".to_owned(), samples), ("parse".to_owned(), 1000)].into();
-        let allocated = [("list".to_owned(), (bytes, 400)), ("little".to_owned(), (1, 1))].into();
+        let allocated = [("list".to_owned(), (bytes, 400)), ("little".to_owned(), (bytes / 1000, 1))].into();
         ProfiledHold {
             load,
             operations: 1000,
@@ -155,10 +155,10 @@ mod tests {
             tables(&conclusion, None),
             "\n  The functions that grew most: CPU per message, and share of the server's CPU\n\
              \x20      at 50     at 600         50      600\n\
-             \x20    200 µs       6 ms     9.09 %     75 %  render (report.mjs:12)\n\
+             \x20     200 µs       6 ms     9.09 %     75 %  render (report.mjs:12)\n\
              \n  The functions that grew most: memory allocated per message, and share of all bytes\n\
              \x20      at 50     at 600         50      600\n\
-             \x20       1 kB       8 kB      100 %    100 %  list\n"
+             \x20       1 kB       8 kB     99.9 %   99.9 %  list\n"
         );
         let conclusion = growth::conclusion(&hold(50.0, 100, 1_000_000), &hold(600.0, 100, 1_000_000), None);
         let same = tables(&conclusion, None);
