@@ -331,12 +331,12 @@ export type FirstError = {
   /** words of the first; text, never markup */ first: string
 }
 
-/** Two profiles as one tree. Times are ns per operation, of the first and of the second profile. */
+/** Two profiles as one tree. Costs are ns per operation, of allocations bytes, of the first and of the second profile. */
 export type FlameGraph = {
-  /** of all stacks */ total_ns: [number, number]
+  /** of all stacks */ total: [number, number]
   /** what they belong to and their names, which are text of the server under test and never markup */ functions: Array<[FunctionKind, string]>
-  /** each caller before its callees: depth from 0, place in `functions`, time in both profiles with what it calls, and change: from -3 (far less) over 0 (as much, or no more than chance) to 3 (far more) */ frames: Array<[number, number, number, number, number]>
-  /** the parts of an operation's time from which a change is 1, 2 and 3 */ steps: [number, number, number]
+  /** each caller before its callees: depth from 0, place in `functions`, cost in both profiles with what it calls, and change: from -3 (far less) over 0 (as much, or no more than chance) to 3 (far more) */ frames: Array<[number, number, number, number, number]>
+  /** the parts of an operation's cost from which a change is 1, 2 and 3 */ steps: [number, number, number]
   /** every frame with a larger part of one of the totals is there */ least_share: number
   /** the part of each total that is left out */ left_out: [number, number]
   /** the part of each total that lies too deep and is shown as its caller's */ too_deep: [number, number]
@@ -433,7 +433,7 @@ export type IntervalMs = {
 }
 
 /** Stacks of both profiled holds, as artifacts of their run. */
-export type KeptStacks = "cpu" | "waits"
+export type KeptStacks = "cpu" | "waits" | "alloc"
 
 /** What was measured. */
 export type Kind = "climb" | "bench" | "duel"
