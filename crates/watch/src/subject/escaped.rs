@@ -48,14 +48,34 @@ impl Mark {
 pub(super) fn is_anybody_in(group: Pid) -> bool {
     let Ok(processes) = procfs::process::all_processes() else { return true };
     let is_member = |stat: procfs::process::Stat| {
-        stat.pgrp == group.as_raw_nonzero().get() && !matches!(stat.state, 'Z' | 'X')
+        stat.pgrp == group.as_raw_nonzero().get() && lives(stat.state, stat.num_threads)
     };
     processes.flatten().filter_map(|process| process.stat().ok()).any(is_member)
+}
+
+/// A process whose first thread has ended is shown as a zombie while others of it still end: a large JVM listens for some 100 ms
+/// more.
+fn lives(state: char, threads: i64) -> bool {
+    !matches!(state, 'Z' | 'X') || threads > 1
 }
 
 /// Sends a signal to each of them; one that has ended meanwhile needs none.
 pub(super) fn signal(processes: &[Pid], signal: Signal) {
     for pid in processes {
         let _ = kill_process(*pid, signal);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_lives_until_its_last_thread_has_ended() {
+        for (state, threads, expected) in
+            [('S', 1, true), ('Z', 1, false), ('Z', 0, false), ('Z', 64, true), ('X', 1, false)]
+        {
+            assert_eq!(lives(state, threads), expected, "{state} {threads}");
+        }
     }
 }
