@@ -114,7 +114,7 @@ impl Held {
         });
         let allocating = match &seen.allocations {
             None => None,
-            Some(Ok(allocations)) => Some(Ok(allocating(allocations)?)),
+            Some(Ok(allocations)) => Some(Ok(allocating(allocations))),
             Some(Err(why)) => Some(Err(mask(why).into_owned())),
         };
         let hold = ProfiledHold {
@@ -162,15 +162,14 @@ fn of_hold(trial: &Trial, hold: &Hold, judged: &Rung, rate_per_s: f64) -> Profil
     }
 }
 
-/// By innermost function of the server's own code, as CPU is. Errors: the stacks are none.
-fn allocating(allocations: &Allocations) -> anyhow::Result<Allocating> {
-    let bytes = Folded::of(allocations.folded())?.functions();
-    let samples = Folded::of(allocations.folded_samples())?.functions();
-    let both = |(function, bytes)| {
-        let samples = samples.get(&function).copied().unwrap_or(0);
-        (function, (bytes, samples))
-    };
-    Ok(Allocating { functions: bytes.into_iter().map(both).collect(), gc_share: allocations.gc_share })
+/// By innermost function of the server's own code, as CPU is.
+fn allocating(allocations: &Allocations) -> Allocating {
+    let mut functions: BTreeMap<String, (u64, u64)> = BTreeMap::new();
+    for one in &allocations.each {
+        let sum = functions.entry(one.function().to_owned()).or_default();
+        *sum = (sum.0.saturating_add(one.bytes), sum.1.saturating_add(one.samples));
+    }
+    Allocating { functions, gc_share: allocations.gc_share }
 }
 
 /// One hold with the stacks that tell most.

@@ -1,5 +1,13 @@
 //! What a function is called for people, and whose it is, from the name that `perf` gives it.
 
+/// What a frame of the server's own code begins with.
+pub(super) const OWN: &str = "user:";
+
+/// The innermost function of the server's own code in a stack, `KIND:FUNCTION;…` from the outermost inwards.
+pub(super) fn own_function(stack: &str) -> Option<&str> {
+    stack.rsplit(';').find_map(|frame| frame.strip_prefix(OWN))
+}
+
 /// `KIND:NAME` of a frame as inferno marks it: `_[k]` the kernel's, `_[j]` from a map of compiled functions. `is_runtime`: code that
 /// is in no map is that of a runtime, whatever its name.
 pub(super) fn frame(marked: &str, is_runtime: bool) -> String {

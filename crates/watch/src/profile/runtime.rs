@@ -22,7 +22,7 @@ use std::time::Duration;
 
 use rustix::process::geteuid;
 
-use super::{NoProfile, Waits};
+use super::{NoProfile, Waits, names};
 
 /// Processes that are profiled, those with most CPU time.
 const PROCESSES_MAX: usize = 16;
@@ -102,6 +102,14 @@ pub struct Allocation {
     pub samples: u64,
 }
 
+impl Allocation {
+    /// The innermost function of the server's own code, else the innermost of all.
+    pub fn function(&self) -> &str {
+        let innermost = || self.stack.rsplit(';').next().and_then(|frame| frame.split_once(':'));
+        names::own_function(&self.stack).or_else(|| Some(innermost()?.1)).unwrap_or_default()
+    }
+}
+
 /// What was allocated in a hold.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Allocations {
@@ -115,11 +123,6 @@ impl Allocations {
     /// As folded stacks, in bytes.
     pub fn folded(&self) -> String {
         self.each.iter().map(|one| format!("{} {}\n", one.stack, one.bytes)).collect()
-    }
-
-    /// As folded stacks, in samples.
-    pub fn folded_samples(&self) -> String {
-        self.each.iter().map(|one| format!("{} {}\n", one.stack, one.samples)).collect()
     }
 }
 
@@ -320,4 +323,22 @@ fn program(pid: u32) -> String {
 /// Text of another program as part of a sentence.
 fn plain(text: &str) -> String {
     text.replace(char::is_control, " ").trim().chars().take(200).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_allocation_is_the_innermost_own_functions_or_else_the_innermost_ones() {
+        for (stack, expected) in [
+            ("user:main;user:list (a.js:2);runtime:push", "list (a.js:2)"),
+            ("runtime:Thread.run;runtime:Array.copy", "Array.copy"),
+            ("user:a::b", "a::b"),
+            ("", ""),
+        ] {
+            let one = Allocation { stack: stack.to_owned(), ..Allocation::default() };
+            assert_eq!(one.function(), expected, "{stack}");
+        }
+    }
 }

@@ -38,13 +38,10 @@ pub struct Wait {
     pub count: u64,
 }
 
-/// What a frame of the server's own code begins with.
-const OWN: &str = "user:";
-
 impl Wait {
     /// The innermost function of the server's own code.
     pub fn own_function(&self) -> Option<&str> {
-        self.stack.rsplit(';').find_map(|frame| frame.strip_prefix(OWN))
+        names::own_function(&self.stack)
     }
 }
 
@@ -193,7 +190,7 @@ impl Stacks {
 
     fn close(&mut self) {
         let Some((thread, mut frames)) = self.open.take() else { return };
-        if frames.iter().any(|frame| frame.starts_with(OWN)) {
+        if frames.iter().any(|frame| frame.starts_with(names::OWN)) {
             frames.reverse();
             self.of.insert(thread, frames.join(";"));
         }

@@ -79,7 +79,7 @@ impl Recorded {
             }
         } else if let Some((_, on)) = WAITS.iter().find(|(wait, _)| *wait == name) {
             // An idle thread of a pool has no function of the server's own code.
-            if within_ns > 0 && frames.iter().any(|frame| frame.starts_with("user:")) {
+            if within_ns > 0 && frames.iter().any(|frame| frame.starts_with(names::OWN)) {
                 let sum = self.waits.entry((stack(frames), *on)).or_default();
                 *sum = (sum.0 + within_ns, sum.1 + 1);
             }
