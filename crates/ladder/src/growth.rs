@@ -107,8 +107,7 @@ impl ProfiledHold {
     }
 }
 
-/// One standard deviation of what a function or frame costs that took so many `ns`, where a sample stands for `ns_per_sample`; both
-/// per operation.
+/// The standard deviation of a cost of `ns` per operation that was found by samples of `ns_per_sample` each.
 pub fn deviation_ns(ns: f64, ns_per_sample: f64) -> f64 {
     (ns / ns_per_sample + 1.0).sqrt() * ns_per_sample
 }

@@ -341,7 +341,7 @@ pub fn plain_name(name: &str) -> String {
     plain_text(name, NAME_CHARS_MAX)
 }
 
-/// The same of a text that may have so many characters.
+/// The same for any text, cut to `chars_max` characters.
 pub fn plain_text(text: &str, chars_max: usize) -> String {
     let is_mark =
         |c: char| matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');

@@ -83,7 +83,7 @@ fn without_stacks_there_is_no_graph_and_damaged_ones_say_so() {
     let long = "user:main 1\n".repeat(2_800_000).into_bytes();
     for (what, told, artifacts, expected) in [
         ("never profiled", None, vec![], json!([])),
-        ("stacks that nobody speaks of", None, vec![good], json!([])),
+        ("stacks without a conclusion", None, vec![good], json!([])),
         ("perf was missing", Some(growth::none("perf is missing")), vec![], json!([])),
         (
             "half of them",

@@ -51,7 +51,7 @@ const PAUSE_SHARE: f64 = 0.05;
 /// not queue.
 const STALLS_RATIO: f64 = 0.2;
 
-/// Threads that used this share of the server's CPU are worth a word, and so many names.
+/// Names of threads with at least this share of the server's CPU are told, and at most so many.
 const THREADS_TOLD: f64 = 0.1;
 const THREADS_TOLD_MAX: usize = 3;
 

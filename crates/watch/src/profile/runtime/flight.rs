@@ -10,7 +10,7 @@ use super::{Allocation, Allocations, Asked, Samples, Seen};
 use crate::profile::names;
 use crate::profile::waits::{On, Wait, Waits};
 
-/// Frames of a stack that are read, the innermost ones: all that the recorder keeps unless it is told otherwise.
+/// Frames of a stack that are read, innermost first: as many as the recorder keeps by default.
 pub(super) const DEPTH_MAX: usize = 64;
 /// A line of a stack has the types of all parameters.
 const LINE_BYTES_MAX: u64 = 64 << 10;
@@ -44,8 +44,8 @@ pub(super) struct Recorded {
 }
 
 impl Recorded {
-    /// `cpu_s`: what the threads of Java used. Samples are shares of it: the recorder takes fewer than it is told to, and takes
-    /// them of threads without a core too.
+    /// `cpu_s`: CPU time of the Java threads. Each sample is an equal share of it, because the recorder takes fewer samples than it
+    /// is asked for, and also samples threads that have no core.
     pub(super) fn seen(self, asked: Asked, cpu_s: f64) -> Seen {
         let samples: u64 = self.cpu.values().sum();
         let per_s = samples.max(1) as f64 / cpu_s.max(1e-3);

@@ -68,7 +68,7 @@ impl Asking {
         Ok(Asking { address, asked, cpu: None, allocations: None })
     }
 
-    /// Profiles of so many whole seconds begin.
+    /// Starts profiles of this length, in whole seconds.
     pub(super) fn hold_begins(&mut self, length: Duration) {
         let seconds = length.as_secs().max(1);
         let begin = |name: &str| {

@@ -14,7 +14,7 @@ use super::inspector::Inspector;
 use super::{Asked, Seen, Window, check_owner, listening, v8};
 use crate::profile::NoProfile;
 
-/// Where Node.js opens its inspector unless it is told otherwise.
+/// The default port of the inspector of Node.js.
 const PORT: u16 = 9229;
 /// How long it may take to open or close it.
 const OPENS_WITHIN: Duration = Duration::from_secs(3);
