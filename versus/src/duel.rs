@@ -17,6 +17,7 @@ use climb::progress::Progress;
 use climb::stored::ended_early_by;
 use climb::stored::no_store;
 use climb::subject::{self, RunningSubject};
+use climb::trial::ThisProcess;
 use climb::viewing::Viewing;
 use climb::{Climbing, SubjectTrial};
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
@@ -216,7 +217,7 @@ struct Holding<'a> {
 impl Holding<'_> {
     fn climbing<'a>(&'a self, plan: &'a Plan) -> Climbing<'a> {
         let Holding { machine, store, writer, committed, interrupt } = *self;
-        Climbing { plan, machine, store, writer, committed, interrupt }
+        Climbing { plan, machine, generator: &ThisProcess, store, writer, committed, interrupt }
     }
 
     fn all_trials(

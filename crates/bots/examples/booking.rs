@@ -23,6 +23,7 @@ fn main() {
         patience_ns: 1_000_000_000,
         margin_ns: 1_000_000_000,
         echoes: true,
+        clock_bound_ns: 0,
     };
     let mut part = LedgerPart::new(shape, SharedLedger::default());
     let (mut in_hold, mut otherwise) = (Distribution::new(), Distribution::new());

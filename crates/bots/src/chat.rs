@@ -165,8 +165,9 @@ where
             first: plan.first_unit as u32,
             step: plan.workers as u32,
             patience_ns: plan.patience_ns,
-            margin_ns: plan.patience_ns,
+            margin_ns: plan.patience_ns.saturating_add(plan.clock_bound_ns),
             echoes: chat.echoes,
+            clock_bound_ns: plan.clock_bound_ns,
         })
     }
 

@@ -143,8 +143,9 @@ impl<D: AnyDriver> Bots for Scripts<D> {
             first: plan.first_unit as u32,
             step: plan.workers as u32,
             patience_ns: plan.patience_ns,
-            margin_ns: plan.patience_ns,
+            margin_ns: plan.patience_ns.saturating_add(plan.clock_bound_ns),
             echoes: false,
+            clock_bound_ns: plan.clock_bound_ns,
         })
     }
 

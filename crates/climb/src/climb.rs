@@ -23,7 +23,7 @@ use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::stored::{ended_early_by, keep_verdict, no_store, run_end, run_head, unix_ms};
 use crate::subject::{self, RunningSubject};
-use crate::trial::{self, Recovery, TrialSpec};
+use crate::trial::{self, Generator, Recovery, TrialSpec};
 use crate::{calibration, page, preflight, profile};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -34,9 +34,10 @@ pub fn climb(
     consent: &Consent,
     outputs: &Outputs,
     interrupt: &Interrupt,
+    generator: &dyn Generator,
 ) -> Result<(RunId, Exit), Failure> {
     subject::check_options(plan).map_err(wrong_usage)?;
-    let machine = Machine::prepare().map_err(not_measured)?;
+    let machine = generator.machine().map_err(not_measured)?;
     let plan = &machine.within_reach(plan);
     // Before anything is started or written: check that this machine has what the ladder needs.
     machine.check(plan, None).map_err(not_measured)?;
@@ -50,7 +51,7 @@ pub fn climb(
         (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error)
     })?;
     let told = (&mut progress, &mut followers);
-    let outcome = climb_subject(plan, outputs, interrupt, &machine, &store, told, &mut subject);
+    let outcome = climb_subject(plan, outputs, interrupt, (&machine, generator), &store, told, &mut subject);
     progress.clear();
     subject.stop();
     followers.end();
@@ -61,7 +62,7 @@ fn climb_subject(
     plan: &Plan,
     outputs: &Outputs,
     interrupt: &Interrupt,
-    machine: &Machine,
+    (machine, generator): (&Machine, &dyn Generator),
     store: &Store,
     (progress, followers): (&mut Progress, &mut Followers),
     subject: &mut RunningSubject,
@@ -75,7 +76,8 @@ fn climb_subject(
     let writer = store.begin_run(&run_head(plan, subject.address)?, Some(tell))?;
     let run = writer.id().clone();
     followers.begin(&outputs.store, &run)?;
-    let climbing = Climbing { plan, machine, store, writer: &writer, committed: &committed, interrupt };
+    let climbing =
+        Climbing { plan, machine, generator, store, writer: &writer, committed: &committed, interrupt };
     let mut judged = JudgedRun::open(store, &run)?;
     let mut outcome = climbing.all_trials(&mut judged, subject, progress);
     let mut end = run_end(&outcome, interrupt);
@@ -141,6 +143,8 @@ pub struct Climbing<'a> {
     pub plan: &'a Plan,
     /// what it is held with
     pub machine: &'a Machine,
+    /// and what makes its load
+    pub generator: &'a dyn Generator,
     /// where it is stored
     pub store: &'a Store,
     /// by this
@@ -279,8 +283,10 @@ impl Climbing<'_> {
         }
         Ok(TrialSpec {
             head,
+            plan: plan.clone(),
             workers,
             target,
+            null: None,
             hold,
             settle_ns: plan.ladder.settle_ns,
             realtime: plan.generator.realtime,
@@ -325,6 +331,8 @@ impl Climbing<'_> {
         };
         let trial = TrialSpec {
             head,
+            null: Some(scheme),
+            plan: plan.clone(),
             workers: self.machine.split(
                 &plan,
                 calibration::load(&plan.bots, order.load),
@@ -361,7 +369,7 @@ impl Climbing<'_> {
         unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_LEAST) };
         let mut context =
             TrialContext::new(self.plan, subject, self.writer, self.committed, self.interrupt, progress);
-        let outcome = trial::run(order, &mut context);
+        let outcome = trial::run(order, self.generator, &mut context);
         context.flush()?;
         outcome?;
         self.writer.end_trial(unix_ms())?;

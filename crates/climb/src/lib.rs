@@ -24,7 +24,7 @@ pub mod progress;
 pub mod secrets;
 pub mod stored;
 pub mod subject;
-mod trial;
+pub mod trial;
 pub mod viewing;
 
 pub use self::climb::{Climbing, SubjectTrial, climb, stop};

@@ -117,6 +117,8 @@ pub struct PhaseController {
     open_most: (u64, u64),
     /// see `RAMP_STALLED_NS`
     ramp_stalled_ns: u64,
+    /// workers know an instant so long after it was decided
+    ahead_ns: u64,
 }
 
 impl PhaseController {
@@ -134,7 +136,13 @@ impl PhaseController {
             recovers_ns: None,
             open_most: (0, 0),
             ramp_stalled_ns: RAMP_STALLED_NS,
+            ahead_ns: AHEAD_NS,
         }
+    }
+
+    /// The same, with workers that must know an instant so long before it comes.
+    pub fn ahead_by(self, ahead_ns: u64) -> Self {
+        PhaseController { ahead_ns, ..self }
     }
 
     /// The same, with connections that may take so much longer to open.
@@ -157,9 +165,15 @@ impl PhaseController {
     pub fn decide(&mut self, now_ns: u64, seen: &Seen) -> Option<PhaseTransition> {
         if let (Some(reason), false) = (seen.ends, self.state == State::Drain) {
             if let State::Recovery { .. } = std::mem::replace(&mut self.state, State::Drain) {
-                return Some(PhaseTransition::EndRecovery { at_ns: now_ns + AHEAD_NS, cut_by: Some(reason) });
+                return Some(PhaseTransition::EndRecovery {
+                    at_ns: now_ns + self.ahead_ns,
+                    cut_by: Some(reason),
+                });
             }
-            return Some(PhaseTransition::Drain { at_ns: now_ns + AHEAD_NS, ended_by: reason.to_owned() });
+            return Some(PhaseTransition::Drain {
+                at_ns: now_ns + self.ahead_ns,
+                ended_by: reason.to_owned(),
+            });
         }
         match self.state {
             State::Ramp => {
@@ -172,13 +186,13 @@ impl PhaseController {
                 let is_up = seen.joined >= self.units && seen.open >= almost_all;
                 let is_stalled = now_ns >= self.open_most.1 + self.ramp_stalled_ns;
                 (is_up || is_stalled || now_ns >= self.ramp_deadline_ns).then(|| {
-                    let hold_ns = (now_ns + AHEAD_NS + self.settle_ns).next_multiple_of(SECOND_NS);
+                    let hold_ns = (now_ns + self.ahead_ns + self.settle_ns).next_multiple_of(SECOND_NS);
                     self.state = State::Settle { hold_ns };
                     PhaseTransition::Settle { at_ns: now_ns, open: seen.open }
                 })
             }
-            State::Settle { hold_ns } if now_ns + 2 * AHEAD_NS >= hold_ns => {
-                let hold_ns = hold_ns.max((now_ns + AHEAD_NS).next_multiple_of(SECOND_NS));
+            State::Settle { hold_ns } if now_ns + 2 * self.ahead_ns >= hold_ns => {
+                let hold_ns = hold_ns.max((now_ns + self.ahead_ns).next_multiple_of(SECOND_NS));
                 let end = match self.hold {
                     HoldLength::Time(length_ns) => Some(end_after(hold_ns, length_ns)),
                     HoldLength::Ticks(_) | HoldLength::Games(_) => None,
@@ -188,7 +202,7 @@ impl PhaseController {
             }
             State::Hold { from_ns, end } => match self.stop_after_ns {
                 None => self.end_of_hold(now_ns, from_ns, end, seen),
-                Some(after_ns) if now_ns + 2 * AHEAD_NS < from_ns + after_ns => None,
+                Some(after_ns) if now_ns + 2 * self.ahead_ns < from_ns + after_ns => None,
                 Some(after_ns) => {
                     self.state = State::Drain;
                     Some(PhaseTransition::StopSubject { at_ns: from_ns + after_ns })
@@ -196,11 +210,11 @@ impl PhaseController {
             },
             State::Recovery { ends_ns } => {
                 let ends_ns = match seen.has_recovered {
-                    true => ends_ns.min((now_ns + AHEAD_NS).next_multiple_of(SECOND_NS)),
+                    true => ends_ns.min((now_ns + self.ahead_ns).next_multiple_of(SECOND_NS)),
                     false => ends_ns,
                 };
                 self.state = State::Recovery { ends_ns };
-                (now_ns + 2 * AHEAD_NS >= ends_ns).then(|| {
+                (now_ns + 2 * self.ahead_ns >= ends_ns).then(|| {
                     self.state = State::Drain;
                     PhaseTransition::EndRecovery { at_ns: ends_ns, cut_by: None }
                 })
@@ -230,7 +244,7 @@ impl PhaseController {
     ) -> Option<PhaseTransition> {
         let (end_ns, latest_ns) = end.or_else(|| self.counted(now_ns, from_ns, seen))?;
         self.state = State::Hold { from_ns, end: Some((end_ns, latest_ns)) };
-        if now_ns + 2 * AHEAD_NS < end_ns {
+        if now_ns + 2 * self.ahead_ns < end_ns {
             return None;
         }
         if !seen.can_be_judged && end_ns + SECOND_NS <= latest_ns {
@@ -271,7 +285,7 @@ impl PhaseController {
     /// The end of a hold that waits for a count, once it is known.
     fn counted(&self, now_ns: u64, from_ns: u64, seen: &Seen) -> Option<(u64, u64)> {
         let is_too_long = now_ns >= from_ns + LONGEST_COUNTED_HOLD_NS;
-        let length_ns = (now_ns + 2 * AHEAD_NS).next_multiple_of(SECOND_NS).saturating_sub(from_ns);
+        let length_ns = (now_ns + 2 * self.ahead_ns).next_multiple_of(SECOND_NS).saturating_sub(from_ns);
         match (self.has_counted(seen), is_too_long) {
             (true, _) => Some(end_after(from_ns, length_ns)),
             (false, true) => Some((from_ns + length_ns, from_ns + length_ns)),

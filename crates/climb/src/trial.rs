@@ -1,19 +1,16 @@
 //! One trial: one load held once. All components meet here; keep it thin.
 //!
-//! Workers generate the load, the phase controller starts each phase, the watch samples the subject, and everything
+//! A generator makes the load, the phase controller starts each phase, the watch samples the subject, and everything
 //! that happens leaves as an `Entry`. Nothing is judged here.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::thread::JoinHandle;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::bail;
 use engine::collector::FromWorker;
-use engine::thread::Setup;
-use engine::{Clock, Collector, MonotonicClock, Progress, Shared, Timeline};
+use engine::{Clock, Collector, MonotonicClock, Timeline};
 use measure::Sum;
 use measure::trial::kind;
 use measure::{Entry, Event, Interval, LedgerPart, Role};
@@ -25,52 +22,49 @@ use crate::trial::subject_end::SubjectEnd;
 
 mod after_hold;
 mod connections;
+mod load;
 mod recovering;
 mod spec;
 mod subject_end;
+mod threads;
 
 pub use self::connections::{addresses, tls, upgrade};
+pub use self::load::{Counts, Generator, Load, Start, ThisProcess};
 pub use self::spec::{Recovery, StopReason, TrialEnv, TrialSpec, TrialStatus};
+pub use self::threads::{ThreadOptions, Threads};
 
-/// Runs one trial to its end.
-pub fn run(order: &TrialSpec<'_>, context: &mut impl TrialEnv) -> anyhow::Result<()> {
-    let clock = MonotonicClock::starting_now();
-    let realtime_zero_ns = engine::clock::realtime_ns();
+/// Runs one trial to its end; `generator` makes its load.
+pub fn run(
+    order: &TrialSpec<'_>,
+    generator: &dyn Generator,
+    context: &mut impl TrialEnv,
+) -> anyhow::Result<()> {
+    let mut load = generator.prepare(order)?;
+    let clock = MonotonicClock::since(engine::clock::monotonic_ns() + load.lead_ns());
+    let realtime_zero_ns = engine::clock::realtime_ns() + load.lead_ns();
     context.begin(clock, realtime_zero_ns)?;
     keep_networks(order, context)?;
     let timeline = Arc::new(Timeline::default());
     let (says, hears) = channel();
-    let (mut collector, ends) = Collector::new(order.workers.len(), &says);
-    let shared = Shared { timeline: timeline.clone(), realtime_zero_ns, ..Shared::default() };
-    let mut progresses = Vec::new();
-    let mut threads = Vec::new();
-    for (plan, to_collector) in order.workers.iter().zip(ends) {
-        let progress = Arc::new(Progress::default());
-        progresses.push(progress.clone());
-        let core = (!order.cores.is_empty()).then(|| order.cores[plan.worker % order.cores.len()]);
-        let shared = Shared { progress, ..shared.clone() };
-        let setup = Setup {
-            plan: plan.clone(),
-            addresses: addresses(plan, order.target)?,
-            shared,
-            clock,
-            to_collector,
-            says: says.clone(),
-            core,
-            realtime: order.realtime,
-            spin_ns: order.spin_ns,
-        };
-        threads.push(bots::catalog::start(setup).context("a worker thread could not be started")?);
-    }
-    drop(says);
-    let mut stage = stage(order, clock, timeline, progresses);
+    let begun = load.begin(Start { clock, realtime_zero_ns, timeline: timeline.clone(), says });
+    let mut collector = match begun {
+        Ok(collector) => collector,
+        Err(error) => {
+            timeline.drain_at(0);
+            timeline.stop_at(0);
+            load.end();
+            context.end();
+            return Err(error);
+        }
+    };
+    let mut stage = stage(order, clock, timeline, load.as_mut());
     let outcome = stage.play(&mut collector, &hears, context);
     // Whatever happened, no worker continues after this.
     stage.timeline.drain_at(0);
     stage.timeline.stop_at(0);
-    join(threads);
+    let left = load.end();
     context.end();
-    for entry in context.entries() {
+    for entry in context.entries().into_iter().chain(left) {
         context.keep(entry)?;
     }
     let is_complete = outcome?;
@@ -84,14 +78,14 @@ fn stage<'a>(
     order: &'a TrialSpec<'a>,
     clock: MonotonicClock,
     timeline: Arc<Timeline>,
-    progresses: Vec<Arc<Progress>>,
+    load: &'a mut dyn Load,
 ) -> TrialRunner<'a> {
     TrialRunner {
         order,
         clock,
         timeline,
-        progresses,
-        phases: phases(order),
+        phases: phases(order).ahead_by(load.ahead_ns()),
+        load,
         seen: Seen::default(),
         phase: "ramp",
         server_ticks: 0,
@@ -101,7 +95,7 @@ fn stage<'a>(
         hold_end_ns: None,
         subject_end: order.stop.map(SubjectEnd::new),
         ledger: Vec::new(),
-        has_panicked: false,
+        is_incomplete: false,
         so_far: None,
         recovering: None,
         can_be_judged: true,
@@ -126,7 +120,7 @@ struct TrialRunner<'a> {
     order: &'a TrialSpec<'a>,
     clock: MonotonicClock,
     timeline: Arc<Timeline>,
-    progresses: Vec<Arc<Progress>>,
+    load: &'a mut dyn Load,
     phases: PhaseController,
     seen: Seen,
     phase: &'static str,
@@ -150,8 +144,8 @@ struct TrialRunner<'a> {
     can_be_judged: bool,
     /// up to where ticks were told, by source
     told: BTreeMap<String, Told>,
-    /// a worker ended by a bug of ours, and hands over nothing further
-    has_panicked: bool,
+    /// a worker ended by a bug of ours, or an agent was lost: what they had is missing
+    is_incomplete: bool,
 }
 
 /// Up to when a source reported ticks.
@@ -214,19 +208,17 @@ impl TrialRunner<'_> {
                         return Ok(true);
                     }
                 }
-                Ok(FromWorker::Panicked { worker, why }) => {
-                    let now_ns = self.clock.now_ns();
-                    keep_event(context, now_ns, kind::BUG, &format!("worker {worker} panicked: {why}"))?;
-                    self.has_panicked = true;
-                    if self.seen.ends.is_none() {
-                        self.seen.ends = Some("a worker panicked");
-                    }
-                    if collector.done() {
-                        self.keep_last(collector, context)?;
+                Ok(FromWorker::Panicked { why, .. }) => {
+                    if self.goes_without(kind::BUG, &why, "a worker panicked", collector, context)? {
                         return Ok(true);
                     }
                 }
-                Ok(FromWorker::Broke { worker, why }) => bail!("worker {worker} broke down: {why}"),
+                Ok(FromWorker::Lost { why, .. }) => {
+                    if self.goes_without(kind::AGENT_LOST, &why, "an agent was lost", collector, context)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(FromWorker::Broke { why, .. }) => bail!("{why}"),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => bail!("the workers ended without a word"),
             }
@@ -239,9 +231,28 @@ impl TrialRunner<'_> {
         }
     }
 
-    /// Keeps what the watch saw.
+    /// A part of the load is missing from now on, and the trial ends. Returns whether nobody is left.
+    fn goes_without(
+        &mut self,
+        kind: &str,
+        why: &str,
+        ends: &'static str,
+        collector: &mut Collector,
+        context: &mut impl TrialEnv,
+    ) -> anyhow::Result<bool> {
+        keep_event(context, self.clock.now_ns(), kind, why)?;
+        self.is_incomplete = true;
+        self.seen.ends = self.seen.ends.or(Some(ends));
+        let is_last = collector.done();
+        if is_last {
+            self.keep_last(collector, context)?;
+        }
+        Ok(is_last)
+    }
+
+    /// Keeps what the watch and the load's own samplers saw.
     fn take_entries(&mut self, context: &mut impl TrialEnv) -> anyhow::Result<()> {
-        for entry in context.entries() {
+        for entry in context.entries().into_iter().chain(self.load.entries()) {
             if let (Some(end), Entry::Event(event)) = (&mut self.subject_end, &entry) {
                 end.has_heard |= event.kind == kind::SUBJECT_EXITED;
             }
@@ -266,7 +277,7 @@ impl TrialRunner<'_> {
         for interval in collector.incomplete() {
             context.keep(Entry::Interval(interval))?;
         }
-        if !self.ledger.is_empty() && !self.has_panicked {
+        if !self.ledger.is_empty() && !self.is_incomplete {
             let books = measure::ledger::close(&self.ledger);
             context.keep(Entry::Books(Box::new(books)))?;
         }
@@ -314,15 +325,11 @@ impl TrialRunner<'_> {
 
     fn conduct(&mut self, context: &mut impl TrialEnv) -> anyhow::Result<()> {
         let now_ns = self.clock.now_ns();
-        let sum = |of: fn(&Progress) -> &AtomicU64| {
-            self.progresses.iter().map(|progress| of(progress).load(Relaxed)).sum::<u64>()
-        };
-        self.seen.open = sum(|progress| &progress.open);
+        let Counts { open, joined, failed } = self.load.counts();
+        (self.seen.open, self.seen.joined) = (open, joined);
         self.seen.ticks_in_hold = if self.server_ticks > 0 { self.server_ticks } else { self.client_ticks };
-        self.seen.joined = sum(|progress| &progress.joined);
         self.seen.can_be_judged = self.can_be_judged;
         self.seen.has_recovered = self.recovering.as_ref().is_some_and(Recovering::is_over);
-        let failed = sum(|progress| &progress.failed);
         if self.seen.ends.is_none() {
             match context.ends() {
                 Some(StopReason::Interrupted) => self.seen.ends = Some(kind::INTERRUPTED),
@@ -403,7 +410,7 @@ fn keep_networks(order: &TrialSpec<'_>, context: &mut impl TrialEnv) -> anyhow::
 }
 
 /// The first errors of each cause, as they were met, and other marks of the bots, out of the second in which they happened.
-fn marks(second: &mut Interval) -> Vec<Event> {
+pub fn marks(second: &mut Interval) -> Vec<Event> {
     let at_ns = (u64::from(second.index) + 1) * 1_000_000_000;
     let samples = std::mem::take(&mut second.samples);
     let names = &second.metric_names.errors;
@@ -418,13 +425,6 @@ fn marks(second: &mut Interval) -> Vec<Event> {
 
 fn keep_event(context: &mut impl TrialEnv, at_ns: u64, kind: &str, text: &str) -> anyhow::Result<()> {
     context.keep(Entry::Event(Event { at_ns, kind: kind.to_owned(), text: text.to_owned() }))
-}
-
-fn join(threads: Vec<JoinHandle<()>>) {
-    for thread in threads {
-        // A worker's panic was already reported through its channel.
-        let _ = thread.join();
-    }
 }
 
 #[cfg(test)]

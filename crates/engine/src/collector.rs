@@ -35,7 +35,14 @@ pub enum FromWorker {
     Panicked {
         /// who
         worker: usize,
-        /// the panic's message
+        /// which worker, and the panic's message
+        why: String,
+    },
+    /// an agent that played workers elsewhere hands over nothing further
+    Lost {
+        /// who
+        worker: usize,
+        /// its name, how many are left, and what happened
         why: String,
     },
     /// it could not begin or go on: a limit of this machine

@@ -41,9 +41,10 @@ impl<D: Driver> BotContext<'_, D> {
         self.state.shared.met[point].fetch_add(1, Relaxed);
     }
 
-    /// How many bots have reached that point, over all workers.
+    /// How many bots have reached that point, over all workers; those of other machines count a little later.
     pub fn met(&self, point: usize) -> u64 {
-        self.state.shared.met[point].load(Relaxed)
+        let shared = &self.state.shared;
+        shared.met[point].load(Relaxed) + shared.met_elsewhere[point].load(Relaxed)
     }
 
     /// Ends the sending side of a connection, and nothing else: the other side may go on.

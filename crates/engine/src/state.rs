@@ -68,6 +68,8 @@ pub struct Shared {
     pub heard_ns: Arc<AtomicU64>,
     /// how many bots have reached each of the points that their kind agreed on
     pub met: Arc<[AtomicU64; MEETING_POINTS]>,
+    /// of these, those on other machines, as far as is known here
+    pub met_elsewhere: Arc<[AtomicU64; MEETING_POINTS]>,
     /// of all workers' parts of the ledger, where messages owe deliveries
     pub shared_ledger: SharedLedger,
     /// the zero of the trial's clock, ns since the epoch: to read what other processes stamp

@@ -63,8 +63,12 @@ pub fn spawn<B: Bots>(setup: Setup) -> io::Result<JoinHandle<()>> {
             .unwrap_or_else(|panic| Err(Failure::Panic(panic_text(&*panic))));
         let _ = says.send(match ended {
             Ok(()) => FromWorker::Done { worker },
-            Err(Failure::Io(error)) => FromWorker::Broke { worker, why: error.to_string() },
-            Err(Failure::Panic(why)) => FromWorker::Panicked { worker, why },
+            Err(Failure::Io(error)) => {
+                FromWorker::Broke { worker, why: format!("worker {worker} broke down: {error}") }
+            }
+            Err(Failure::Panic(why)) => {
+                FromWorker::Panicked { worker, why: format!("worker {worker} panicked: {why}") }
+            }
         });
     })
 }

@@ -19,6 +19,7 @@ use measure::trial::kind;
 use measure::{Distribution, Measure, Quantile, Role, Summary, Trial, ValueSummary};
 use serde_json::{Map, Value, json};
 
+use crate::agents;
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, capacity, is_majority};
 use crate::contract::{
@@ -92,6 +93,7 @@ pub fn answers(run: &RunFacts, generator: Option<&Calibration>, rungs: Vec<Rung>
     climb.conclusions = conclusions::conclusions(&climb, asked.allowed);
     climb.conclusions.extend(goals::conclusion(&climb));
     climb.conclusions.extend(network::conclusion(&climb));
+    climb.conclusions.extend(agents::conclusion(&climb));
     climb.conclusions.extend(trend::conclusion(&climb));
     if asked.has_overload {
         climb.conclusions.extend(overload::conclusion(&climb));
@@ -216,6 +218,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
         }),
         services: services(trial),
         network: network::figures(trial),
+        agents: trial.agents(),
         frames: figures::frames(trial),
         deliveries: deliveries::deliveries(trial),
         audit: trial.audit.map(Into::into),

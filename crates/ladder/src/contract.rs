@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use measure::ledger::{PairBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Audit, Cheats, Flow, LoadUnit, ProcessFigures, Role, Summary, TickCounts, Trial, TrialConnections,
-    ValueSummary,
+    AgentFacts, Audit, Cheats, Flow, LoadUnit, ProcessFigures, Role, Summary, TickCounts, Trial,
+    TrialConnections, ValueSummary,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -222,6 +222,10 @@ pub struct Rung {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[ts(optional)]
     pub network: Option<NetworkFigures>,
+    /// the agents on other machines that made the load, and how each did; absent where this process made it
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<AgentFacts>>")]
+    pub agents: Vec<AgentFacts>,
     /// what the server draws beside its services, as it says itself
     pub frames: Option<FrameFigures>,
     /// the books of broadcasts

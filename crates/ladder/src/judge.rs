@@ -40,7 +40,7 @@ use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
 
 pub(crate) use generator::script_functions;
-pub(crate) use rules::{NOBODY_IN, SERVER_EXITED, most};
+pub(crate) use rules::{AGENT_LOST, NOBODY_IN, SERVER_EXITED, most};
 pub use views::Seen;
 use views::View;
 
@@ -332,6 +332,7 @@ type Rule = fn(&Case<'_>) -> Option<Ruling>;
 const IN_ORDER: &[Rule] = &[
     // Nothing can be proved.
     rules::books,
+    rules::agent_lost,
     rules::interrupted,
     // Evidence that no disturbance explains.
     rules::exited,

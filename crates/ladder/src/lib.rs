@@ -5,6 +5,7 @@
 //! Data flow of a run: `schedule` picks a trial, `steady` finds its warm-up, `judge` checks it against its
 //! `objective`s, `capacity` and `answers` summarise, `results_page` formats the result for the terminal.
 
+mod agents;
 mod allowed;
 pub mod answers;
 mod arrival_phases;

@@ -8,6 +8,7 @@ use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+mod encoding;
 mod v2;
 
 pub use v2::{BadHistogram, COUNT_MAX, LONGEST_NS, read_v2};

@@ -7,6 +7,8 @@
 //! Units: `_ns`; counts are numbers of messages, connections or ticks.
 
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
 use strum::{EnumMessage, IntoStaticStr, VariantArray};
 
 use crate::distribution::Distribution;
@@ -71,7 +73,7 @@ impl Measure {
 }
 
 /// Connections in one interval.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Connections {
     /// attempts begun
     pub asked: u64,
@@ -88,9 +90,12 @@ pub struct Connections {
 }
 
 /// One second of measurements.
-#[derive(Clone, Debug, PartialEq)]
+///
+/// Its encoding leaves out what its reader knows (`names`), and what becomes events (`samples`, `marks`).
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
     /// the names behind the indices below
+    #[serde(skip)]
     pub metric_names: Arc<MetricNames>,
     /// seconds since the start of the trial
     pub index: u32,
@@ -116,8 +121,10 @@ pub struct Interval {
     pub busy_share_max: f64,
     /// the first few errors of each cause as they were met: index into `MetricNames::errors`, and words. They become events
     /// of the trial and are no part of a stored second
+    #[serde(skip)]
     pub samples: Vec<(usize, String)>,
     /// further marks that the bots set, as kind and text; they become events too
+    #[serde(skip)]
     pub marks: Vec<(&'static str, String)>,
     /// of messages planned in the hold
     hold: Vec<Distribution>,
@@ -155,6 +162,20 @@ impl Interval {
             of_ops: (0..metric_names.timed_ops).map(|_| Distribution::new()).collect(),
             values: metric_names.values.iter().map(|_| Distribution::new()).collect(),
         }
+    }
+
+    /// A second that was read, with the names that its reader knows. `None`: it has other counts than these names.
+    pub fn of_names(mut self, names: &Arc<MetricNames>) -> Option<Interval> {
+        let measures = Measure::ALL.len();
+        let fits = self.flows.len() == names.ops.len()
+            && self.errors.len() == names.errors.len()
+            && self.counters.len() == names.counters.len()
+            && self.connections.failed.len() == names.connect_failures.len()
+            && (self.hold.len(), self.other.len()) == (measures, measures)
+            && self.of_ops.len() == names.timed_ops
+            && self.values.len() == names.values.len();
+        self.metric_names = names.clone();
+        if fits { Some(self) } else { None }
     }
 
     /// Response times of one operation in the hold; `None` where they are not kept apart.

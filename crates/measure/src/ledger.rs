@@ -24,6 +24,7 @@ mod settling;
 mod shared;
 #[cfg(test)]
 mod tests;
+mod wire;
 
 pub use books::{Books, BooksImbalance, PairBooks, ReceiverBooks, SumOfBooks};
 pub use cell::SEQ_END;

@@ -4,6 +4,7 @@
 //! and merging in any order gives the same sum. So live figures and replayed figures cannot differ.
 //! Invariant: no threads, no sockets, no clock. Times are arguments: `_ns` since the start of the trial, u64.
 
+mod agents;
 pub mod distribution;
 mod entry;
 mod flow;
@@ -19,6 +20,7 @@ pub mod ticklog;
 mod ticks;
 pub mod trial;
 
+pub use agents::AgentFacts;
 pub use distribution::{Distribution, Quantile, Summary, ValueSummary};
 pub use entry::{Entry, Event, TickSecond};
 pub use flow::{Flow, Imbalance, Phase};

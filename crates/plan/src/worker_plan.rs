@@ -78,6 +78,8 @@ pub struct WorkerPlan {
     pub recovery_share: Option<f64>,
     /// what the server may do although it fails a rung otherwise
     pub allowed: Vec<Allowed>,
+    /// how far the clocks of any two workers may differ, ns; 0 where all are on one machine
+    pub clock_bound_ns: u64,
 }
 
 impl WorkerPlan {
@@ -113,6 +115,7 @@ impl WorkerPlan {
             stop: None,
             recovery_share: None,
             allowed: Vec::new(),
+            clock_bound_ns: 0,
         }
     }
 }
@@ -276,6 +279,7 @@ pub fn split(
                 stop: plan.ladder.stop,
                 recovery_share: None,
                 allowed: plan.allowed.clone(),
+                clock_bound_ns: 0,
             }
         })
         .collect()

@@ -110,7 +110,11 @@ fn play(
                 all.append(&interval).context("the bot's books do not add up")?;
             }
             Ok(FromWorker::Ledger { part }) => books = Some(measure::ledger::close(&[*part])),
-            Ok(FromWorker::Panicked { why, .. } | FromWorker::Broke { why, .. }) => anyhow::bail!("{why}"),
+            Ok(
+                FromWorker::Panicked { why, .. }
+                | FromWorker::Broke { why, .. }
+                | FromWorker::Lost { why, .. },
+            ) => anyhow::bail!("{why}"),
             Ok(FromWorker::Done { .. }) => break,
             Err(std::sync::mpsc::RecvTimeoutError::Timeout) => {
                 if interrupt.is_asked() {

@@ -13,6 +13,7 @@ use climb::judging::JudgedRun;
 use climb::options::ClimbArgs;
 use climb::outputs::{self, Outputs};
 use climb::planned;
+use climb::trial::ThisProcess;
 use climb::viewing::Viewing;
 use climb::{doctor, lookup, page};
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
@@ -39,7 +40,7 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     args.wait.enter(|| interrupt.is_asked())?;
     let beside = Viewing::begin(&args.store, args.view, args.report.as_deref(), Arc::new(Replay::default()))?;
-    let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
+    let (run, code) = climb::climb(&plan, &consent, &outputs, interrupt, &ThisProcess)?;
     beside.end(&args.store, &run, interrupt)?;
     Ok(code)
 }
@@ -84,7 +85,7 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     let outputs =
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     args.wait.enter(|| interrupt.is_asked())?;
-    let (new, code) = climb::climb(&plan, &consent, &outputs, interrupt)?;
+    let (new, code) = climb::climb(&plan, &consent, &outputs, interrupt, &ThisProcess)?;
     // The page overlays it on the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
     let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;

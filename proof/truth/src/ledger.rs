@@ -36,6 +36,7 @@ fn parts(history: &History) -> Vec<LedgerPart> {
         patience_ns: history.patience_ns,
         margin_ns: history.margin_ns,
         echoes: history.echoes,
+        clock_bound_ns: 0,
     };
     let changes = SharedLedger::default();
     let mut parts: Vec<LedgerPart> =

@@ -183,8 +183,10 @@ fn weigh_once(
         },
         workers: machine.split(&plan, load, (&target, server.address))?,
         target: &target,
+        null: Some(scheme),
         hold: HoldLength::Time(hold_ns),
         settle_ns: plan.ladder.settle_ns,
+        plan,
         realtime: false,
         spin_ns: 0,
         cores: machine.cores.clone(),
@@ -193,7 +195,7 @@ fn weigh_once(
         recovery: None,
     };
     let mut alone = Alone { server, entries: Vec::new() };
-    trial::run(&order, &mut alone)?;
+    trial::run(&order, &trial::ThisProcess, &mut alone)?;
     Ok(Trial::from_entries(order.head, &alone.entries, 0))
 }
 

@@ -310,8 +310,7 @@ impl Seen {
         match hears.recv_timeout(within) {
             Ok(FromWorker::Second { interval, .. }) => self.count(&interval),
             Ok(FromWorker::Ledger { .. }) | Err(RecvTimeoutError::Timeout) => {}
-            Ok(FromWorker::Done { .. } | FromWorker::Panicked { .. } | FromWorker::Broke { .. })
-            | Err(RecvTimeoutError::Disconnected) => self.is_over = true,
+            Ok(_) | Err(RecvTimeoutError::Disconnected) => self.is_over = true,
         }
     }
 

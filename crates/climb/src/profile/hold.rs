@@ -81,7 +81,7 @@ pub(super) fn profiled(
         pids,
         is_started,
     };
-    let outcome = trial::run(&spec, &mut env);
+    let outcome = trial::run(&spec, climbing.generator, &mut env);
     maps.add(&env.pids);
     outcome?;
     if interrupt.is_asked() {

@@ -4,16 +4,20 @@ use anyhow::bail;
 use engine::MonotonicClock;
 use ladder::Criteria;
 use measure::{Entry, TrialHead};
-use plan::{HoldLength, SubjectStop, Target, WorkerPlan};
+use plan::{HoldLength, Plan, Scheme, SubjectStop, Target, WorkerPlan};
 
 /// What a trial is asked to be.
 pub struct TrialSpec<'a> {
     /// its row in the store
     pub head: TrialHead,
+    /// what its workers were made from, for workers elsewhere: without the values of secrets
+    pub plan: Plan,
     /// one per worker
     pub workers: Vec<WorkerPlan>,
     /// as written
     pub target: &'a Target,
+    /// the subject is a null server of ours that speaks as this scheme does: workers elsewhere have one of their own
+    pub null: Option<Scheme>,
     /// how long it is held
     pub hold: HoldLength,
     /// between ramp and hold, ns

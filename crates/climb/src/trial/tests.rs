@@ -61,8 +61,23 @@ fn second(words: &Arc<MetricNames>, index: u32) -> Box<Interval> {
     Box::new(interval)
 }
 
-#[test]
-fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kept() {
+/// A load whose workers are played by the test.
+struct Played;
+
+impl Load for Played {
+    fn begin(&mut self, _: Start) -> anyhow::Result<Collector> {
+        bail!("it has begun")
+    }
+    fn counts(&self) -> Counts {
+        Counts::default()
+    }
+    fn end(self: Box<Self>) -> Vec<Entry> {
+        Vec::new()
+    }
+}
+
+/// What is kept of a trial of two parts of which one ends like this after its first second.
+fn kept_without(ends: impl FnOnce(usize) -> FromWorker) -> Keeper {
     let words = MetricNames::new(&["say"], &[], &[], &[]);
     let address = std::net::SocketAddr::from(([127, 0, 0, 1], 1));
     let target = Target::at(plan::Scheme::Ws, address);
@@ -79,8 +94,10 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
     };
     let order = TrialSpec {
         head,
+        plan: plan::resolve(&plan::Flags::of("arena"), None, 1).unwrap(),
         workers: Vec::new(),
         target: &target,
+        null: None,
         hold: HoldLength::Time(60_000_000_000),
         settle_ns: 0,
         realtime: false,
@@ -96,22 +113,39 @@ fn a_worker_that_panicked_ends_the_trial_as_our_bug_and_what_was_measured_is_kep
     for worker in 0..2 {
         said(FromWorker::Second { worker, interval: second(&words, 0) });
     }
-    said(FromWorker::Panicked { worker: 1, why: "planted".to_owned() });
+    said(ends(1));
     said(FromWorker::Second { worker: 0, interval: second(&words, 1) });
-    let shape =
-        LedgerShape { senders: 2, locals: 1, first: 0, step: 2, patience_ns: 1, margin_ns: 0, echoes: false };
+    let shape = LedgerShape { locals: 1, step: 2, ..LedgerShape::alone(2, 1) };
     said(FromWorker::Ledger {
         part: Box::new(LedgerPart::new(shape, measure::ledger::SharedLedger::default())),
     });
     said(FromWorker::Done { worker: 0 });
-    let mut stage = stage(&order, MonotonicClock::starting_now(), Arc::default(), Vec::new());
+    let mut load = Played;
+    let mut stage = stage(&order, MonotonicClock::starting_now(), Arc::default(), &mut load);
     let mut keeper = Keeper::default();
     assert!(stage.play(&mut collector, &hears, &mut keeper).unwrap(), "the trial is complete");
-    assert_eq!(keeper.texts_of(kind::BUG), ["worker 1 panicked: planted"]);
-    assert_eq!(keeper.texts_of(kind::DRAIN), ["a worker panicked"]);
-    assert_eq!(keeper.workers_by_second(), [(0, 2), (1, 1)]);
+    assert_eq!(keeper.workers_by_second(), [(0, 2), (1, 1)], "what was measured is kept");
     assert!(
         !keeper.0.iter().any(|entry| matches!(entry, Entry::Books(_))),
         "half of a ledger settles nothing"
     );
+    keeper
+}
+
+#[test]
+fn a_worker_that_panicked_ends_the_trial_as_our_bug() {
+    let why = "worker 1 panicked: planted";
+    let keeper = kept_without(|worker| FromWorker::Panicked { worker, why: why.to_owned() });
+    assert_eq!(
+        (keeper.texts_of(kind::BUG), keeper.texts_of(kind::DRAIN)),
+        (vec![why], vec!["a worker panicked"])
+    );
+}
+
+#[test]
+fn an_agent_that_is_lost_ends_the_trial_as_one_that_proves_nothing() {
+    let why = "b (1 of 2 is left): nothing was heard of it for 5 s";
+    let keeper = kept_without(|worker| FromWorker::Lost { worker, why: why.to_owned() });
+    let kept = (keeper.texts_of(kind::AGENT_LOST), keeper.texts_of(kind::DRAIN), keeper.texts_of(kind::BUG));
+    assert_eq!(kept, (vec![why], vec!["an agent was lost"], Vec::new()));
 }

@@ -30,6 +30,8 @@ const ATTEMPTS_FAILED: &str = "attempts failed";
 const INTERRUPTED: &str = kind::INTERRUPTED;
 /// The signal of a rung during which the subject's process ended.
 pub(crate) const SERVER_EXITED: &str = "server exited";
+/// The signal of a rung whose load was made without one of its agents.
+pub(crate) const AGENT_LOST: &str = kind::AGENT_LOST;
 /// The signal of a rung before and during which no client was accepted.
 pub(crate) const NOBODY_IN: &str = "nobody in";
 
@@ -65,6 +67,17 @@ pub(super) fn books(case: &Case<'_>) -> Option<Ruling> {
         }
     }
     None
+}
+
+/// What an agent did not send is missing, and nothing is scaled up in its place.
+pub(super) fn agent_lost(case: &Case<'_>) -> Option<Ruling> {
+    let lost = case.trial.event(kind::AGENT_LOST)?;
+    let reason = format!(
+        "agent lost: {}, {} into the trial; its share of the load is missing, so this load proves nothing",
+        lost.text,
+        show_ns(lost.at_ns as f64)
+    );
+    Some(Ruling::new(Verdict::Invalid, AGENT_LOST, reason))
 }
 
 /// A server that exits ends its trial early too, so an early end alone is no interruption when the server has gone.

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Judged, LONGER_MOST, Next, NextTrial, Stop};
 use crate::capacity::{Capacity, capacity};
-use crate::judge::Verdict;
+use crate::judge::{AGENT_LOST, Verdict};
 
 /// An open end goes up to this load at most: a server that refuses nothing until then will hardly begin to.
 const OPEN_END_MOST: f64 = 1_000.0;
@@ -22,6 +22,9 @@ pub(crate) const SURE: f64 = 0.95;
 const HOLDS_MOST: usize = 12;
 /// Where only one bound exists, no confidence can be stated; so many holds of it are enough.
 const HOLDS_OF_A_LONE_BOUND: usize = 5;
+
+/// A rung that lost an agent is held again so many times at the most.
+const REPEATED_MOST: usize = 2;
 
 /// How often each rung is held.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -93,8 +96,11 @@ impl<'a> OfCell<'a> {
         })
     }
 
+    /// How often a load was held. Where an agent was lost it is held again with those that are left, a few times.
     fn held(&self, load: f64) -> usize {
-        self.trials().filter(|trial| trial.load == load).count()
+        let of_load = || self.trials().filter(|trial| trial.load == load);
+        let lost = of_load().filter(|trial| trial.signal.as_deref() == Some(AGENT_LOST)).count();
+        of_load().count() - lost.min(REPEATED_MOST)
     }
 
     fn capacity(&self) -> Capacity {

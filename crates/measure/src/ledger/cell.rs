@@ -29,7 +29,7 @@ const CELLS_PER_HOLE: usize = 10;
 /// A server that drops most of what it owes would make one or more for nearly every cell (2.4 GB at 4,096 clients, as it
 /// did). Those beyond the bound are not noted; a message out of such a hole, more than sixteen late, then counts as a
 /// second copy, and stays lost.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Holes {
     ranges: HashMap<usize, Vec<(u32, u32)>>,
     /// so many more may be noted

@@ -5,6 +5,8 @@
 //! because a worker was stopped for longer than the margin, the run is certainly owed to no receiver whose membership
 //! cuts it and possibly owed to all of them: the bounds then differ, but stay correct.
 
+use serde::{Deserialize, Serialize};
+
 use super::shared::SharedLedger;
 
 /// A number was taken, and the kernel never took the message.
@@ -13,7 +15,7 @@ const NOT_SENT: u64 = u64::MAX;
 const KEPT: usize = 256;
 
 /// Messages that left one after the other and are not told apart.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub(super) struct Run {
     /// when the first left, ns
     pub(super) first_ns: u64,
@@ -23,14 +25,14 @@ pub(super) struct Run {
     pub(super) count: u32,
 }
 
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 enum Piece {
     OneByOne(Box<[u64]>),
     Run(Run),
 }
 
 /// One sender's messages, in the order of their numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Departures {
     old: Vec<Piece>,
     /// numbers in `old`
@@ -122,6 +124,19 @@ impl Departures {
             Piece::Run(run) => one_by_one(&[], Some(*run)),
         });
         old.chain(one_by_one(&self.recent, None))
+    }
+
+    /// Whether its counts are those of its messages, which is not sure of what was read.
+    pub(super) fn is_whole(&self) -> bool {
+        let pieces = self.old.iter().map(|piece| match piece {
+            Piece::OneByOne(departures) => departures.len() as u64,
+            Piece::Run(run) => run.count.into(),
+        });
+        let numbers = u64::from(self.old_numbers) + self.recent.len() as u64;
+        let sent: u64 = self.runs().map(|run| u64::from(run.count)).sum();
+        numbers <= u64::from(u32::MAX)
+            && pieces.sum::<u64>() <= u64::from(self.old_numbers)
+            && sent + u64::from(self.skipped) <= numbers
     }
 
     /// Bytes that the rows of this sender take.

@@ -1,20 +1,23 @@
 //! One worker's part of the ledger, during the trial.
 
+use serde::{Deserialize, Serialize};
+
 use super::cell::{self, Arrival, EMPTY, Holes, SEQ_END};
 use super::rooms::state::Rooms;
 use super::row::{READ_LATE_NS, Row, ServerReport};
 use super::shared::SharedLedger;
+use super::wire;
 use crate::distribution::Distribution;
 
-/// A message cannot come before it was planned, by the one clock that all workers read; what two cores read of it at once may
-/// differ by far less than this.
+/// A message cannot come before it was planned, by the one clock that all workers of a machine read; what two cores read of it at
+/// once may differ by far less than this.
 pub(super) const AHEAD_MOST_NS: u64 = 100_000;
 
 /// A server says what it dropped when it can write again, which is when it was read; so much later at most that is read.
 pub(super) const NOTICE_WITHIN_NS: u64 = 1_000_000_000;
 
 /// How large a ledger is, and whose part this one is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LedgerShape {
     /// bots of the whole trial that may send, numbered from 0
     pub senders: u32,
@@ -30,24 +33,38 @@ pub struct LedgerShape {
     pub margin_ns: u64,
     /// the subject sends each message back to its sender too
     pub echoes: bool,
+    /// how far the clocks of sender and receiver may differ, ns; 0 where all workers read one clock
+    pub clock_bound_ns: u64,
 }
 
 impl LedgerShape {
     /// Of a trial with one worker, for tests: every duration is 1 ns, and a message comes back to its sender too.
     pub const fn alone(senders: u32, locals: u32) -> Self {
-        LedgerShape { senders, locals, first: 0, step: 1, patience_ns: 1, margin_ns: 1, echoes: true }
+        LedgerShape {
+            senders,
+            locals,
+            first: 0,
+            step: 1,
+            patience_ns: 1,
+            margin_ns: 1,
+            echoes: true,
+            clock_bound_ns: 0,
+        }
     }
 }
 
 /// One worker's part: a column of cells and a row per bot.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct LedgerPart {
     pub(super) shape: LedgerShape,
     /// cell of (sender, local receiver) at `sender × locals + local`
+    #[serde(with = "wire")]
     pub(super) cells: Vec<u64>,
+    #[serde(skip)]
     pub(super) holes: Holes,
     pub(super) rows: Vec<Row>,
     pub(super) rooms: Rooms,
+    #[serde(skip)]
     pub(super) shared: SharedLedger,
     /// messages with an impossible sender or number, or from the future: never booked, always an error of the subject's
     pub(super) unknown_messages: u64,
@@ -243,7 +260,8 @@ impl Deliveries<'_> {
     /// Books one message by its payload.
     #[inline]
     pub fn received(&mut self, sender: u32, seq: u32, planned_ns: u64) {
-        let is_ahead = planned_ns > self.at_ns.saturating_add(AHEAD_MOST_NS);
+        let ahead_ns = AHEAD_MOST_NS.saturating_add(self.part.shape.clock_bound_ns);
+        let is_ahead = planned_ns > self.at_ns.saturating_add(ahead_ns);
         if sender >= self.part.shape.senders || seq >= SEQ_END || is_ahead {
             self.part.unknown_messages += 1;
             return;

@@ -1,5 +1,7 @@
 //! One receiver, as far as it is known during the trial.
 
+use serde::{Deserialize, Serialize};
+
 use super::cell::Arrival;
 use super::departures::Departures;
 
@@ -11,7 +13,7 @@ pub(super) const NEVER: u64 = u64::MAX;
 pub(super) const READ_LATE_NS: u64 = 250_000_000;
 
 /// A membership, from the request to join to the end of the connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Span {
     /// the request left; members from here on, at the earliest
     pub(super) asked_ns: u64,
@@ -24,7 +26,7 @@ pub(super) struct Span {
 }
 
 /// What the server itself says of a client's deliveries.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerReport {
     /// lines owed to this client
     pub owed: u64,
@@ -37,7 +39,7 @@ pub struct ServerReport {
 }
 
 /// One receiver besides its cells.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(super) struct Row {
     pub(super) late: u64,
     pub(super) duplicated: u64,

@@ -20,6 +20,7 @@ fn room(crowd: u32, lines: u32, drop: (u32, u32, u32), told: Option<ServerReport
         patience_ns: 1_000_000,
         margin_ns: 1_000_000,
         echoes: true,
+        clock_bound_ns: 0,
     };
     let changes = SharedLedger::default();
     let mut parts = [0, 1].map(|first| LedgerPart::new(shape(first), changes.clone()));

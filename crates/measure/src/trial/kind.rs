@@ -38,6 +38,10 @@ pub const GENERATOR_BEHIND: &str = "generator behind";
 pub const SERVICE: &str = "service";
 /// the networks that are emulated; the text is a list of `NetworkFacts` as JSON
 pub const NETWORKS: &str = "networks";
+/// the agents that made the load, before the end of the trial; the text is a list of `AgentFacts` as JSON
+pub const AGENTS: &str = "agents";
+/// the share of an agent is missing; the text says whose and why
+pub const AGENT_LOST: &str = "agent lost";
 /// what there is to say of the file that tells of the subject's ticks: it cannot be read, another took its name …
 pub const TICK_LOG: &str = "tick log";
 /// its tick rate was not said and was found from the intervals between its ticks; the text is `30 Hz`

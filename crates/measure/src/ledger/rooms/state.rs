@@ -3,6 +3,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use serde::{Deserialize, Serialize};
+
 use crate::distribution::Distribution;
 use crate::ledger::cell::{self, Arrival, EMPTY, Holes};
 use crate::ledger::row::{READ_LATE_NS, Row};
@@ -40,28 +42,33 @@ pub struct Reading<'l> {
 }
 
 /// All rooms of one worker.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(in crate::ledger) struct Rooms {
     pub(super) by_name: HashMap<Box<str>, u32>,
     pub(super) rooms: Vec<OwnRoom>,
     cells: Vec<u64>,
+    #[serde(skip)]
     holes: Option<Holes>,
+    #[serde(skip)]
     pub(super) of_bot: HashMap<u32, Vec<u32>>,
 }
 
 /// One room, as far as this worker's bots are in it.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct OwnRoom {
+    #[serde(skip)]
     pub(super) shared: Arc<SharedRoom>,
     pub(super) rows: HashMap<u32, OwnRow>,
+    #[serde(skip)]
     senders: HashMap<u32, Arc<Planned>>,
     /// of each sender and bot of this worker, among the cells
     places: HashMap<(u32, u32), u32>,
 }
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct OwnRow {
     pub(super) row: Row,
+    #[serde(skip)]
     pub(super) planned: Option<Arc<Planned>>,
     pub(super) is_member: bool,
 }
@@ -165,6 +172,17 @@ impl Rooms {
     pub(super) fn cell(&self, room: u32, sender: u32, local: u32) -> u64 {
         let place = self.rooms[room as usize].places.get(&(sender, local));
         place.map_or(EMPTY, |place| self.cells[*place as usize])
+    }
+
+    /// Whether every place that is named is there.
+    pub(in crate::ledger) fn is_whole(&self, locals: u32) -> bool {
+        let cells = self.cells.len();
+        let of_room = |room: &OwnRoom| {
+            room.rows.keys().all(|local| *local < locals)
+                && room.places.iter().all(|((_, local), place)| *local < locals && (*place as usize) < cells)
+        };
+        self.by_name.values().all(|room| (*room as usize) < self.rooms.len())
+            && self.rooms.iter().all(of_room)
     }
 
     /// Messages of senders that sent nothing in this room.

@@ -25,6 +25,7 @@ impl Scene {
                 patience_ns: S,
                 margin_ns: S,
                 echoes: false,
+                clock_bound_ns: 0,
             };
             LedgerPart::new(shape, shared.clone())
         };

@@ -1,0 +1,136 @@
+//! What makes the load of a trial: the threads of this process, or those of others.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::Sender;
+
+use engine::collector::FromWorker;
+use engine::{Collector, MonotonicClock, Progress, Shared, Timeline};
+use measure::Entry;
+
+use super::spec::TrialSpec;
+use super::threads::{ThreadOptions, Threads};
+use crate::phases::AHEAD_NS;
+use crate::preflight::Machine;
+
+/// Makes the loads of a climb's trials.
+pub trait Generator {
+    /// What carries the load. Errors: it cannot be found out.
+    fn machine(&self) -> anyhow::Result<Machine>;
+
+    /// Gets ready for a trial. Errors: it cannot be made here, and why.
+    fn prepare(&self, order: &TrialSpec<'_>) -> anyhow::Result<Box<dyn Load>>;
+}
+
+/// The load of one trial.
+pub trait Load {
+    /// The clock's zero lies so long ahead, ns: until then everyone has learnt of it.
+    fn lead_ns(&self) -> u64 {
+        0
+    }
+
+    /// Workers must know an instant so long before it comes, ns.
+    fn ahead_ns(&self) -> u64 {
+        AHEAD_NS
+    }
+
+    /// Begins. Seconds come through the sender, each part under its number below the collector's count.
+    fn begin(&mut self, start: Start) -> anyhow::Result<Collector>;
+
+    /// What its workers have done so far.
+    fn counts(&self) -> Counts;
+
+    /// Entries that came since the last call: what is sampled elsewhere.
+    fn entries(&mut self) -> Vec<Entry> {
+        Vec::new()
+    }
+
+    /// Every worker has ended, or must now. Returns what is left to be kept.
+    fn end(self: Box<Self>) -> Vec<Entry>;
+}
+
+/// When and to whom.
+pub struct Start {
+    /// of the trial
+    pub clock: MonotonicClock,
+    /// its zero, ns since the epoch
+    pub realtime_zero_ns: u64,
+    /// the phases; instants come while the trial goes on
+    pub timeline: Arc<Timeline>,
+    /// where workers report
+    pub says: Sender<FromWorker>,
+}
+
+/// What workers have done so far.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// connections open now
+    pub open: u64,
+    /// units of load that are in
+    pub joined: u64,
+    /// failed attempts
+    pub failed: u64,
+}
+
+impl Counts {
+    /// The sum over workers.
+    pub fn of(progresses: &[Arc<Progress>]) -> Counts {
+        let sum =
+            |of: fn(&Progress) -> &AtomicU64| progresses.iter().map(|one| of(one).load(Relaxed)).sum::<u64>();
+        Counts {
+            open: sum(|progress| &progress.open),
+            joined: sum(|progress| &progress.joined),
+            failed: sum(|progress| &progress.failed),
+        }
+    }
+}
+
+/// This process makes the load.
+pub struct ThisProcess;
+
+impl Generator for ThisProcess {
+    fn machine(&self) -> anyhow::Result<Machine> {
+        Machine::prepare()
+    }
+
+    fn prepare(&self, order: &TrialSpec<'_>) -> anyhow::Result<Box<dyn Load>> {
+        Ok(Box::new(InThreads {
+            workers: order.workers.clone(),
+            target: order.target.clone(),
+            options: ThreadOptions {
+                realtime: order.realtime,
+                spin_ns: order.spin_ns,
+                cores: order.cores.clone(),
+            },
+            threads: Threads::default(),
+        }))
+    }
+}
+
+struct InThreads {
+    workers: Vec<plan::WorkerPlan>,
+    target: plan::Target,
+    options: ThreadOptions,
+    threads: Threads,
+}
+
+impl Load for InThreads {
+    fn begin(&mut self, start: Start) -> anyhow::Result<Collector> {
+        let Start { clock, realtime_zero_ns, timeline, says } = start;
+        let shared = Shared { timeline, realtime_zero_ns, ..Shared::default() };
+        let (collector, threads) =
+            Threads::start(&self.workers, &self.target, &self.options, (clock, &shared), &says)?;
+        self.threads = threads;
+        Ok(collector)
+    }
+
+    fn counts(&self) -> Counts {
+        self.threads.counts()
+    }
+
+    fn end(self: Box<Self>) -> Vec<Entry> {
+        self.threads.join();
+        Vec::new()
+    }
+}
