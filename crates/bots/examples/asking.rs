@@ -69,7 +69,11 @@ fn main() {
             }
             FromWorker::Ledger { .. } => {}
             FromWorker::Done { .. } => break,
-            FromWorker::Broke { why, .. } | FromWorker::Panicked { why, .. } => panic!("{why}"),
+            FromWorker::Broke { why, .. }
+            | FromWorker::Panicked { why, .. }
+            | FromWorker::Lost { why, .. } => {
+                panic!("{why}")
+            }
         }
     }
     thread.join().expect("the worker ended well");

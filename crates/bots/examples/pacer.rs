@@ -80,7 +80,11 @@ fn pacer_lag(rate_per_s: f64, seconds: f64, spin_ns: u64, realtime: bool) -> Dis
             }
             FromWorker::Ledger { .. } => {}
             FromWorker::Done { .. } => break,
-            FromWorker::Broke { why, .. } | FromWorker::Panicked { why, .. } => panic!("{why}"),
+            FromWorker::Broke { why, .. }
+            | FromWorker::Panicked { why, .. }
+            | FromWorker::Lost { why, .. } => {
+                panic!("{why}")
+            }
         }
     }
     thread.join().expect("the worker ended well");

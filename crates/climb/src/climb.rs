@@ -284,6 +284,7 @@ impl Climbing<'_> {
         Ok(TrialSpec {
             head,
             plan: plan.clone(),
+            load,
             workers,
             target,
             null: None,
@@ -316,6 +317,7 @@ impl Climbing<'_> {
             None => null.insert(RunningSubject::start_null(scheme)?),
         };
         let target = server.target.clone();
+        let load = calibration::load(&plan.bots, order.load);
         let head = TrialHead {
             seq: order.seq,
             purpose: order.purpose,
@@ -333,11 +335,8 @@ impl Climbing<'_> {
             head,
             null: Some(scheme),
             plan: plan.clone(),
-            workers: self.machine.split(
-                &plan,
-                calibration::load(&plan.bots, order.load),
-                (&target, server.address),
-            )?,
+            load,
+            workers: self.machine.split(&plan, load, (&target, server.address))?,
             target: &target,
             // 12,800 messages allow a p99, and both calibrations together stay below 5 s.
             hold: HoldLength::Time(SECOND_NS),

@@ -79,12 +79,18 @@ fn output_at_exit(entry: &Entry, last_output: impl FnOnce() -> Option<String>) -
 }
 
 impl TrialEnv for TrialContext<'_> {
-    fn begin(&mut self, clock: MonotonicClock, realtime_zero_ns: u64) -> anyhow::Result<()> {
+    fn begin(
+        &mut self,
+        clock: MonotonicClock,
+        realtime_zero_ns: u64,
+        load_pids: Vec<u32>,
+    ) -> anyhow::Result<()> {
         let (to, sampled) = channel();
         self.sampled = Some(sampled);
         self.sampler = Some(Sampler::start(SamplerPlan {
             subject_pid: self.subject.pid,
             subject_group: self.subject.group.clone(),
+            load_pids,
             // If no route can be found, assume that the subject is on this machine; other programs are then not blamed.
             subject_is_here: NetworkLink::to(self.subject.address)
                 .map_or(true, |link| link.kind == LinkKind::Loopback),

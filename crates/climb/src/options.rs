@@ -12,6 +12,10 @@ use watch::files::{self, Accepts};
 
 use crate::outputs::{Followed, ResultFiles};
 
+mod agents;
+
+pub use agents::{CrewArgs, LinkArgs};
+
 /// Behind the options of `climb -h`.
 const EXAMPLES: &str = "\
 Examples:
@@ -55,6 +59,9 @@ pub struct ClimbArgs {
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db", help_heading = "Output")]
     pub store: PathBuf,
+    /// who makes the load
+    #[command(flatten)]
+    pub crew: CrewArgs,
     /// whether it waits for other runs
     #[command(flatten, next_help_heading = "Output")]
     pub wait: Wait,

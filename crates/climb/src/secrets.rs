@@ -8,22 +8,27 @@
 mod login;
 
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::Context as _;
 use console::masks;
 use plan::units::http::with_environment;
 use plan::{BotSettings, LeaderboardBots, Plan, ScriptBots, WorkerPlan, WorkloadSettings as _};
-use script::Rows;
+use script::{ReadFile, Rows};
 
 pub use login::{login, of_address};
 
 /// Fills in what the workers send. Errors: a variable that is not set, by its name.
 pub fn fill_in(workers: &mut [WorkerPlan]) -> anyhow::Result<()> {
+    fill_in_reading(workers, &|path| fs::read_to_string(path))
+}
+
+/// The same, with the files of rows read by `read`.
+pub fn fill_in_reading(workers: &mut [WorkerPlan], read: ReadFile<'_>) -> anyhow::Result<()> {
     for worker in workers {
         fill_in_bots(&mut worker.bots, from_environment)?;
-        fill_in_rows(&mut worker.bots, worker.bots_total)?;
+        fill_in_rows(&mut worker.bots, worker.bots_total, read)?;
         login::fill_in(worker)?;
         fill_in_headers(&mut worker.handshake.headers, "the handshake", from_environment)?;
     }
@@ -35,7 +40,7 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
     fill_in_headers(&mut plan.handshake.headers.clone(), "the handshake", from_environment)?;
     fill_in_bots(&mut plan.bots.clone(), from_environment)?;
     let largest = plan.ladder.rungs.iter().copied().fold(0.0, f64::max);
-    fill_in_rows(&mut plan.bots.clone(), plan::bots_total(plan, largest))?;
+    fill_in_rows(&mut plan.bots.clone(), plan::bots_total(plan, largest), &|path| fs::read_to_string(path))?;
     plan.subject.target().map_or(Ok(()), |target| login(target).map(drop))
 }
 
@@ -86,16 +91,21 @@ fn fill_in_bots(bots: &mut BotSettings, value_of: impl Fn(&str) -> Option<String
 }
 
 /// Reads the rows that `bots` bots of a script take; they may be credentials, so they are not stored either.
-fn fill_in_rows(bots: &mut BotSettings, count: u64) -> anyhow::Result<()> {
+fn fill_in_rows(bots: &mut BotSettings, count: u64, read: ReadFile<'_>) -> anyhow::Result<()> {
     let Some(script) = ScriptBots::of_mut(bots) else { return Ok(()) };
-    let folder = Path::new(&script.file).parent().unwrap_or(Path::new(""));
-    for (file, how) in &script.bundle.names.rows {
+    for ((file, how), path) in script.bundle.names.rows.iter().zip(paths_of_rows(script)) {
         let how = how.parse().map_err(|wrong: String| anyhow::anyhow!(wrong))?;
-        let rows = Rows::read(&folder.join(file), &|path| fs::read_to_string(path), how)?;
+        let rows = Rows::read(&path, read, how)?;
         rows.suffice_for(count)?;
         script.row_values.insert(file.clone(), Arc::new(rows));
     }
     Ok(())
+}
+
+/// Where the rows of a script are, in the order of their names.
+pub fn paths_of_rows(script: &ScriptBots) -> Vec<PathBuf> {
+    let folder = Path::new(&script.file).parent().unwrap_or(Path::new(""));
+    script.bundle.names.rows.keys().map(|file| folder.join(file)).collect()
 }
 
 /// `whose` headers, for the refusal.

@@ -42,7 +42,7 @@ pub fn run(
     let mut load = generator.prepare(order)?;
     let clock = MonotonicClock::since(engine::clock::monotonic_ns() + load.lead_ns());
     let realtime_zero_ns = engine::clock::realtime_ns() + load.lead_ns();
-    context.begin(clock, realtime_zero_ns)?;
+    context.begin(clock, realtime_zero_ns, load.pids())?;
     keep_networks(order, context)?;
     let timeline = Arc::new(Timeline::default());
     let (says, hears) = channel();
@@ -62,9 +62,9 @@ pub fn run(
     // Whatever happened, no worker continues after this.
     stage.timeline.drain_at(0);
     stage.timeline.stop_at(0);
-    let left = load.end();
+    load.end();
     context.end();
-    for entry in context.entries().into_iter().chain(left) {
+    for entry in load.merge(context.entries()) {
         context.keep(entry)?;
     }
     let is_complete = outcome?;
@@ -252,7 +252,7 @@ impl TrialRunner<'_> {
 
     /// Keeps what the watch and the load's own samplers saw.
     fn take_entries(&mut self, context: &mut impl TrialEnv) -> anyhow::Result<()> {
-        for entry in context.entries().into_iter().chain(self.load.entries()) {
+        for entry in self.load.merge(context.entries()) {
             if let (Some(end), Entry::Event(event)) = (&mut self.subject_end, &entry) {
                 end.has_heard |= event.kind == kind::SUBJECT_EXITED;
             }
@@ -337,7 +337,9 @@ impl TrialRunner<'_> {
                 None => {}
             }
         }
-        while let Some(cue) = self.phases.decide(now_ns, &self.seen) {
+        while self.load.can_announce()
+            && let Some(cue) = self.phases.decide(now_ns, &self.seen)
+        {
             self.give(cue, context)?;
         }
         self.end_subject(context)?;

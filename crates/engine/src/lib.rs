@@ -30,5 +30,5 @@ pub use context::BotContext;
 pub use ids::{ConnectionId, RequestId};
 pub use pairing_lock::PairingLock;
 pub use state::{MEETING_POINTS, SendLag, Shared};
-pub use timeline::{Progress, Timeline};
+pub use timeline::{INSTANTS, Progress, Timeline};
 pub use worker::{Handover, Worker};

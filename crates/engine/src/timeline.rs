@@ -149,6 +149,47 @@ impl Timeline {
     }
 }
 
+/// The same instants on another machine.
+impl Timeline {
+    fn all(&self) -> [&AtomicU64; INSTANTS] {
+        [
+            &self.settle_ns,
+            &self.hold_ns,
+            &self.recover_ns,
+            &self.subject_stops_ns,
+            &self.subject_signalled_ns,
+            &self.subject_back_ns,
+            &self.drain_ns,
+            &self.stop_ns,
+        ]
+    }
+
+    /// All instants, in an order of their own; `u64::MAX` while unknown.
+    pub fn instants(&self) -> [u64; INSTANTS] {
+        self.all().map(|instant| instant.load(Relaxed))
+    }
+
+    /// Takes over the instants of another timeline. Returns by how much the begin of the hold, its end or the end of the load had
+    /// already passed at `now_ns` when it became known, ns; 0: all were known in time.
+    pub fn learn(&self, instants: [u64; INSTANTS], now_ns: u64) -> u64 {
+        let mut late_ns = 0;
+        for (at, (known, told_ns)) in self.all().into_iter().zip(instants).enumerate() {
+            if told_ns < known.load(Relaxed) {
+                known.store(told_ns, Relaxed);
+                if JUDGED.contains(&at) {
+                    late_ns = late_ns.max(now_ns.saturating_sub(told_ns));
+                }
+            }
+        }
+        late_ns
+    }
+}
+
+/// How many instants a timeline has.
+pub const INSTANTS: usize = 8;
+/// Of these, what must not become known late: hold, recovery, end of the subject and drain.
+const JUDGED: [usize; 4] = [1, 2, 3, 6];
+
 /// One worker's connections, for the progress line and for the control plane to see the end of the ramp.
 #[derive(Debug, Default)]
 pub struct Progress {
@@ -202,6 +243,22 @@ mod tests {
         assert_eq!([2_999, 3_000, 4_000].map(|at_ns| timeline.phase(at_ns)), {
             [Phase::Hold, Phase::Drain, Phase::Drain]
         });
+    }
+
+    #[test]
+    fn another_timeline_learns_the_instants_and_tells_which_came_too_late() {
+        let (here, there) = (Timeline::default(), Timeline::default());
+        here.settle_at(500);
+        here.hold_at(1_000);
+        assert_eq!(there.learn(here.instants(), 900), 0, "that the ramp is over may be known late");
+        here.drain_at(3_000);
+        here.stop_at(4_000);
+        assert_eq!(there.learn(here.instants(), 3_250), 250);
+        assert_eq!(there.learn(here.instants(), 9_000), 0, "it was known");
+        assert_eq!(there.instants(), here.instants());
+        // A trial that is cut short.
+        here.drain_at(0);
+        assert_eq!((there.learn(here.instants(), 2_000), there.drain_ns()), (2_000, 0));
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
-use climb::options::ClimbArgs;
+use climb::options::{ClimbArgs, CrewArgs};
 use climb::outputs::{Followed, ResultFiles};
 use console::other_runs::Wait;
 use servers::Server;
@@ -47,6 +47,10 @@ pub enum Command {
     Bisect(Box<BisectArgs>),
     /// Repeat a stored run, same plan and seed, and print old against new
     Again(AgainArgs),
+    /// Play a share of other machines' climbs: wait at a NATS server for a climb --nats URL --agents N
+    Agent(agents::AgentArgs),
+    /// Start a NATS server on this machine, to try agents out: until Ctrl-C
+    Up(agents::UpArgs),
     /// Run a reference server by itself
     Serve {
         /// which server
@@ -102,6 +106,8 @@ pub struct AgainArgs {
     pub i_may_load: Vec<String>,
     #[command(flatten)]
     pub(crate) wait: Wait,
+    #[command(flatten)]
+    pub(crate) crew: CrewArgs,
     /// Behind the climb, hold the last load that held and the first that failed once more with a profiler, and say which functions
     /// of the server took the time (cpu), or the memory that is allocated (alloc): off, cpu, alloc or all [default: as the stored
     /// run]

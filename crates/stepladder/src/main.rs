@@ -39,6 +39,8 @@ fn main() -> ExitCode {
         Command::Import(args) => scripting::import(&args),
         Command::Duel(args) => interrupt().and_then(|interrupt| commands::duel(&args, &interrupt)),
         Command::Bisect(args) => interrupt().and_then(|interrupt| bisect::bisect(&args, &interrupt)),
+        Command::Agent(args) => interrupt().and_then(|interrupt| agents::run(&args, &interrupt)),
+        Command::Up(args) => interrupt().and_then(|interrupt| agents::up(&args, &interrupt)),
         Command::Again(args) => interrupt().and_then(|interrupt| commands::again(&args, &interrupt)),
         Command::Ticks(args) => commands::ticks(&args),
         Command::Runs(args) => commands::runs(&args),

@@ -53,6 +53,7 @@ fn main() -> io::Result<()> {
         let plan = SamplerPlan {
             subject_pid,
             subject_group: None,
+            load_pids: Vec::new(),
             subject_is_here: true,
             exit: None,
             ticks: Default::default(),

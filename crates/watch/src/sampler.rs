@@ -40,6 +40,8 @@ pub struct SamplerPlan {
     /// the subject runs on this machine, whether its process is known or not. If it does and is not known, its CPU
     /// cannot be told from that of other programs, so those are not reported
     pub subject_is_here: bool,
+    /// further processes of this machine that are neither the subject nor others: they make the load
+    pub load_pids: Vec<u32>,
     /// tells of the subject's end; it becomes an event within a quarter of a second
     pub exit: Option<ExitWatch>,
     /// where its ticks are read
@@ -144,7 +146,7 @@ impl Sampling {
             names,
             subject,
             own: ProcessTree::own().ok(),
-            disturbances: Disturbances::new(!plan.subject_is_here || is_known),
+            disturbances: Disturbances::new(!plan.subject_is_here || is_known, &plan.load_pids),
             subject_cores: None,
             own_cores: AllowedCores::own(),
             samplings: 0,
@@ -335,6 +337,7 @@ mod tests {
         SamplerPlan {
             subject_pid: None,
             subject_group: None,
+            load_pids: Vec::new(),
             subject_is_here: true,
             exit: None,
             ticks: TickFeeds::default(),

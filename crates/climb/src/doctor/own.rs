@@ -181,6 +181,7 @@ fn weigh_once(
             cell: Default::default(),
             metric_names: bots::catalog::metric_names(&plan.bots, target.scheme)?,
         },
+        load,
         workers: machine.split(&plan, load, (&target, server.address))?,
         target: &target,
         null: Some(scheme),
@@ -206,7 +207,7 @@ struct Alone<'a> {
 }
 
 impl TrialEnv for Alone<'_> {
-    fn begin(&mut self, _: engine::MonotonicClock, _: u64) -> anyhow::Result<()> {
+    fn begin(&mut self, _: engine::MonotonicClock, _: u64, _: Vec<u32>) -> anyhow::Result<()> {
         Ok(())
     }
 

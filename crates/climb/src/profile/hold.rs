@@ -193,8 +193,13 @@ impl ProfiledTrial<'_> {
 }
 
 impl TrialEnv for ProfiledTrial<'_> {
-    fn begin(&mut self, clock: MonotonicClock, realtime_zero_ns: u64) -> anyhow::Result<()> {
-        self.inner.begin(clock, realtime_zero_ns)?;
+    fn begin(
+        &mut self,
+        clock: MonotonicClock,
+        realtime_zero_ns: u64,
+        load_pids: Vec<u32>,
+    ) -> anyhow::Result<()> {
+        self.inner.begin(clock, realtime_zero_ns, load_pids)?;
         self.origin_ns = clock.origin_ns();
         self.look_at_processes();
         if self.pids.is_empty() {

@@ -35,19 +35,29 @@ pub trait Load {
         AHEAD_NS
     }
 
+    /// Whether its workers can learn of an instant now. While they cannot, none is decided.
+    fn can_announce(&self) -> bool {
+        true
+    }
+
     /// Begins. Seconds come through the sender, each part under its number below the collector's count.
     fn begin(&mut self, start: Start) -> anyhow::Result<Collector>;
 
     /// What its workers have done so far.
     fn counts(&self) -> Counts;
 
-    /// Entries that came since the last call: what is sampled elsewhere.
-    fn entries(&mut self) -> Vec<Entry> {
+    /// Processes of this machine, besides this one, that make it.
+    fn pids(&self) -> Vec<u32> {
         Vec::new()
     }
 
-    /// Every worker has ended, or must now. Returns what is left to be kept.
-    fn end(self: Box<Self>) -> Vec<Entry>;
+    /// What is kept of what was sampled here since the last call, with what was sampled elsewhere.
+    fn merge(&mut self, sampled: Vec<Entry>) -> Vec<Entry> {
+        sampled
+    }
+
+    /// Every worker has ended, or must now.
+    fn end(&mut self);
 }
 
 /// When and to whom.
@@ -129,8 +139,7 @@ impl Load for InThreads {
         self.threads.counts()
     }
 
-    fn end(self: Box<Self>) -> Vec<Entry> {
-        self.threads.join();
-        Vec::new()
+    fn end(&mut self) {
+        std::mem::take(&mut self.threads).join();
     }
 }

@@ -12,6 +12,8 @@ pub struct TrialSpec<'a> {
     pub head: TrialHead,
     /// what its workers were made from, for workers elsewhere: without the values of secrets
     pub plan: Plan,
+    /// for which load they were made: in the unit of the plan's bots
+    pub load: f64,
     /// one per worker
     pub workers: Vec<WorkerPlan>,
     /// as written
@@ -47,8 +49,13 @@ pub struct Recovery {
 
 /// What goes on besides the workers: the watch's entries, the user's Ctrl-C, the subject's end.
 pub trait TrialEnv {
-    /// The trial's clock starts now; its zero is this instant.
-    fn begin(&mut self, clock: MonotonicClock, realtime_zero_ns: u64) -> anyhow::Result<()>;
+    /// The trial's clock starts; its zero is this instant. `load_pids`: processes of this machine that make the load besides us.
+    fn begin(
+        &mut self,
+        clock: MonotonicClock,
+        realtime_zero_ns: u64,
+        load_pids: Vec<u32>,
+    ) -> anyhow::Result<()>;
     /// Entries that came since the last call.
     fn entries(&mut self) -> Vec<Entry>;
     /// Why the trial must end now, if it must.

@@ -20,7 +20,7 @@ fn first_errors_leave_their_second_and_become_marks_with_their_cause() {
 struct Keeper(Vec<Entry>);
 
 impl TrialEnv for Keeper {
-    fn begin(&mut self, _: MonotonicClock, _: u64) -> anyhow::Result<()> {
+    fn begin(&mut self, _: MonotonicClock, _: u64, _: Vec<u32>) -> anyhow::Result<()> {
         Ok(())
     }
     fn entries(&mut self) -> Vec<Entry> {
@@ -71,9 +71,7 @@ impl Load for Played {
     fn counts(&self) -> Counts {
         Counts::default()
     }
-    fn end(self: Box<Self>) -> Vec<Entry> {
-        Vec::new()
-    }
+    fn end(&mut self) {}
 }
 
 /// What is kept of a trial of two parts of which one ends like this after its first second.
@@ -95,6 +93,7 @@ fn kept_without(ends: impl FnOnce(usize) -> FromWorker) -> Keeper {
     let order = TrialSpec {
         head,
         plan: plan::resolve(&plan::Flags::of("arena"), None, 1).unwrap(),
+        load: 2.0,
         workers: Vec::new(),
         target: &target,
         null: None,

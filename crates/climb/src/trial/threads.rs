@@ -68,6 +68,11 @@ impl Threads {
         Counts::of(&self.progresses)
     }
 
+    /// The same, as it goes on.
+    pub fn progresses(&self) -> Vec<Arc<Progress>> {
+        self.progresses.clone()
+    }
+
     /// Waits for their end.
     pub fn join(self) {
         for thread in self.threads {

@@ -13,6 +13,7 @@ use super::thread_names::{Ended, ThreadNames};
 use crate::machine::Machine;
 use crate::other_runs;
 use crate::others::{OtherPrograms, Totals};
+use crate::process::ProcessTree;
 use crate::services::Services;
 use crate::threads::Threads;
 use crate::watched::Watched;
@@ -43,11 +44,13 @@ pub(super) struct Disturbances {
     ended: Ended,
     activity: Activity,
     services: Services,
+    /// processes that make the load besides this one
+    load: Vec<ProcessTree>,
     is_first: bool,
 }
 
 impl Disturbances {
-    pub fn new(others_can_be_told: bool) -> Self {
+    pub fn new(others_can_be_told: bool, load_pids: &[u32]) -> Self {
         Disturbances {
             machine: Machine::new(),
             others: others_can_be_told.then(OtherPrograms::new),
@@ -57,6 +60,7 @@ impl Disturbances {
             ended: Ended::default(),
             activity: Activity::new(),
             services: Services::new(),
+            load: load_pids.iter().filter_map(|pid| ProcessTree::of(*pid).ok()).collect(),
             is_first: true,
         }
     }
@@ -88,7 +92,9 @@ impl Disturbances {
         self.services.find(self.activity.asked(), &ours);
         let of_services = self.services.read(now_ns());
         ours.extend(self.services.pids());
-        let ours_s = cpu.own_s + cpu.subject_s.unwrap_or(0.0) + self.services.cpu_s();
+        let load_s: f64 = self.load.iter_mut().filter_map(ProcessTree::read).map(|read| read.cpu_s).sum();
+        ours.extend(self.load.iter().flat_map(ProcessTree::pids));
+        let ours_s = cpu.own_s + cpu.subject_s.unwrap_or(0.0) + self.services.cpu_s() + load_s;
         let others = self.others.as_mut().and_then(|others| {
             let totals = reading.programs_cpu_s.map(|machine_s| Totals { machine_s, ours_s });
             others.read(&ours, totals, now_ns())

@@ -1,0 +1,473 @@
+//! The coordinator's side: finds agents, holds their lease, and makes a climb's loads with them.
+
+mod taking;
+mod trial;
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, anyhow, bail};
+use async_nats::jetstream::consumer::DeliverPolicy;
+use async_nats::jetstream::consumer::pull::OrderedConfig;
+use climb::options::{CrewArgs, LinkArgs};
+use climb::preflight::Machine;
+use climb::secrets::paths_of_rows;
+use climb::trial::{Generator, Load, TrialSpec};
+use console::say;
+use console::signals::Interrupt;
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use plan::{Plan, ScriptBots, WorkloadSettings as _};
+use tokio::runtime::Runtime;
+
+use crate::agent::Place;
+use crate::clocks::{Exchange, Offset};
+use crate::link::{Held, Link};
+use crate::messages::{
+    Answer, Ask, Bundle, Hello, Lease, State, Up, VERSION, WHO, WIRE, ask_of, from_json, random_id,
+    states_of, to_json, unpack, ups_of,
+};
+use crate::share::{shares, units_of};
+
+use taking::Taking;
+use trial::{CrewLoad, announce};
+
+/// More is a mistake in writing, or a plan that one coordinator does not carry (docs/reference/agents.md).
+const AGENTS_MOST: usize = 1_000;
+const ASKED_EVERY: Duration = Duration::from_millis(500);
+const RENEWED_EVERY: Duration = Duration::from_secs(3);
+/// How many times a clock is compared before a trial.
+const EXCHANGES: usize = 16;
+/// One question to an agent.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
+/// To fetch the plan, start a null server and read rows.
+const READY_WITHIN: Duration = Duration::from_secs(30);
+
+/// Agents that play for one coordinator.
+pub struct Crew {
+    runtime: Runtime,
+    inner: Arc<Inner>,
+    lease: Arc<tokio::sync::Mutex<Held>>,
+}
+
+/// What its tasks share.
+struct Inner {
+    link: Link,
+    session: String,
+    members: Vec<Member>,
+    /// numbers of trials
+    trials: AtomicU32,
+    /// what comes up goes here
+    taking: Mutex<Option<Taking>>,
+    /// the lease is another's: no further trial
+    is_over: AtomicBool,
+}
+
+/// One agent.
+struct Member {
+    hello: Hello,
+    /// why it takes no part any more
+    lost: Mutex<Option<String>>,
+}
+
+impl Member {
+    fn is_left(&self) -> bool {
+        lock(&self.lost).is_none()
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Crew {
+    /// Finds the agents and takes them; `None` where none were asked for. Errors: no broker, too few agents, another version,
+    /// another climb that uses them.
+    pub fn gather(args: &CrewArgs, interrupt: &Interrupt) -> anyhow::Result<Option<Crew>> {
+        let Some(count) = args.agents else {
+            if args.link.nats.is_some() {
+                bail!("--nats is for agents; say how many with --agents N");
+            }
+            return Ok(None);
+        };
+        if count == 0 || count > AGENTS_MOST {
+            bail!("--agents {count}: from 1 to {AGENTS_MOST}");
+        }
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
+            .thread_name("crew")
+            .enable_all()
+            .build()
+            .context("no thread for the broker")?;
+        let within = Duration::from_secs(args.agents_within);
+        let (inner, lease) = runtime.block_on(gather(&args.link, count, within, interrupt))?;
+        let (inner, lease) = (Arc::new(inner), Arc::new(tokio::sync::Mutex::new(lease)));
+        runtime.spawn(renew(inner.clone(), lease.clone()));
+        runtime.spawn(hear_states(inner.clone()));
+        runtime.spawn(take_up(inner.clone()));
+        runtime.spawn(announce(inner.clone()));
+        Ok(Some(Crew { runtime, inner, lease }))
+    }
+}
+
+async fn gather(
+    args: &LinkArgs,
+    count: usize,
+    within: Duration,
+    interrupt: &Interrupt,
+) -> anyhow::Result<(Inner, Held)> {
+    let place = Place::here();
+    let link = Link::connect(args, &format!("stepladder climb on {}", place.host)).await?;
+    let session = random_id();
+    let lease = Lease {
+        session: session.clone(),
+        host: place.host,
+        pid: std::process::id(),
+        version: VERSION.to_owned(),
+    };
+    let mut held = link.take_lease(lease).await?;
+    let found = find(&link, count, within, interrupt, &mut held).await;
+    let members = match found {
+        Ok(found) => join(&link, &session, found).await,
+        Err(error) => Err(error),
+    };
+    let members = match members {
+        Ok(members) => members,
+        Err(error) => {
+            link.give_back(&held).await;
+            return Err(error);
+        }
+    };
+    say_who(&members);
+    let inner = Inner {
+        link,
+        session,
+        members,
+        trials: AtomicU32::new(0),
+        taking: Mutex::default(),
+        is_over: AtomicBool::default(),
+    };
+    Ok((inner, held))
+}
+
+fn say_who(members: &[Member]) {
+    let each = members.iter().map(|member| format!("{} ({} cores)", member.hello.name, member.hello.cores));
+    let each: Vec<String> = each.collect();
+    say::err_line!("stepladder: {} agents: {}", members.len(), each.join(", "));
+    let kinds: std::collections::BTreeSet<&str> =
+        members.iter().map(|member| member.hello.arch.as_str()).collect();
+    if kinds.len() > 1 {
+        let kinds: Vec<&str> = kinds.into_iter().collect();
+        say::err_line!(
+            "stepladder: the agents are of different kinds ({}): each plays as many workers as it has cores, whatever these can do",
+            kinds.join(", ")
+        );
+    }
+}
+
+/// Asks until so many free agents of this version have answered.
+async fn find(
+    link: &Link,
+    count: usize,
+    within: Duration,
+    interrupt: &Interrupt,
+    held: &mut Held,
+) -> anyhow::Result<Vec<Hello>> {
+    let inbox = link.client.new_inbox();
+    let mut answers = link.client.subscribe(inbox.clone()).await?;
+    let mut known: BTreeMap<String, Hello> = BTreeMap::new();
+    let (began, mut renewed, mut told) = (Instant::now(), Instant::now(), false);
+    loop {
+        link.client.publish_with_reply(WHO, inbox.clone(), Vec::new().into()).await?;
+        let asked = Instant::now();
+        while let Ok(Some(answer)) =
+            tokio::time::timeout(ASKED_EVERY.saturating_sub(asked.elapsed()), answers.next()).await
+        {
+            if let Ok(hello) = from_json::<Hello>(&answer.payload) {
+                known.insert(hello.id.clone(), hello);
+            }
+        }
+        let is_ours = |hello: &&Hello| (hello.version.as_str(), hello.wire) == (VERSION, WIRE);
+        let mut free: Vec<Hello> =
+            known.values().filter(is_ours).filter(|hello| hello.session.is_none()).cloned().collect();
+        if free.len() >= count {
+            // The same agents play the same workers each time.
+            free.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
+            free.truncate(count);
+            return Ok(free);
+        }
+        if interrupt.is_asked() {
+            bail!("it was interrupted while it waited for agents");
+        }
+        if began.elapsed() >= within {
+            return Err(too_few(link, count, free.len(), known.values()));
+        }
+        if !std::mem::replace(&mut told, true) {
+            say::err_line!(
+                "stepladder: waiting for agents at {}: {} of {count} are there",
+                link.shown,
+                free.len()
+            );
+        }
+        if renewed.elapsed() >= RENEWED_EVERY {
+            link.renew(held).await?;
+            renewed = Instant::now();
+        }
+        known.clear();
+    }
+}
+
+fn too_few<'a>(
+    link: &Link,
+    count: usize,
+    free: usize,
+    known: impl Iterator<Item = &'a Hello>,
+) -> anyhow::Error {
+    let mut more = String::new();
+    for hello in known {
+        if (hello.version.as_str(), hello.wire) != (VERSION, WIRE) {
+            more += &format!(
+                "; agent {} is version {} ({}), and this is {VERSION} ({WIRE}): both must be the same",
+                hello.name, hello.version, hello.wire
+            );
+        } else if hello.session.is_some() {
+            more += &format!("; agent {} plays for another climb", hello.name);
+        }
+    }
+    anyhow!(
+        "{free} of {count} agents are there; start more with stepladder agent --nats {}, or ask for fewer{more}",
+        link.shown
+    )
+}
+
+async fn join(link: &Link, session: &str, found: Vec<Hello>) -> anyhow::Result<Vec<Member>> {
+    for (number, hello) in found.iter().enumerate() {
+        let ask = Ask::Join { session: session.to_owned(), number };
+        match asked(link, hello, &ask, ANSWERS_WITHIN * 3).await? {
+            Answer::Done => {}
+            other => bail!("agent {} does not join: {}", hello.name, reason(other)),
+        }
+    }
+    Ok(found.into_iter().map(|hello| Member { hello, lost: Mutex::default() }).collect())
+}
+
+/// Asks an agent. Errors: it does not answer in time.
+async fn asked(link: &Link, hello: &Hello, ask: &Ask, within: Duration) -> anyhow::Result<Answer> {
+    let request = async_nats::Request::new().payload(to_json(ask).into()).timeout(Some(within));
+    let answer = link.client.send_request(ask_of(&hello.id), request).await;
+    let answer = answer.map_err(|error| anyhow!("agent {} does not answer ({error})", hello.name))?;
+    from_json(&answer.payload)
+}
+
+fn reason(answer: Answer) -> String {
+    match answer {
+        Answer::Refused(why) => why,
+        other => format!("it answered {other:?}"),
+    }
+}
+
+/// How far an agent's clock is from ours.
+async fn compare_clocks(link: &Link, hello: &Hello) -> anyhow::Result<Offset> {
+    let mut exchanges = Vec::new();
+    for _ in 0..EXCHANGES {
+        let asked_ns = engine::clock::monotonic_ns();
+        let Answer::Time(read_ns) = asked(link, hello, &Ask::Time, ANSWERS_WITHIN).await? else {
+            bail!("agent {} does not tell its time", hello.name)
+        };
+        exchanges.push(Exchange { asked_ns, read_ns, heard_ns: engine::clock::monotonic_ns() });
+    }
+    Offset::of(&exchanges).context("no clock was compared")
+}
+
+async fn renew(inner: Arc<Inner>, lease: Arc<tokio::sync::Mutex<Held>>) {
+    loop {
+        tokio::time::sleep(RENEWED_EVERY).await;
+        if !inner.link.is_up() {
+            continue;
+        }
+        let mut held = lease.lock().await;
+        if let Err(error) = inner.link.renew(&mut held).await {
+            // It may have run out while the broker was away.
+            let again = match inner.link.lease().await {
+                Ok(None) => inner.link.take_lease(held.lease()).await,
+                _ => Err(error),
+            };
+            match again {
+                Ok(again) => *held = again,
+                Err(error) if inner.link.is_up() => {
+                    say::err_line!("stepladder: {error:#}; no further load is begun");
+                    inner.is_over.store(true, Relaxed);
+                    return;
+                }
+                Err(_) => {}
+            }
+        }
+    }
+}
+
+/// What agents tell of themselves.
+async fn hear_states(inner: Arc<Inner>) {
+    let Ok(mut states) = inner.link.client.subscribe(states_of(&inner.session)).await else { return };
+    while let Some(message) = states.next().await {
+        let number = message.subject.rsplit('.').next().and_then(|number| number.parse::<usize>().ok());
+        let (Some(number), Ok(state)) = (number, from_json::<State>(&message.payload)) else { continue };
+        if let Some(taking) = lock(&inner.taking).as_mut() {
+            taking.hear(number, state);
+        }
+    }
+}
+
+/// What agents measured, in the order in which the broker has it; again from where it was when the broker was away.
+async fn take_up(inner: Arc<Inner>) {
+    let mut seen = Seen { next: vec![0; inner.members.len()], at_broker: 0 };
+    loop {
+        let outcome = follow(&inner, &mut seen).await;
+        if let Err(error) = outcome
+            && inner.link.is_up()
+        {
+            say::err_line!("stepladder: {error:#}; trying again");
+        }
+        tokio::time::sleep(Duration::from_millis(200)).await;
+    }
+}
+
+/// Up to where it was taken.
+struct Seen {
+    /// the number of each agent's next message
+    next: Vec<u64>,
+    /// the number that the broker gave the last one
+    at_broker: u64,
+}
+
+async fn follow(inner: &Inner, seen: &mut Seen) -> anyhow::Result<()> {
+    let config = OrderedConfig {
+        filter_subject: ups_of(&inner.session),
+        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: seen.at_broker + 1 },
+        ..Default::default()
+    };
+    let stream = inner.link.measured().await?;
+    let consumer = stream.create_consumer(config).await.map_err(|error| anyhow!("{error}"))?;
+    let mut messages = consumer.messages().await.map_err(|error| anyhow!("{error}"))?;
+    while let Some(message) = messages.next().await {
+        let message = message.map_err(|error| anyhow!("what agents measured cannot be read ({error})"))?;
+        let number = message.subject.rsplit('.').next().and_then(|number| number.parse::<usize>().ok());
+        if let Ok(info) = message.info() {
+            seen.at_broker = seen.at_broker.max(info.stream_sequence);
+        }
+        let Some(number) = number.filter(|number| *number < seen.next.len()) else { continue };
+        let up: anyhow::Result<Up> = unpack(&message.payload);
+        let mut taking = lock(&inner.taking);
+        match up {
+            // It was taken before.
+            Ok(up) if up.seq < seen.next[number] => {}
+            Ok(up) if up.seq > seen.next[number] => {
+                inner.lose(&mut taking, number, "a part of what it measured is missing at the broker");
+            }
+            Ok(up) => {
+                seen.next[number] += 1;
+                if let Some(taking) = taking.as_mut() {
+                    taking.take(number, up);
+                }
+            }
+            Err(error) => inner.lose(&mut taking, number, &format!("{error:#}")),
+        }
+    }
+    Ok(())
+}
+
+impl Inner {
+    /// An agent takes no part any more.
+    fn lose(&self, taking: &mut Option<Taking>, number: usize, why: &str) {
+        let Some(member) = self.members.get(number).filter(|member| member.is_left()) else { return };
+        *lock(&member.lost) = Some(why.to_owned());
+        let left = self.members.iter().filter(|member| member.is_left()).count();
+        let of = self.members.len();
+        let words = format!("{} ({left} of {of} are left): {why}", member.hello.name);
+        if let Some(taking) = taking.as_mut() {
+            taking.lose(number, why, words);
+        }
+    }
+
+    fn left(&self) -> Vec<usize> {
+        (0..self.members.len()).filter(|number| self.members[*number].is_left()).collect()
+    }
+}
+
+impl Crew {
+    /// Whether each agent plays as many bots as its share of every rung. Errors: which does not.
+    pub fn check(&self, plan: &Plan) -> anyhow::Result<()> {
+        let weights: Vec<u32> = self.inner.members.iter().map(|member| member.hello.cores).collect();
+        for &load in &plan.ladder.rungs {
+            let workers = self.machine()?.workers(plan, load)?;
+            let (units, needs) = (plan.bots.units(load), plan::needs(plan, load));
+            let workers = workers.clamp(1, usize::try_from(units).unwrap_or(usize::MAX).max(1));
+            for (member, range) in self.inner.members.iter().zip(shares(workers, &weights)) {
+                let own = units_of(&range, units, workers) as f64 / units.max(1) as f64;
+                let bots = (needs.bots as f64 * own).round() as u64;
+                if let Some(most) = member.hello.bots_most.filter(|most| bots > *most) {
+                    bail!(
+                        "rung {load}: agent {} plays at most {most} bots, and its share is {bots}; use more agents, lower the rung, or \
+                         raise its --max-bots",
+                        member.hello.name
+                    );
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Lets the agents go.
+    pub fn end(self) {
+        let Crew { runtime, inner, lease } = self;
+        runtime.block_on(async {
+            let leave = inner.left().into_iter().map(|number| {
+                let (link, hello) = (&inner.link, &inner.members[number].hello);
+                asked(link, hello, &Ask::Leave, ANSWERS_WITHIN)
+            });
+            // Who does not hear it notices that nothing comes any more.
+            let _ = join_all(leave).await;
+            if let Ok(stream) = inner.link.measured().await {
+                let _ = stream.purge().filter(ups_of(&inner.session)).await;
+            }
+            inner.link.give_back(&*lease.lock().await).await;
+        });
+    }
+}
+
+impl Generator for Crew {
+    fn machine(&self) -> anyhow::Result<Machine> {
+        let hellos =
+            || self.inner.members.iter().filter(|member| member.is_left()).map(|member| &member.hello);
+        let cores: u32 = hellos().map(|hello| hello.cores).sum();
+        Ok(Machine {
+            descriptors: hellos().map(|hello| hello.descriptors).min().unwrap_or(0),
+            cores: (0..cores as usize).collect(),
+            ports: hellos().map(|hello| hello.ports).sum(),
+            // The books are settled here.
+            ..Machine::prepare()?
+        })
+    }
+
+    fn prepare(&self, order: &TrialSpec<'_>) -> anyhow::Result<Box<dyn Load>> {
+        if self.inner.is_over.load(Relaxed) {
+            bail!("another coordinator holds the agents");
+        }
+        let load =
+            self.runtime.block_on(CrewLoad::prepare(self.inner.clone(), self.runtime.handle(), order))?;
+        Ok(Box::new(load))
+    }
+}
+
+/// What a plan's workers are made of elsewhere. Errors: a file of rows cannot be read.
+fn bundle(plan: &Plan) -> anyhow::Result<Bundle> {
+    let mut bots = plan.bots.clone();
+    let paths = ScriptBots::of_mut(&mut bots).map_or(Vec::new(), |script| paths_of_rows(script));
+    let read = |path: std::path::PathBuf| {
+        let text = std::fs::read_to_string(&path).with_context(|| format!("{}", path.display()))?;
+        anyhow::Ok((path.to_string_lossy().into_owned(), text))
+    };
+    let files = paths.into_iter().map(read).collect::<anyhow::Result<_>>()?;
+    Ok(Bundle { plan: serde_json::to_string(plan)?, files })
+}

@@ -1,0 +1,380 @@
+//! One trial with agents: clocks are compared, shares are handed out, all begin at one instant, and the phases are announced.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context as _, bail};
+use climb::trial::{Counts, Load, Start, TrialSpec};
+use engine::Collector;
+use futures_util::future::join_all;
+use measure::trial::kind;
+use measure::{AgentFacts, Entry, Event, Reading, Sample};
+use tokio::runtime::Handle;
+use tokio::task::JoinHandle;
+use watch::{LinkKind, NetworkLink};
+
+use super::taking::{Part, Taking};
+use super::{ANSWERS_WITHIN, Inner, READY_WITHIN, asked, bundle, compare_clocks, lock, reason};
+use crate::agent::Place;
+use crate::clocks::{Offset, bound_between};
+use crate::merge::Samples;
+use crate::messages::{Answer, Ask, Begin, Cue, Order, cues_of, to_json};
+use crate::share::{shares, units_of};
+use crate::{BROKER_GONE_NS, GONE_NS};
+
+/// Between the word that all are ready and the zero of the clock.
+const LEAD_NS: u64 = 500_000_000;
+/// Instants are announced so long ahead: a message through the broker takes a millisecond or a few, and may be lost once.
+const AHEAD_NS: u64 = 400_000_000;
+/// How often it is looked whether there is something to announce, and how often it is said again.
+const LOOKS_EVERY: Duration = Duration::from_millis(10);
+const SAID_EVERY: Duration = Duration::from_millis(100);
+/// How long an agent that must end may take.
+const ENDS_WITHIN: Duration = Duration::from_secs(4);
+/// Of how an agent calls its link.
+const LINK_CHARS: usize = 60;
+/// A turn of pairing that takes longer is over: its agent is gone or stuck.
+const PAIRS_WITHIN: Duration = Duration::from_secs(5);
+
+/// The load of one trial, made by agents.
+pub(super) struct CrewLoad {
+    inner: Arc<Inner>,
+    runtime: Handle,
+    trial: u32,
+    /// numbers of the agents that take part, with their clocks
+    agents: Vec<(usize, Offset, AgentFacts)>,
+    names: Arc<measure::MetricNames>,
+    /// of agents on this machine
+    pids: Vec<u32>,
+    /// our own machine carries a part of the load, or the subject
+    is_machine_of_ours: bool,
+    in_turns: bool,
+    tasks: Vec<JoinHandle<()>>,
+    has_ended: bool,
+    /// what was known of the agents at the end
+    facts: Vec<AgentFacts>,
+}
+
+impl CrewLoad {
+    pub(super) async fn prepare(
+        inner: Arc<Inner>,
+        runtime: &Handle,
+        spec: &TrialSpec<'_>,
+    ) -> anyhow::Result<CrewLoad> {
+        let left = inner.left();
+        if left.is_empty() {
+            let why = inner.members.iter().filter_map(|member| {
+                let lost = lock(&member.lost).clone()?;
+                Some(format!("{}: {lost}", member.hello.name))
+            });
+            bail!("no agent is left ({})", why.collect::<Vec<_>>().join("; "));
+        }
+        let workers = spec.workers.len();
+        let weights: Vec<u32> = left.iter().map(|number| inner.members[*number].hello.cores).collect();
+        let dealt: Vec<_> =
+            left.into_iter().zip(shares(workers, &weights)).filter(|(_, range)| !range.is_empty()).collect();
+        let name = inner.link.put_bundle(&bundle(&spec.plan)?).await?;
+        let first = spec.workers.first().context("a load without workers")?;
+        let address = first.address;
+        let is_loopback = NetworkLink::to(address).map_or(true, |link| link.kind == LinkKind::Loopback);
+        let here = Place::here();
+        if is_loopback && spec.null.is_none() {
+            let hellos = dealt.iter().map(|(number, _)| &inner.members[*number].hello);
+            if let Some(other) =
+                hellos.into_iter().find(|hello| (&hello.boot, &hello.net) != (&here.boot, &here.net))
+            {
+                bail!(
+                    "{} listens at {address}, which agent {} on {} cannot reach; let it listen at an address of this machine's network \
+                     (for a built-in server: -- --listen ADDRESS:0)",
+                    spec.target,
+                    other.name,
+                    other.host
+                );
+            }
+        }
+        let compared = join_all(
+            dealt.iter().map(|(number, _)| compare_clocks(&inner.link, &inner.members[*number].hello)),
+        );
+        let offsets = compared.await.into_iter().collect::<anyhow::Result<Vec<Offset>>>();
+        let offsets = match offsets {
+            Ok(offsets) => offsets,
+            Err(error) => return Err(error.context("the clocks of the agents could not be compared")),
+        };
+        let trial = inner.trials.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let (mut pids, mut seen) = (Vec::new(), vec![here.boot.clone()]);
+        for (number, _) in &dealt {
+            let hello = &inner.members[*number].hello;
+            if (&hello.boot, &hello.pids) == (&here.boot, &here.pids) {
+                pids.push(hello.pid);
+            }
+        }
+        let in_turns = dealt.len() > 1 && matches!(spec.plan.bots, plan::BotSettings::Arena(_));
+        let mut orders = Vec::new();
+        for (number, range) in &dealt {
+            let hello = &inner.members[*number].hello;
+            // One agent reads each machine; ours is read here.
+            let reads_machine = !seen.contains(&hello.boot);
+            seen.push(hello.boot.clone());
+            let of_machine = dealt.iter().map(|(number, _)| &inner.members[*number].hello);
+            let load_pids =
+                of_machine.filter(|other| (&other.boot, &other.pids) == (&hello.boot, &hello.pids));
+            orders.push(Order {
+                trial,
+                bundle: name.clone(),
+                load: spec.load,
+                target: spec.target.clone(),
+                address,
+                members: first.members.clone(),
+                request: first.request,
+                recovery_share: first.recovery_share,
+                null: spec.null,
+                workers,
+                first: range.start,
+                count: range.len(),
+                clock_bound_ns: bound_between(&offsets),
+                reads_machine,
+                load_pids: load_pids.map(|other| other.pid).filter(|pid| *pid != hello.pid).collect(),
+                in_turns,
+            });
+        }
+        let units = spec.plan.bots.units(spec.load);
+        let ready = join_all(dealt.iter().zip(orders).map(|((number, _), order)| {
+            let (inner, hello) = (&inner, &inner.members[*number].hello);
+            async move { asked(&inner.link, hello, &Ask::Prepare(Box::new(order)), READY_WITHIN).await }
+        }));
+        let mut agents = Vec::new();
+        for (((number, range), offset), answer) in dealt.iter().zip(offsets).zip(ready.await) {
+            let hello = &inner.members[*number].hello;
+            let link = match answer? {
+                Answer::Ready(link) => link,
+                other => bail!("agent {}: {}", hello.name, reason(other)),
+            };
+            let share = units_of(range, units, workers) as f64 / units.max(1) as f64;
+            let facts = AgentFacts {
+                name: hello.name.clone(),
+                bots: (spec.head.bots as f64 * share).round() as u64,
+                workers: range.len() as u32,
+                clock_bound_ns: offset.bound_ns,
+                clock_offset_ns: offset.offset_ns,
+                round_trip_ns: offset.round_trip_ns,
+                link: measure::plain_text(&link, LINK_CHARS),
+                ..AgentFacts::default()
+            };
+            agents.push((*number, offset, facts));
+        }
+        let is_machine_of_ours = is_loopback || !pids.is_empty();
+        let (runtime, names) = (runtime.clone(), spec.head.metric_names.clone());
+        Ok(CrewLoad {
+            inner,
+            runtime,
+            trial,
+            agents,
+            names,
+            pids,
+            is_machine_of_ours,
+            in_turns,
+            tasks: Vec::new(),
+            has_ended: false,
+            facts: Vec::new(),
+        })
+    }
+
+    /// Reads and changes what came up; `None` once the trial has ended.
+    fn taking<T>(&self, with: impl FnOnce(&mut Taking) -> T) -> Option<T> {
+        lock(&self.inner.taking).as_mut().map(with)
+    }
+}
+
+impl Load for CrewLoad {
+    fn lead_ns(&self) -> u64 {
+        LEAD_NS
+    }
+
+    fn ahead_ns(&self) -> u64 {
+        AHEAD_NS
+    }
+
+    fn can_announce(&self) -> bool {
+        self.inner.link.is_up()
+    }
+
+    fn begin(&mut self, start: Start) -> anyhow::Result<Collector> {
+        let Start { clock, realtime_zero_ns, timeline, says } = start;
+        let (collector, _) = Collector::new(self.agents.len(), &says);
+        // The buffers of seconds that came from elsewhere are not given back.
+        let agents = self.agents.iter().enumerate();
+        let agents =
+            agents.map(|(part, (number, _, facts))| (*number, Part::new(part, facts.clone()))).collect();
+        *lock(&self.inner.taking) = Some(Taking {
+            trial: self.trial,
+            names: self.names.clone(),
+            says,
+            timeline,
+            agents,
+            samples: Samples::new(self.agents.len() + usize::from(self.is_machine_of_ours)),
+            entries: Vec::new(),
+        });
+        if self.in_turns {
+            self.tasks.push(self.runtime.spawn(pair_in_turns(self.inner.clone())));
+        }
+        let inner = self.inner.clone();
+        let begins = self.agents.iter().map(|(number, offset, _)| {
+            let (trial, zero_ns) = (self.trial, offset.theirs(clock.origin_ns()));
+            let begin = Begin { trial, zero_ns, realtime_zero_ns };
+            let (number, inner) = (*number, &inner);
+            async move {
+                (
+                    number,
+                    asked(&inner.link, &inner.members[number].hello, &Ask::Begin(begin), ANSWERS_WITHIN)
+                        .await,
+                )
+            }
+        });
+        for (number, answer) in self.runtime.block_on(join_all(begins)) {
+            let why = match answer {
+                Ok(Answer::Done) => continue,
+                Ok(other) => reason(other),
+                Err(error) => error.to_string(),
+            };
+            self.inner.lose(&mut lock(&self.inner.taking), number, &why);
+        }
+        Ok(collector)
+    }
+
+    fn counts(&self) -> Counts {
+        self.taking(|taking| taking.counts()).unwrap_or_default()
+    }
+
+    fn pids(&self) -> Vec<u32> {
+        self.pids.clone()
+    }
+
+    fn merge(&mut self, sampled: Vec<Entry>) -> Vec<Entry> {
+        let (own, mut entries): (Vec<Entry>, Vec<Entry>) = sampled
+            .into_iter()
+            .partition(|entry| matches!(entry, Entry::Sample(sample) if is_of_generator(&sample.what)));
+        // This process makes no load.
+        let of_machine = |entry| match entry {
+            Entry::Sample(sample) if !matches!(sample.what, Reading::Worker(_)) => Some(sample),
+            _ => None,
+        };
+        let own: Vec<Sample> =
+            own.into_iter().filter_map(of_machine).filter(|_| self.is_machine_of_ours).collect();
+        let source = self.agents.len();
+        let has_ended = self.has_ended;
+        let merged = self.taking(|taking| {
+            taking.samples.take(source, own);
+            let samples = if has_ended { taking.samples.rest() } else { taking.samples.ready() };
+            let mut merged: Vec<Entry> = samples.into_iter().map(Entry::Sample).collect();
+            merged.append(&mut taking.entries);
+            merged
+        });
+        entries.extend(merged.into_iter().flatten());
+        if has_ended && !self.facts.is_empty() {
+            let facts = std::mem::take(&mut self.facts);
+            if let Ok(text) = serde_json::to_string(&facts) {
+                entries.push(Entry::Event(Event { at_ns: 0, kind: kind::AGENTS.to_owned(), text }));
+            }
+            *lock(&self.inner.taking) = None;
+        }
+        entries
+    }
+
+    fn end(&mut self) {
+        let began = Instant::now();
+        while began.elapsed() < ENDS_WITHIN && self.taking(|taking| taking.is_done()) == Some(false) {
+            std::thread::sleep(LOOKS_EVERY);
+        }
+        for task in self.tasks.drain(..) {
+            task.abort();
+        }
+        self.facts = self.taking(|taking| taking.facts()).unwrap_or_default();
+        self.has_ended = true;
+    }
+}
+
+fn is_of_generator(what: &Reading) -> bool {
+    matches!(what, Reading::Worker(_) | Reading::Machine(_) | Reading::Program(_))
+}
+
+/// Says what was decided, at once and again and again; notices who is not heard of any more.
+pub(super) async fn announce(inner: Arc<Inner>) {
+    let subject = cues_of(&inner.session);
+    let (mut said, mut last, mut away) = (Cue::default(), Instant::now(), None);
+    loop {
+        tokio::time::sleep(LOOKS_EVERY).await;
+        let cue = lock(&inner.taking).as_ref().map_or_else(Cue::default, Taking::cue);
+        let is_urgent = cue.instants != said.instants;
+        if is_urgent || last.elapsed() >= SAID_EVERY {
+            let _ = inner.client().publish(subject.clone(), to_json(&cue).into()).await;
+            let _ = inner.client().flush().await;
+            (said, last) = (cue, Instant::now());
+        }
+        look_for_lost(&inner, &mut away);
+    }
+}
+
+fn look_for_lost(inner: &Inner, away: &mut Option<Instant>) {
+    let mut taking = lock(&inner.taking);
+    let Some(agents) = taking.as_mut().map(|taking| &mut taking.agents) else { return };
+    let now = Instant::now();
+    if !inner.link.is_up() {
+        let since = *away.get_or_insert(now);
+        // Nobody can be heard now.
+        agents.values_mut().for_each(|part| part.heard = now);
+        if now.duration_since(since).as_nanos() > u128::from(BROKER_GONE_NS) {
+            let all: Vec<usize> = agents.keys().copied().collect();
+            all.into_iter()
+                .for_each(|number| inner.lose(&mut taking, number, "the broker has been away for a minute"));
+        }
+        return;
+    }
+    *away = None;
+    let is_silent =
+        |part: &&mut Part| !part.is_done && now.duration_since(part.heard).as_nanos() > u128::from(GONE_NS);
+    let silent: Vec<usize> =
+        agents.iter_mut().filter_map(|(number, part)| is_silent(&part).then_some(*number)).collect();
+    for number in silent {
+        inner.lose(&mut taking, number, "nothing was heard of it for 5 s");
+    }
+}
+
+/// Lets one agent pair at a time, in turn, as long as any wants to.
+async fn pair_in_turns(inner: Arc<Inner>) {
+    let (mut is_in_step, mut last) = (false, None);
+    loop {
+        let wanting: Vec<usize> = match lock(&inner.taking).as_ref() {
+            Some(taking) => {
+                let wants =
+                    taking.agents.iter().filter(|(_, part)| part.state.wants_to_pair && !part.is_done);
+                wants.map(|(number, _)| *number).collect()
+            }
+            None => return,
+        };
+        let after = |number: &&usize| last.is_none_or(|last| **number > last);
+        let Some(number) = wanting.iter().find(after).or(wanting.first()).copied() else {
+            tokio::time::sleep(LOOKS_EVERY / 5).await;
+            continue;
+        };
+        last = Some(number);
+        let hello = &inner.members[number].hello;
+        is_in_step = match asked(&inner.link, hello, &Ask::Pair { is_in_step }, PAIRS_WITHIN).await {
+            Ok(Answer::Paired(is_in_step)) => {
+                if let Some(part) =
+                    lock(&inner.taking).as_mut().and_then(|taking| taking.agents.get_mut(&number))
+                {
+                    part.state.wants_to_pair = false;
+                }
+                is_in_step
+            }
+            // It may have left half of a pair behind.
+            _ => false,
+        };
+    }
+}
+
+impl Inner {
+    fn client(&self) -> &async_nats::Client {
+        &self.link.client
+    }
+}

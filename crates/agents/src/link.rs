@@ -1,0 +1,269 @@
+//! The connection to the broker, its credentials, and what is kept there.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use async_nats::jetstream::kv::{CreateErrorKind, Store as Keys};
+use async_nats::jetstream::object_store::ObjectStore;
+use async_nats::jetstream::stream::{Config, DiscardPolicy, Stream};
+use async_nats::jetstream::{self, object_store};
+use async_nats::{Client, ConnectErrorKind, ConnectOptions};
+use climb::options::LinkArgs;
+use sha2::{Digest as _, Sha256};
+use tokio::io::AsyncReadExt as _;
+use url::Url;
+
+use crate::messages::{Bundle, Lease, UP, from_json, to_json};
+
+/// How long one question to the broker may take.
+const ASK_WITHIN: Duration = Duration::from_secs(5);
+/// The bucket with the lease, and that of bundles.
+const KEYS: &str = "stepladder";
+const BUNDLES: &str = "stepladder-bundles";
+const LEASE: &str = "lease";
+/// A lease that is not renewed for so long is nobody's.
+const LEASE_LASTS: Duration = Duration::from_secs(10);
+const STREAM: &str = "STEPLADDER";
+/// What was measured is kept at the broker for so long at the most.
+const STREAM_LASTS: Duration = Duration::from_secs(6 * 3600);
+const STREAM_BYTES_MOST: i64 = 2 << 30;
+const BUNDLES_LAST: Duration = Duration::from_secs(24 * 3600);
+
+/// A broker that is connected.
+#[derive(Clone)]
+pub struct Link {
+    /// for questions and announcements
+    pub client: Client,
+    /// for what must not be lost
+    pub stream: jetstream::Context,
+    /// without password
+    pub shown: String,
+    keys: Keys,
+    bundles: ObjectStore,
+}
+
+/// A lease that is held, and its revision.
+pub struct Held {
+    lease: Lease,
+    revision: u64,
+}
+
+impl Held {
+    /// What is held.
+    pub fn lease(&self) -> Lease {
+        self.lease.clone()
+    }
+}
+
+impl Link {
+    /// Connects. Errors: no URL; no broker there; wrong credentials; JetStream is off.
+    pub async fn connect(args: &LinkArgs, as_whom: &str) -> anyhow::Result<Link> {
+        let written =
+            args.nats.as_deref().context("--nats URL says where the broker is; stepladder up starts one")?;
+        let filled = plan::units::http::with_environment(written, |name| std::env::var(name).ok())
+            .map_err(|name| anyhow!("--nats needs the environment variable {name}, which is not set"))?;
+        let text = if filled.contains("://") { filled } else { format!("nats://{filled}") };
+        let mut url =
+            Url::parse(&text).map_err(|error| anyhow!("--nats: {error}; write nats://HOST:4222"))?;
+        let scheme = url.scheme().to_owned();
+        if !["nats", "tls"].contains(&scheme.as_str()) {
+            bail!("--nats: {scheme}:// is no scheme of NATS; write nats://HOST:4222, or tls://HOST:4222");
+        }
+        let mut options = ConnectOptions::new()
+            .name(as_whom)
+            .require_tls(scheme == "tls")
+            .connection_timeout(ASK_WITHIN)
+            .request_timeout(Some(ASK_WITHIN))
+            .reconnect_delay_callback(|attempts| Duration::from_millis(100 * attempts.min(5) as u64));
+        match (url.username().to_owned(), url.password().map(str::to_owned)) {
+            (user, Some(password)) => {
+                console::masks::remember(&password);
+                options = options.user_and_password(decoded(&user), decoded(&password));
+            }
+            (token, None) if !token.is_empty() => {
+                console::masks::remember(&token);
+                options = options.token(decoded(&token));
+            }
+            _ => {}
+        }
+        // Neither is shown or logged.
+        let _ = (url.set_username(""), url.set_password(None));
+        let shown = url.to_string();
+        if let Some(file) = &args.nats_creds {
+            options = options.credentials_file(file).await.with_context(|| {
+                format!("--nats-creds {}: these are no credentials of NATS", file.display())
+            })?;
+        }
+        if let Some(file) = &args.nats_nkey {
+            let seed = std::fs::read_to_string(file)
+                .with_context(|| format!("--nats-nkey {}: it cannot be read", file.display()))?;
+            options = options.nkey(seed.trim().to_owned());
+        }
+        if let Some(file) = &args.nats_ca {
+            options = options.add_root_certificates(file.clone());
+        }
+        let client = options.connect(shown.as_str()).await.map_err(|error| refused(&shown, &error))?;
+        Link::of(client, shown).await
+    }
+}
+
+fn decoded(text: &str) -> String {
+    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
+}
+
+/// Why there is no connection, and what to do.
+fn refused(shown: &str, error: &async_nats::ConnectError) -> anyhow::Error {
+    match error.kind() {
+        ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => anyhow!(
+            "{shown} refuses these credentials; give those of its configuration (nats://USER:PASSWORD@HOST, --nats-creds or \
+             --nats-nkey)"
+        ),
+        ConnectErrorKind::Tls => {
+            anyhow!("{shown}: no TLS connection ({error}); --nats-ca FILE names who signed its certificate")
+        }
+        ConnectErrorKind::Dns => anyhow!("{shown}: its name cannot be looked up; check it"),
+        _ => anyhow!(
+            "no broker answers at {shown} ({error}); start one there (stepladder up, or nats-server --jetstream)"
+        ),
+    }
+}
+
+/// What a failed question of JetStream means.
+fn without_jetstream(shown: &str, error: &dyn std::fmt::Display) -> anyhow::Error {
+    anyhow!(
+        "{shown} keeps nothing ({error}): JetStream is off there, or these credentials may not use it; start nats-server with \
+         --jetstream"
+    )
+}
+
+impl Link {
+    async fn of(client: Client, shown: String) -> anyhow::Result<Link> {
+        let stream = jetstream::new(client.clone());
+        let off = |error: &dyn std::fmt::Display| without_jetstream(&shown, error);
+        stream.get_or_create_stream(of_keys()).await.map_err(|error| off(&error))?;
+        let keys = stream.get_key_value(KEYS).await.map_err(|error| off(&error))?;
+        let config = object_store::Config {
+            bucket: BUNDLES.to_owned(),
+            description: Some("Plans and their files, by their SHA-256".to_owned()),
+            max_age: BUNDLES_LAST,
+            ..Default::default()
+        };
+        let bundles = match stream.get_object_store(BUNDLES).await {
+            Ok(bundles) => bundles,
+            Err(_) => stream.create_object_store(config).await.map_err(|error| off(&error))?,
+        };
+        let config = Config {
+            name: STREAM.to_owned(),
+            description: Some("What agents of Stepladder measured".to_owned()),
+            subjects: vec![format!("{UP}.>")],
+            max_age: STREAM_LASTS,
+            max_bytes: STREAM_BYTES_MOST,
+            ..Default::default()
+        };
+        stream.get_or_create_stream(config).await.map_err(|error| off(&error))?;
+        Ok(Link { client, stream, shown, keys, bundles })
+    }
+
+    /// The stream of what is measured. Errors: the broker does not answer.
+    pub async fn measured(&self) -> anyhow::Result<Stream> {
+        self.stream.get_stream(STREAM).await.map_err(|error| without_jetstream(&self.shown, &error))
+    }
+
+    /// True while there is a connection.
+    pub fn is_up(&self) -> bool {
+        self.client.connection_state() == async_nats::connection::State::Connected
+    }
+
+    /// Takes the lease of this broker's agents. Errors: another coordinator holds it, and which.
+    pub async fn take_lease(&self, lease: Lease) -> anyhow::Result<Held> {
+        match self.keys.create(LEASE, to_json(&lease).into()).await {
+            Ok(revision) => Ok(Held { lease, revision }),
+            Err(error) if error.kind() == CreateErrorKind::AlreadyExists => {
+                let other = self.lease().await?.unwrap_or_default();
+                bail!(
+                    "another climb uses the agents of {} (on {}, pid {}); wait for its end. If it was killed, its lease ends {} s \
+                     after that",
+                    self.shown,
+                    other.host,
+                    other.pid,
+                    LEASE_LASTS.as_secs()
+                )
+            }
+            Err(error) => Err(without_jetstream(&self.shown, &error)),
+        }
+    }
+
+    /// Who holds the agents now.
+    pub async fn lease(&self) -> anyhow::Result<Option<Lease>> {
+        let kept = self.keys.get(LEASE).await.map_err(|error| without_jetstream(&self.shown, &error))?;
+        kept.map(|bytes| from_json(&bytes)).transpose()
+    }
+
+    /// Holds it for longer. Errors: it is another's meanwhile.
+    pub async fn renew(&self, held: &mut Held) -> anyhow::Result<()> {
+        let renewed = self.keys.update(LEASE, to_json(&held.lease).into(), held.revision).await;
+        held.revision = renewed.map_err(|error| anyhow!("the lease of the agents is another's ({error})"))?;
+        Ok(())
+    }
+
+    /// Gives it back.
+    pub async fn give_back(&self, held: &Held) {
+        // What cannot be given back ends by itself.
+        let _ = self.keys.delete_expect_revision(LEASE, Some(held.revision)).await;
+    }
+
+    /// Keeps a bundle at the broker; returns its name there. Errors: the broker does not take it.
+    pub async fn put_bundle(&self, bundle: &Bundle) -> anyhow::Result<String> {
+        let bytes = to_json(bundle);
+        let name = digest(&bytes);
+        if self.bundles.info(&name).await.is_err() {
+            let put = self.bundles.put(name.as_str(), &mut bytes.as_slice()).await;
+            put.map_err(|error| {
+                anyhow!("{} does not take the plan of {} bytes ({error})", self.shown, bytes.len())
+            })?;
+        }
+        Ok(name)
+    }
+
+    /// The bundle of that name. Errors: it is not there; it is another than its name says.
+    pub async fn bundle(&self, name: &str) -> anyhow::Result<Bundle> {
+        let mut bytes = Vec::new();
+        let mut found = self
+            .bundles
+            .get(name)
+            .await
+            .map_err(|error| anyhow!("the plan is not at the broker ({error})"))?;
+        found
+            .read_to_end(&mut bytes)
+            .await
+            .map_err(|error| anyhow!("the plan at the broker cannot be read ({error})"))?;
+        if digest(&bytes) != name {
+            bail!(
+                "the plan at the broker is not the one that its name says (SHA-256 {name}), so it is not played"
+            );
+        }
+        from_json(&bytes)
+    }
+}
+
+/// The stream of a key-value bucket, as NATS lays it out (ADR-8). The library makes one only after asking for the account, whose
+/// answer it cannot read of a nats-server before 2.10.
+fn of_keys() -> Config {
+    Config {
+        name: format!("KV_{KEYS}"),
+        description: Some("Who holds the agents of Stepladder".to_owned()),
+        subjects: vec![format!("$KV.{KEYS}.>")],
+        max_messages_per_subject: 1,
+        max_age: LEASE_LASTS,
+        discard: DiscardPolicy::New,
+        allow_rollup: true,
+        deny_delete: true,
+        allow_direct: true,
+        num_replicas: 1,
+        ..Default::default()
+    }
+}
+
+fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
