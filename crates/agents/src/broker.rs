@@ -1,7 +1,7 @@
 //! A broker for trying agents out: nats-server with JetStream, on this machine, until Ctrl-C.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::net::{SocketAddr, TcpStream};
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -25,6 +25,7 @@ pub struct UpArgs {
 }
 
 const PROGRAM: &str = "nats-server";
+const TAKEN_WITHIN: Duration = Duration::from_millis(500);
 const READY_WITHIN: Duration = Duration::from_secs(10);
 
 /// `stepladder up`
@@ -39,8 +40,15 @@ fn serve(args: &UpArgs, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     };
     let folder = args.folder.as_deref().or(temporary.as_ref().map(tempfile::TempDir::path));
     let folder = folder.context("no folder")?;
-    watch::refuse_taken(args.listen, watch::Listens::Stream)?;
-    let mut command = Command::new(PROGRAM);
+    if TcpStream::connect_timeout(&args.listen, TAKEN_WITHIN).is_ok() {
+        bail!(
+            "something listens at {} already; if it is a broker use it (--nats nats://{0}), else give another --listen",
+            args.listen
+        );
+    }
+    // Debian's is where only root looks.
+    let elsewhere = Path::new("/usr/sbin").join(PROGRAM);
+    let mut command = Command::new(if elsewhere.exists() { elsewhere } else { PROGRAM.into() });
     command.args(["--addr", &args.listen.ip().to_string(), "--port", &args.listen.port().to_string()]);
     command.arg("--jetstream").arg("--store_dir").arg(folder).stdin(Stdio::null());
     let started = Started::start(command, PROGRAM).with_context(|| {

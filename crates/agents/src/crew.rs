@@ -4,6 +4,7 @@ mod taking;
 mod trial;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
@@ -384,7 +385,7 @@ impl Inner {
         *lock(&member.lost) = Some(why.to_owned());
         let left = self.members.iter().filter(|member| member.is_left()).count();
         let of = self.members.len();
-        let words = format!("{} ({left} of {of} are left): {why}", member.hello.name);
+        let words = format!("{} ({left} of {of} left): {why}", member.hello.name);
         if let Some(taking) = taking.as_mut() {
             taking.lose(number, why, words);
         }
@@ -448,6 +449,11 @@ impl Generator for Crew {
             // The books are settled here.
             ..Machine::prepare()?
         })
+    }
+
+    fn shares_cores(&self, _: SocketAddr, is_here: bool) -> bool {
+        let boot = Place::here().boot;
+        is_here && self.inner.members.iter().any(|member| member.hello.boot == boot)
     }
 
     fn prepare(&self, order: &TrialSpec<'_>) -> anyhow::Result<Box<dyn Load>> {

@@ -5,69 +5,84 @@
 
 use std::collections::BTreeMap;
 
-use measure::{MachineMetric, OverTime, ProcessMetric, Reading, Sample};
+use measure::{ProcessMetric, Reading, Sample};
 
 /// Readings that wait for those of other machines.
 #[derive(Debug)]
 pub struct Samples {
-    /// the second up to which each source has told everything
-    told: Vec<u32>,
-    pending: BTreeMap<u32, Vec<Sample>>,
+    sources: Vec<Source>,
+    /// by second, with their source
+    pending: BTreeMap<u32, Vec<(usize, Sample)>>,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Source {
+    /// the second up to which it has told everything
+    told: u32,
+    /// the last of what is added up: a total stands until it is read again
+    last: Vec<Sample>,
 }
 
 impl Samples {
     /// Of so many sources.
     pub fn new(sources: usize) -> Samples {
-        Samples { told: vec![0; sources], pending: BTreeMap::new() }
+        Samples { sources: vec![Source::default(); sources], pending: BTreeMap::new() }
     }
 
     /// Takes readings of a source, in their order.
     pub fn take(&mut self, source: usize, samples: impl IntoIterator<Item = Sample>) {
+        let Some(of) = self.sources.get_mut(source) else { return };
         for sample in samples {
             let second = sample.second();
-            if let Some(told) = self.told.get_mut(source) {
-                *told = (*told).max(second);
-            }
-            self.pending.entry(second).or_default().push(sample);
+            of.told = of.told.max(second);
+            self.pending.entry(second).or_default().push((source, sample));
         }
     }
 
     /// Nothing more comes from a source.
     pub fn ends(&mut self, source: usize) {
-        if let Some(told) = self.told.get_mut(source) {
-            *told = u32::MAX;
+        if let Some(of) = self.sources.get_mut(source) {
+            of.told = u32::MAX;
         }
     }
 
     /// The seconds of which every source has told everything, merged.
     pub fn ready(&mut self) -> Vec<Sample> {
-        let until = self.told.iter().copied().min().unwrap_or(u32::MAX);
+        let until = self.sources.iter().map(|source| source.told).min().unwrap_or(u32::MAX);
         let later = self.pending.split_off(&until);
-        std::mem::replace(&mut self.pending, later).into_values().flat_map(merged).collect()
+        let ready = std::mem::replace(&mut self.pending, later);
+        ready.into_values().flat_map(|second| self.merged(second)).collect()
     }
 
     /// All the rest.
     pub fn rest(&mut self) -> Vec<Sample> {
-        std::mem::take(&mut self.pending).into_values().flat_map(merged).collect()
+        std::mem::take(&mut self.pending).into_values().flat_map(|second| self.merged(second)).collect()
     }
-}
 
-/// The readings of one second.
-fn merged(samples: Vec<Sample>) -> Vec<Sample> {
-    let mut sums: Vec<Sample> = Vec::new();
-    for sample in samples {
-        match sums.iter_mut().find(|sum| sum.what == sample.what) {
-            None => sums.push(sample),
-            Some(sum) => {
-                sum.value = match how(&sample.what) {
-                    How::Sum => sum.value + sample.value,
-                    How::Worst => sum.value.max(sample.value),
-                };
-                sum.at_ns = sum.at_ns.max(sample.at_ns);
+    /// The readings of one second. Of a source that read the same thing twice in it the later one counts.
+    fn merged(&mut self, second: Vec<(usize, Sample)>) -> Vec<Sample> {
+        let mut merged: Vec<Sample> = Vec::new();
+        for (source, sample) in second {
+            let is_sum = matches!(how(&sample.what), How::Sum);
+            match merged.iter_mut().find(|one| one.what == sample.what) {
+                Some(one) => {
+                    one.at_ns = one.at_ns.max(sample.at_ns);
+                    one.value = one.value.max(sample.value);
+                }
+                None => merged.push(sample.clone()),
+            }
+            if is_sum {
+                let last = &mut self.sources[source].last;
+                last.retain(|one| one.what != sample.what);
+                last.push(sample);
             }
         }
+        for one in merged.iter_mut().filter(|one| matches!(how(&one.what), How::Sum)) {
+            let of_all = self.sources.iter().flat_map(|source| &source.last);
+            one.value = of_all.filter(|last| last.what == one.what).map(|last| last.value).sum();
+        }
+        merged
     }
-    sums
 }
 
 enum How {
@@ -79,26 +94,14 @@ fn how(what: &Reading) -> How {
     match what {
         Reading::Worker(ProcessMetric::CpuShareMax | ProcessMetric::WaitingShareMax) => How::Worst,
         Reading::Worker(_) => How::Sum,
-        Reading::Machine(metric) if is_count(*metric) => How::Sum,
         _ => How::Worst,
     }
 }
 
-/// Events of a second, which happened on each machine.
-fn is_count(metric: MachineMetric) -> bool {
-    metric.over_time() == OverTime::OfSecond
-        && matches!(
-            metric,
-            MachineMetric::ThrottleEvents
-                | MachineMetric::QuotaThrottleEvents
-                | MachineMetric::ListenOverflows
-                | MachineMetric::Retransmissions
-                | MachineMetric::UdpDrops
-        )
-}
-
 #[cfg(test)]
 mod tests {
+    use measure::MachineMetric;
+
     use super::*;
 
     fn at(ms: u64, what: Reading, value: f64) -> Sample {
@@ -127,8 +130,16 @@ mod tests {
         assert_eq!((of(&steal).value, of(&cpu).value, of(&busiest).value), (0.4, 7.0, 0.9));
         assert_eq!((of(&steal).at_ns, of(&steal).second(), ready.len()), (1_002_000_000, 0, 3));
         samples.ends(1);
-        samples.take(0, [at(3_000, steal.clone(), 0.0)]);
-        assert_eq!(samples.ready().len(), 1, "an agent that is gone is not waited for");
+        samples.take(
+            0,
+            [at(2_400, cpu.clone(), 3.5), at(2_450, cpu.clone(), 3.6), at(3_000, steal.clone(), 0.0)],
+        );
+        let ready = samples.ready();
+        let total = ready.iter().find(|one| one.what == cpu).unwrap();
+        assert_eq!(
+            total.value, 7.6,
+            "read twice it counts once, and what an agent that is gone has used stands"
+        );
         assert_eq!(samples.rest().len(), 1);
     }
 }

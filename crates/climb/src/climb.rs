@@ -13,7 +13,7 @@ use console::signals::Interrupt;
 use ladder::{Criteria, Next, NextTrial, Repeats};
 use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme, Target};
-use store::{Committed, Outcome, RunId, RunWriter, Store};
+use store::{Committed, Outcome, RunHead, RunId, RunWriter, Store};
 
 use crate::consent::Consent;
 use crate::context::TrialContext;
@@ -73,7 +73,9 @@ fn climb_subject(
     plan::search_sentence(plan).iter().for_each(|text| progress.say(text));
     plan::decidable_sentence(plan).iter().for_each(|text| progress.say(text));
     let (tell, committed) = channel();
-    let writer = store.begin_run(&run_head(plan, subject.address)?, Some(tell))?;
+    let shared_cores = generator.shares_cores(subject.address, subject.is_here());
+    let head = RunHead { shared_cores, ..run_head(plan, subject.address)? };
+    let writer = store.begin_run(&head, Some(tell))?;
     let run = writer.id().clone();
     followers.begin(&outputs.store, &run)?;
     let climbing =
@@ -288,6 +290,7 @@ impl Climbing<'_> {
             workers,
             target,
             null: None,
+            is_here: subject.is_here(),
             hold,
             settle_ns: plan.ladder.settle_ns,
             realtime: plan.generator.realtime,
@@ -338,6 +341,7 @@ impl Climbing<'_> {
             load,
             workers: self.machine.split(&plan, load, (&target, server.address))?,
             target: &target,
+            is_here: false,
             // 12,800 messages allow a p99, and both calibrations together stay below 5 s.
             hold: HoldLength::Time(SECOND_NS),
             settle_ns: plan.ladder.settle_ns,

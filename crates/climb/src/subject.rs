@@ -17,7 +17,8 @@ use plan::{BuiltIn, Plan, Scheme, SubjectSource, Target, TickSource, Transport};
 use rustix::io::{FdFlags, fcntl_setfd};
 use servers::Server;
 use watch::{
-    ControlGroup, ExitWatch, Listens, NamedFeed, Scraper, Started, Statsd, TickFeed, TickFeeds, TickLog,
+    ControlGroup, ExitWatch, LinkKind, Listens, NamedFeed, NetworkLink, Scraper, Started, Statsd, TickFeed,
+    TickFeeds, TickLog,
 };
 
 use crate::consent::Consent;
@@ -237,6 +238,12 @@ impl RunningSubject {
             "the lowest load showed no tick rate, so no ticks are read; say it, as with --tick-rate 30"
                 .to_owned(),
         )
+    }
+
+    /// Whether it runs on this machine, as far as that can be known.
+    pub fn is_here(&self) -> bool {
+        let link = NetworkLink::to(self.address);
+        self.pid.is_some() || self.group.is_some() || link.is_ok_and(|link| link.kind == LinkKind::Loopback)
     }
 
     /// True when its process has ended.

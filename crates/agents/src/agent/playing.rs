@@ -10,7 +10,7 @@ use anyhow::Context as _;
 use climb::trial::{Counts, Threads, marks};
 use engine::collector::FromWorker;
 use engine::{Clock as _, Collector, INSTANTS, MonotonicClock, PairingLock, Progress, Shared, Timeline};
-use measure::{Entry, Event, LedgerPart, Reading};
+use measure::{Entry, Event, LedgerPart, ProcessMetric, Reading};
 use tokio::sync::mpsc::UnboundedSender;
 use watch::tick_feed::TickFeeds;
 use watch::{Sampler, SamplerPlan};
@@ -221,7 +221,8 @@ impl Handing {
         for entry in sampled.try_iter() {
             match entry {
                 Entry::Sample(sample) => {
-                    let is_ours = matches!(sample.what, Reading::Worker(_));
+                    let of_machine = Reading::Worker(ProcessMetric::AllowedCores);
+                    let is_ours = matches!(sample.what, Reading::Worker(_)) && sample.what != of_machine;
                     if is_ours || self.reads_machine {
                         self.samples.push(OneSample::from(&sample));
                     }

@@ -8,10 +8,9 @@ use climb::trial::{Counts, Load, Start, TrialSpec};
 use engine::Collector;
 use futures_util::future::join_all;
 use measure::trial::kind;
-use measure::{AgentFacts, Entry, Event, Reading, Sample};
+use measure::{AgentFacts, Entry, Event, ProcessMetric, Reading, Sample};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
-use watch::{LinkKind, NetworkLink};
 
 use super::taking::{Part, Taking};
 use super::{ANSWERS_WITHIN, Inner, READY_WITHIN, asked, bundle, compare_clocks, lock, reason};
@@ -25,7 +24,7 @@ use crate::{BROKER_GONE_NS, GONE_NS};
 /// Between the word that all are ready and the zero of the clock.
 const LEAD_NS: u64 = 500_000_000;
 /// Instants are announced so long ahead: a message through the broker takes a millisecond or a few, and may be lost once.
-const AHEAD_NS: u64 = 400_000_000;
+const AHEAD_NS: u64 = 600_000_000;
 /// How often it is looked whether there is something to announce, and how often it is said again.
 const LOOKS_EVERY: Duration = Duration::from_millis(10);
 const SAID_EVERY: Duration = Duration::from_millis(100);
@@ -76,9 +75,8 @@ impl CrewLoad {
         let name = inner.link.put_bundle(&bundle(&spec.plan)?).await?;
         let first = spec.workers.first().context("a load without workers")?;
         let address = first.address;
-        let is_loopback = NetworkLink::to(address).map_or(true, |link| link.kind == LinkKind::Loopback);
         let here = Place::here();
-        if is_loopback && spec.null.is_none() {
+        if address.ip().is_loopback() && spec.null.is_none() {
             let hellos = dealt.iter().map(|(number, _)| &inner.members[*number].hello);
             if let Some(other) =
                 hellos.into_iter().find(|hello| (&hello.boot, &hello.net) != (&here.boot, &here.net))
@@ -162,7 +160,7 @@ impl CrewLoad {
             };
             agents.push((*number, offset, facts));
         }
-        let is_machine_of_ours = is_loopback || !pids.is_empty();
+        let is_machine_of_ours = spec.is_here || !pids.is_empty();
         let (runtime, names) = (runtime.clone(), spec.head.metric_names.clone());
         Ok(CrewLoad {
             inner,
@@ -253,8 +251,11 @@ impl Load for CrewLoad {
         let (own, mut entries): (Vec<Entry>, Vec<Entry>) = sampled
             .into_iter()
             .partition(|entry| matches!(entry, Entry::Sample(sample) if is_of_generator(&sample.what)));
-        // This process makes no load.
+        // This process makes no load; how many cores there are is the same for agents beside it.
         let of_machine = |entry| match entry {
+            Entry::Sample(sample) if sample.what == Reading::Worker(ProcessMetric::AllowedCores) => {
+                Some(sample).filter(|_| !self.pids.is_empty())
+            }
             Entry::Sample(sample) if !matches!(sample.what, Reading::Worker(_)) => Some(sample),
             _ => None,
         };

@@ -185,6 +185,7 @@ fn weigh_once(
         workers: machine.split(&plan, load, (&target, server.address))?,
         target: &target,
         null: Some(scheme),
+        is_here: true,
         hold: HoldLength::Time(hold_ns),
         settle_ns: plan.ladder.settle_ns,
         plan,

@@ -1,5 +1,6 @@
 //! What makes the load of a trial: the threads of this process, or those of others.
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -18,6 +19,12 @@ use crate::preflight::Machine;
 pub trait Generator {
     /// What carries the load. Errors: it cannot be found out.
     fn machine(&self) -> anyhow::Result<Machine>;
+
+    /// Whether it runs on the machine of the subject at `address`; `is_here`: which is this one.
+    fn shares_cores(&self, address: SocketAddr, is_here: bool) -> bool {
+        let _ = is_here;
+        address.ip().is_loopback()
+    }
 
     /// Gets ready for a trial. Errors: it cannot be made here, and why.
     fn prepare(&self, order: &TrialSpec<'_>) -> anyhow::Result<Box<dyn Load>>;

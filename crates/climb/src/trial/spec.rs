@@ -20,6 +20,8 @@ pub struct TrialSpec<'a> {
     pub target: &'a Target,
     /// the subject is a null server of ours that speaks as this scheme does: workers elsewhere have one of their own
     pub null: Option<Scheme>,
+    /// the subject runs on this machine
+    pub is_here: bool,
     /// how long it is held
     pub hold: HoldLength,
     /// between ramp and hold, ns

@@ -97,6 +97,7 @@ fn kept_without(ends: impl FnOnce(usize) -> FromWorker) -> Keeper {
         workers: Vec::new(),
         target: &target,
         null: None,
+        is_here: true,
         hold: HoldLength::Time(60_000_000_000),
         settle_ns: 0,
         realtime: false,

@@ -11,7 +11,7 @@ use super::tick_sources;
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, CellCapacity};
 use crate::contract::{Climb, Conclusion, Rung};
-use crate::judge::{Verdict, deliveries};
+use crate::judge::{AGENT_LOST, Verdict, deliveries};
 use crate::models;
 use crate::schedule::Judged;
 use crate::steady::Steadiness;
@@ -196,7 +196,13 @@ fn three_digits(load: f64) -> f64 {
 
 /// Whether a rung says nothing about the server. A short trial of a search does, though it states no verdict.
 fn is_untold(climb: &Climb, rung: &Rung) -> bool {
-    !rung.verdict.counts() && (climb.capacity.search.is_none() || Judged::from(rung).met.is_none())
+    // A load that lost an agent was held again.
+    let is_again = |other: &Rung| other.seq > rung.seq && other.load == rung.load && other.cell == rung.cell;
+    let was_told = rung.signal.as_deref() == Some(AGENT_LOST)
+        && climb.rungs.iter().any(|other| is_again(other) && other.verdict.counts());
+    !was_told
+        && !rung.verdict.counts()
+        && (climb.capacity.search.is_none() || Judged::from(rung).met.is_none())
 }
 
 fn load_and_verdict(rung: &Rung) -> Value {

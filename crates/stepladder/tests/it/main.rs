@@ -6,6 +6,7 @@
 
 mod adversary;
 mod again;
+mod agents;
 mod bad_input;
 mod bad_targets;
 mod bench;

@@ -109,6 +109,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "watch",
             ],
         ),
+        ("agents", vec!["climb", "console", "engine", "measure", "plan", "watch"]),
         ("versus", vec!["climb", "console", "ladder", "measure", "plan", "store", "viewer", "watch"]),
         (
             "scripting",
@@ -129,6 +130,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         (
             "stepladder",
             vec![
+                "agents",
                 "climb",
                 "console",
                 "inflight-command",
