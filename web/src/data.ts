@@ -2,6 +2,21 @@
 // STEPLADDER_WRITE=1 cargo test -p viewer typescript
 // `_ns` are nanoseconds since the start of a trial unless the name says otherwise. A number that may not be stated is null.
 
+/** One agent, over the hold. */
+export type AgentFacts = {
+  /** as it calls itself; by default its host */ name: string
+  /** bots that it played */ bots: number
+  /** worker threads */ workers: number
+  /** p99 of its sends; null: too few */ send_lag_p99_ns: number | null
+  /** its busiest worker's share of the hold, in [0, 1] */ busy_share_max: number | null
+  /** CPU that it used, cores */ cpu_cores: number | null
+  /** how far its clock may be from that of the coordinator, ns */ clock_bound_ns: number
+  /** by how much its clock was corrected, ns */ clock_offset_ns: number
+  /** the quickest exchange with it through the broker, ns */ round_trip_ns: number
+  /** the way from it to the subject: `lo`, `eth0, 10 Gbit/s` */ link: string
+  /** why its share is missing; null: it is whole */ lost: string | null
+}
+
 /** What the phases of the arrivals say. */
 export type ArrivalPhases = {
   /** planned arrivals of the hold */ count: number
@@ -714,6 +729,7 @@ export type Rung = {
   /** ticks as its clients saw them */ client_ticks: ClientTickFigures | null
   /** services on this machine that the server asked: `redis-server on port 6379` */ services?: Array<string>
   /** the networks that were emulated between the clients and the server; absent where there were none */ network?: NetworkFigures
+  /** the agents on other machines that made the load, and how each did; absent where this process made it */ agents?: Array<AgentFacts>
   /** what the server draws beside its services, as it says itself */ frames: FrameFigures | null
   /** the books of broadcasts */ deliveries: DeliveryFigures | null
   /** what was claimed against what is */ audit: AuditFigures | null

@@ -26,3 +26,10 @@ pub use crew::Crew;
 const GONE_NS: u64 = 5_000_000_000;
 /// A broker that is away for longer ends the trial.
 const BROKER_GONE_NS: u64 = 60_000_000_000;
+
+#[cfg(feature = "fuzz")]
+pub mod fuzz {
+    //! What comes from other machines, for a fuzz target.
+
+    pub use crate::messages::{examples, read_any as measured};
+}

@@ -60,9 +60,7 @@ impl Link {
     pub async fn connect(args: &LinkArgs, as_whom: &str) -> anyhow::Result<Link> {
         let written =
             args.nats.as_deref().context("--nats URL says where the broker is; stepladder up starts one")?;
-        let filled = plan::units::http::with_environment(written, |name| std::env::var(name).ok())
-            .map_err(|name| anyhow!("--nats needs the environment variable {name}, which is not set"))?;
-        let text = if filled.contains("://") { filled } else { format!("nats://{filled}") };
+        let text = if written.contains("://") { written.to_owned() } else { format!("nats://{written}") };
         let mut url =
             Url::parse(&text).map_err(|error| anyhow!("--nats: {error}; write nats://HOST:4222"))?;
         let scheme = url.scheme().to_owned();
@@ -75,14 +73,14 @@ impl Link {
             .connection_timeout(ASK_WITHIN)
             .request_timeout(Some(ASK_WITHIN))
             .reconnect_delay_callback(|attempts| Duration::from_millis(100 * attempts.min(5) as u64));
-        match (url.username().to_owned(), url.password().map(str::to_owned)) {
+        match (filled(url.username())?, url.password().map(filled).transpose()?) {
             (user, Some(password)) => {
                 console::masks::remember(&password);
-                options = options.user_and_password(decoded(&user), decoded(&password));
+                options = options.user_and_password(user, password);
             }
             (token, None) if !token.is_empty() => {
                 console::masks::remember(&token);
-                options = options.token(decoded(&token));
+                options = options.token(token);
             }
             _ => {}
         }
@@ -107,8 +105,11 @@ impl Link {
     }
 }
 
-fn decoded(text: &str) -> String {
-    percent_encoding::percent_decode_str(text).decode_utf8_lossy().into_owned()
+/// A part of the URL's credentials, with `${NAME}` filled in from the environment.
+fn filled(part: &str) -> anyhow::Result<String> {
+    let part = percent_encoding::percent_decode_str(part).decode_utf8_lossy();
+    plan::units::http::with_environment(&part, |name| std::env::var(name).ok())
+        .map_err(|name| anyhow!("--nats needs the environment variable {name}, which is not set"))
 }
 
 /// Why there is no connection, and what to do.

@@ -262,7 +262,7 @@ pub enum What {
     Ledger {
         /// it is the last
         is_last: bool,
-        /// postcard of `Vec<LedgerPart>`, cut into pieces
+        /// packed `Vec<PackedPart>`, cut into pieces
         bytes: Vec<u8>,
     },
     /// all was handed over
@@ -328,4 +328,115 @@ pub fn random_id() -> String {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).expect("the system has random numbers");
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Valid messages.
+#[cfg(feature = "fuzz")]
+pub fn examples() -> Vec<Vec<u8>> {
+    use measure::ledger::{PackedPart, SharedLedger};
+    use measure::{LedgerPart, LedgerShape, Measure, MetricNames, Phase};
+
+    let names = MetricNames::new(&["say"], &["cut"], &["delivered"], &["refused"]).with_timed_ops(1);
+    let mut interval = Interval::new(&names);
+    interval.record(Measure::Response, Phase::Hold, 5_000_000);
+    let what = What::Second { interval: Box::new(interval), events: Vec::new() };
+    let mut part = LedgerPart::new(LedgerShape::alone(2, 2), SharedLedger::default());
+    part.asked(0, 5);
+    part.joined(0, 9);
+    part.next_seq(0);
+    part.departed(0, 0, 50);
+    let parts = vec![PackedPart::from(part)];
+    [postcard::to_stdvec(&Up { seq: 0, trial: 0, what }), postcard::to_stdvec(&parts)]
+        .into_iter()
+        .flatten()
+        .collect()
+}
+
+/// Reads bytes as whatever comes from agents.
+#[cfg(feature = "fuzz")]
+pub fn read_any(bytes: &[u8]) {
+    use measure::ledger::PackedPart;
+
+    if let Ok(up) = postcard::from_bytes::<Up>(bytes)
+        && let What::Second { interval, .. } = up.what
+    {
+        let names =
+            measure::MetricNames::new(&["say"], &["cut"], &["delivered"], &["refused"]).with_timed_ops(1);
+        if let Some(second) = interval.of_names(&names) {
+            let mut sum = Interval::new(&names);
+            let _ = sum.add(&second);
+        }
+    }
+    let parts = postcard::from_bytes::<Vec<PackedPart>>(bytes).unwrap_or_default();
+    let parts: Option<Vec<_>> = parts.into_iter().map(|part| part.unpacked(1 << 16)).collect();
+    if let Some(parts) = parts {
+        measure::ledger::close(&parts);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use measure::{Flow, Measure, MetricNames, Phase};
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn second(durations: &[(u64, bool)], told: u64) -> Interval {
+        let names =
+            MetricNames::new(&["shot", "ask"], &["reset"], &["games"], &["refused"]).with_timed_ops(1);
+        let mut interval = Interval::new(&names);
+        (interval.index, interval.workers) = (7, 1);
+        *interval.flow_mut(0, Phase::Hold) = Flow { offered: told, sent: told, told, ..Flow::default() };
+        (interval.errors[0], interval.connections.open_min, interval.busy_share_max) = (told, told, 0.25);
+        for (ns, is_hold) in durations {
+            let phase = if *is_hold { Phase::Hold } else { Phase::Ramp };
+            interval.record(Measure::Response, phase, *ns);
+            interval.of_op_mut(0).expect("it is timed").record(*ns);
+        }
+        interval
+    }
+
+    /// As the coordinator gets it.
+    fn sent(interval: &Interval) -> Interval {
+        let what = What::Second { interval: Box::new(interval.clone()), events: Vec::new() };
+        let up: Up = unpack(&pack(&Up { seq: 3, trial: 1, what })).expect("it can be read");
+        let What::Second { interval: read, .. } = up.what else { panic!("a second was sent") };
+        read.of_names(&interval.metric_names).expect("it has these names")
+    }
+
+    proptest! {
+        #[test]
+        fn seconds_of_agents_merge_bucket_for_bucket_as_those_of_workers(
+            parts in proptest::collection::vec(
+                (proptest::collection::vec((1u64..10_000_000_000, proptest::bool::ANY), 0..60), 0u64..1_000), 1..6
+            ),
+        ) {
+            let seconds: Vec<Interval> = parts.iter().map(|(durations, told)| second(durations, *told)).collect();
+            let sum = |seconds: &mut dyn Iterator<Item = Interval>| {
+                let mut sum = seconds.next().expect("one");
+                seconds.for_each(|second| sum.add(&second).expect("it balances"));
+                sum
+            };
+            let whole = sum(&mut seconds.iter().cloned());
+            prop_assert_eq!(&sum(&mut seconds.iter().map(sent)), &whole);
+            // Agents merge their workers' seconds before.
+            let (left, right) = seconds.split_at(seconds.len() / 2);
+            let halves: Vec<Interval> = [left, right]
+                .into_iter()
+                .filter(|half| !half.is_empty())
+                .map(|half| sent(&sum(&mut half.iter().cloned())))
+                .collect();
+            prop_assert_eq!(sum(&mut halves.into_iter()), whole);
+        }
+    }
+
+    #[test]
+    fn a_second_of_other_names_is_refused_and_damage_is_said() {
+        let read: Interval =
+            postcard::from_bytes(&postcard::to_stdvec(&second(&[(5, true)], 1)).unwrap()).unwrap();
+        assert!(read.of_names(&MetricNames::new(&["shot"], &[], &[], &[])).is_none());
+        let packed = pack(&OneSample { at_ns: 1, who: "worker".into(), name: "cpu_s".into(), value: 1.0 });
+        assert!(unpack::<OneSample>(&packed[..packed.len() / 2]).is_err());
+        assert!(unpack::<Up>(b"not packed").is_err());
+    }
 }

@@ -17,6 +17,7 @@ mod books;
 mod cell;
 mod close;
 mod departures;
+mod packed;
 mod part;
 mod rooms;
 mod row;
@@ -24,11 +25,11 @@ mod settling;
 mod shared;
 #[cfg(test)]
 mod tests;
-mod wire;
 
 pub use books::{Books, BooksImbalance, PairBooks, ReceiverBooks, SumOfBooks};
 pub use cell::SEQ_END;
 pub use close::close;
+pub use packed::PackedPart;
 pub use part::{Deliveries, LedgerPart, LedgerShape};
 pub use rooms::{Heard, NotSaid, Reading};
 pub use row::ServerReport;

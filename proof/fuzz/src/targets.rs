@@ -56,6 +56,7 @@ targets! {
     servers::leaderboard_log_frames { seeds: servers::log_frame_seeds }
     servers::leaderboard_log_records { seeds: servers::log_record_seeds, heap_bytes_max: 8 << 20 }
     servers::leaderboard_store { seeds: servers::store_seeds, words: &["\r\n", "*2\r\n", "$-1\r\n", ":", "+", "-"] }
+    peers::agents_measured { seeds: peers::measured_seeds, heap_bytes_max: 8 << 20 }
     files::tick_log { seeds: files::tick_log_seeds, words: servers::JSON_WORDS, heap_bytes_max: 8 << 20 }
     files::metrics { seeds: files::metrics_seeds, words: files::METRICS_WORDS, heap_bytes_max: 8 << 20 }
     files::jvm_counters { seeds: files::jvm_counter_seeds, words: &["sun.gc.collector.0.time", "sun.os.hrt.frequency"] }

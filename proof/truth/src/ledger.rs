@@ -9,7 +9,7 @@ mod history;
 use std::collections::{BTreeMap, BTreeSet};
 
 use measure::Distribution;
-use measure::ledger::{Books, LedgerPart, LedgerShape, SEQ_END, SharedLedger, close};
+use measure::ledger::{Books, LedgerPart, LedgerShape, PackedPart, SEQ_END, SharedLedger, close};
 
 use crate::{Form, Row};
 use history::{Act, History, Kind};
@@ -101,12 +101,21 @@ fn sets(history: &History) -> Vec<Sets> {
     all
 }
 
+/// The same parts after they went from one machine to another.
+fn elsewhere(parts: Vec<LedgerPart>) -> Vec<LedgerPart> {
+    let packed: Vec<PackedPart> = parts.into_iter().map(PackedPart::from).collect();
+    let bytes = postcard::to_stdvec(&packed).expect("it can be written");
+    let read: Vec<PackedPart> = postcard::from_bytes(&bytes).expect("it can be read");
+    read.into_iter().map(|part| part.unpacked(u64::MAX).expect("it is whole")).collect()
+}
+
 fn settle(history: &History) -> Books {
     let mut parts = parts(history);
     // In whatever order the workers hand over.
     parts.rotate_left(history.seed as usize % history.workers as usize);
     let books = close(&parts);
     assert_eq!(books.balance(), Ok(()), "seed {}", history.seed);
+    assert_eq!(close(&elsewhere(parts)), books, "seed {}: as parts of other machines", history.seed);
     books
 }
 

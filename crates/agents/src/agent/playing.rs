@@ -10,6 +10,7 @@ use anyhow::Context as _;
 use climb::trial::{Counts, Threads, marks};
 use engine::collector::FromWorker;
 use engine::{Clock as _, Collector, INSTANTS, MonotonicClock, PairingLock, Progress, Shared, Timeline};
+use measure::ledger::PackedPart;
 use measure::{Entry, Event, LedgerPart, ProcessMetric, Reading};
 use tokio::sync::mpsc::UnboundedSender;
 use watch::tick_feed::TickFeeds;
@@ -238,7 +239,7 @@ impl Handing {
     }
 
     fn end(&mut self) {
-        let parts = std::mem::take(&mut self.ledger);
+        let parts: Vec<PackedPart> = self.ledger.drain(..).map(PackedPart::from).collect();
         if !parts.is_empty() {
             let bytes = pack(&parts);
             let pieces = bytes.len().div_ceil(PIECE_BYTES);

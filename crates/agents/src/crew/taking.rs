@@ -8,6 +8,7 @@ use std::time::Instant;
 use climb::trial::Counts;
 use engine::Timeline;
 use engine::collector::FromWorker;
+use measure::ledger::PackedPart;
 use measure::{
     AgentFacts, Distribution, Entry, Interval, LedgerPart, Measure, MetricNames, ProcessMetric, Quantile,
     Reading, Sample,
@@ -19,6 +20,8 @@ use crate::messages::{Cue, State, Up, What, unpack};
 /// A trial's agents. Parts are numbered as the collector knows them, agents as the session does.
 pub(super) struct Taking {
     pub(super) trial: u32,
+    /// of all agents
+    pub(super) bots: u64,
     pub(super) names: Arc<MetricNames>,
     pub(super) says: Sender<FromWorker>,
     pub(super) timeline: Arc<Timeline>,
@@ -159,14 +162,17 @@ impl Taking {
     fn settle(&mut self, number: usize) {
         let Some(part) = self.agents.get_mut(&number) else { return };
         let packed = std::mem::take(&mut part.ledger);
-        let parts: anyhow::Result<Vec<LedgerPart>> = unpack(&packed);
+        let cells_most = self.bots.saturating_mul(self.bots);
+        let parts = unpack::<Vec<PackedPart>>(&packed).ok();
+        let parts: Option<Vec<LedgerPart>> =
+            parts.and_then(|parts| parts.into_iter().map(|part| part.unpacked(cells_most)).collect());
         match parts {
-            Ok(parts) if parts.iter().all(LedgerPart::is_whole) => {
+            Some(parts) => {
                 for part in parts {
                     let _ = self.says.send(FromWorker::Ledger { part: Box::new(part) });
                 }
             }
-            _ => {
+            None => {
                 part.is_done = true;
                 let why = format!("agent {}: its ledger cannot be read", part.facts.name);
                 let _ = self.says.send(FromWorker::Panicked { worker: part.part, why });

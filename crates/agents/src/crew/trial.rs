@@ -43,6 +43,7 @@ pub(super) struct CrewLoad {
     /// numbers of the agents that take part, with their clocks
     agents: Vec<(usize, Offset, AgentFacts)>,
     names: Arc<measure::MetricNames>,
+    bots: u64,
     /// of agents on this machine
     pids: Vec<u32>,
     /// our own machine carries a part of the load, or the subject
@@ -168,6 +169,7 @@ impl CrewLoad {
             trial,
             agents,
             names,
+            bots: spec.head.bots,
             pids,
             is_machine_of_ours,
             in_turns,
@@ -205,6 +207,7 @@ impl Load for CrewLoad {
             agents.map(|(part, (number, _, facts))| (*number, Part::new(part, facts.clone()))).collect();
         *lock(&self.inner.taking) = Some(Taking {
             trial: self.trial,
+            bots: self.bots,
             names: self.names.clone(),
             says,
             timeline,

@@ -6,7 +6,6 @@ use super::cell::{self, Arrival, EMPTY, Holes, SEQ_END};
 use super::rooms::state::Rooms;
 use super::row::{READ_LATE_NS, Row, ServerReport};
 use super::shared::SharedLedger;
-use super::wire;
 use crate::distribution::Distribution;
 
 /// A message cannot come before it was planned, by the one clock that all workers of a machine read; what two cores read of it at
@@ -54,17 +53,14 @@ impl LedgerShape {
 }
 
 /// One worker's part: a column of cells and a row per bot.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug)]
 pub struct LedgerPart {
     pub(super) shape: LedgerShape,
     /// cell of (sender, local receiver) at `sender × locals + local`
-    #[serde(with = "wire")]
     pub(super) cells: Vec<u64>,
-    #[serde(skip)]
     pub(super) holes: Holes,
     pub(super) rows: Vec<Row>,
     pub(super) rooms: Rooms,
-    #[serde(skip)]
     pub(super) shared: SharedLedger,
     /// messages with an impossible sender or number, or from the future: never booked, always an error of the subject's
     pub(super) unknown_messages: u64,

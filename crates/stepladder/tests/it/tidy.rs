@@ -67,6 +67,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         (
             "fuzz",
             vec![
+                "agents",
                 "bots",
                 "drivers",
                 "engine",

@@ -463,3 +463,12 @@ pub(super) fn data_seeds() -> Vec<Vec<u8>> {
         bytes(Data::of(&())),
     ]
 }
+
+/// Seconds and parts of a ledger that an agent hands over.
+pub(super) fn agents_measured(input: &[u8]) {
+    agents::fuzz::measured(input);
+}
+
+pub(super) fn measured_seeds() -> Vec<Vec<u8>> {
+    agents::fuzz::examples()
+}
