@@ -1,6 +1,6 @@
 //! The coordinator's side: finds agents, holds their lease, and makes a climb's loads with them.
 
-mod taking;
+pub(crate) mod taking;
 mod trial;
 
 use std::collections::BTreeMap;

@@ -17,6 +17,8 @@ mod link;
 mod merge;
 mod messages;
 mod share;
+#[cfg(feature = "simulation")]
+pub mod simulation;
 
 pub use agent::{AgentArgs, run};
 pub use broker::{UpArgs, up};

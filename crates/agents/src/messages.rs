@@ -368,7 +368,7 @@ pub fn read_any(bytes: &[u8]) {
         }
     }
     let parts = postcard::from_bytes::<Vec<PackedPart>>(bytes).unwrap_or_default();
-    let parts: Option<Vec<_>> = parts.into_iter().map(|part| part.unpacked(1 << 16)).collect();
+    let parts: Option<Vec<_>> = parts.into_iter().map(|part| part.unpacked(256)).collect();
     if let Some(parts) = parts {
         measure::ledger::close(&parts);
     }

@@ -69,6 +69,6 @@ pub use sampler::{Sampler, SamplerPlan, SamplerReport};
 pub use scrape::Scraper;
 pub use statsd::Statsd;
 pub use subject::{Exit, ExitWatch, NotReady, StartError, Started, Stopped, refuse_taken, shell};
-pub use threads::{Threads, ThreadsReading};
+pub use threads::{Threads, ThreadsReading, thread_cpu_s};
 pub use tick_feed::{NamedFeed, TickFeed, TickFeeds};
 pub use tick_log::{TickLog, TickLogNotice};

@@ -209,7 +209,7 @@ impl Default for Threads {
 }
 
 /// CPU time of the calling thread, s.
-pub(crate) fn thread_cpu_s() -> f64 {
+pub fn thread_cpu_s() -> f64 {
     let time = clock_gettime(ClockId::ThreadCPUTime);
     time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
 }

@@ -106,7 +106,7 @@ fn elsewhere(parts: Vec<LedgerPart>) -> Vec<LedgerPart> {
     let packed: Vec<PackedPart> = parts.into_iter().map(PackedPart::from).collect();
     let bytes = postcard::to_stdvec(&packed).expect("it can be written");
     let read: Vec<PackedPart> = postcard::from_bytes(&bytes).expect("it can be read");
-    read.into_iter().map(|part| part.unpacked(u64::MAX).expect("it is whole")).collect()
+    read.into_iter().map(|part| part.unpacked(u32::MAX).expect("it is whole")).collect()
 }
 
 fn settle(history: &History) -> Books {

@@ -18,36 +18,36 @@ use crate::merge::Samples;
 use crate::messages::{Cue, State, Up, What, unpack};
 
 /// A trial's agents. Parts are numbered as the collector knows them, agents as the session does.
-pub(super) struct Taking {
-    pub(super) trial: u32,
+pub(crate) struct Taking {
+    pub(crate) trial: u32,
     /// of all agents
-    pub(super) bots: u64,
-    pub(super) names: Arc<MetricNames>,
-    pub(super) says: Sender<FromWorker>,
-    pub(super) timeline: Arc<Timeline>,
-    pub(super) agents: BTreeMap<usize, Part>,
+    pub(crate) bots: u32,
+    pub(crate) names: Arc<MetricNames>,
+    pub(crate) says: Sender<FromWorker>,
+    pub(crate) timeline: Arc<Timeline>,
+    pub(crate) agents: BTreeMap<usize, Part>,
     /// of our own machine the last source
-    pub(super) samples: Samples,
-    pub(super) entries: Vec<Entry>,
+    pub(crate) samples: Samples,
+    pub(crate) entries: Vec<Entry>,
 }
 
 /// One agent in a trial.
-pub(super) struct Part {
+pub(crate) struct Part {
     /// its number among those that take part
-    pub(super) part: usize,
-    pub(super) state: State,
+    pub(crate) part: usize,
+    pub(crate) state: State,
     /// it was heard of, or need not be expected to be
-    pub(super) heard: Instant,
-    pub(super) is_done: bool,
-    pub(super) facts: AgentFacts,
-    pub(super) lag: Distribution,
+    pub(crate) heard: Instant,
+    pub(crate) is_done: bool,
+    pub(crate) facts: AgentFacts,
+    pub(crate) lag: Distribution,
     ledger: Vec<u8>,
     /// CPU times in the hold: the first and the last, with their instants
     cpu: Option<[(u64, f64); 2]>,
 }
 
 impl Part {
-    pub(super) fn new(part: usize, facts: AgentFacts) -> Part {
+    pub(crate) fn new(part: usize, facts: AgentFacts) -> Part {
         Part {
             part,
             state: State::default(),
@@ -91,7 +91,7 @@ impl Part {
 
 impl Taking {
     /// An agent tells how it stands.
-    pub(super) fn hear(&mut self, number: usize, state: State) {
+    pub(crate) fn hear(&mut self, number: usize, state: State) {
         let Some(part) = self.agents.get_mut(&number) else { return };
         part.heard = Instant::now();
         if state.trial == Some(self.trial) {
@@ -100,7 +100,7 @@ impl Taking {
     }
 
     /// The next message of an agent.
-    pub(super) fn take(&mut self, number: usize, up: Up) {
+    pub(crate) fn take(&mut self, number: usize, up: Up) {
         let Some(part) = self.agents.get_mut(&number).filter(|part| !part.is_done) else { return };
         if up.trial != self.trial {
             return;
@@ -162,10 +162,9 @@ impl Taking {
     fn settle(&mut self, number: usize) {
         let Some(part) = self.agents.get_mut(&number) else { return };
         let packed = std::mem::take(&mut part.ledger);
-        let cells_most = self.bots.saturating_mul(self.bots);
         let parts = unpack::<Vec<PackedPart>>(&packed).ok();
         let parts: Option<Vec<LedgerPart>> =
-            parts.and_then(|parts| parts.into_iter().map(|part| part.unpacked(cells_most)).collect());
+            parts.and_then(|parts| parts.into_iter().map(|part| part.unpacked(self.bots)).collect());
         match parts {
             Some(parts) => {
                 for part in parts {
@@ -188,7 +187,7 @@ impl Taking {
     }
 
     /// An agent takes no part any more; `words` say so with the number of those that are left.
-    pub(super) fn lose(&mut self, number: usize, why: &str, words: String) {
+    pub(crate) fn lose(&mut self, number: usize, why: &str, words: String) {
         let Some(part) = self.agents.get_mut(&number).filter(|part| !part.is_done) else { return };
         part.is_done = true;
         part.facts.lost = Some(why.to_owned());
@@ -196,7 +195,7 @@ impl Taking {
         let _ = self.says.send(FromWorker::Lost { worker: part.part, why: words });
     }
 
-    pub(super) fn counts(&self) -> Counts {
+    pub(crate) fn counts(&self) -> Counts {
         let sum = |of: fn(&State) -> u64| self.agents.values().map(|part| of(&part.state)).sum();
         Counts {
             open: sum(|state| state.open),
@@ -206,16 +205,16 @@ impl Taking {
     }
 
     /// What was decided so far, and how many bots have reached each meeting point.
-    pub(super) fn cue(&self) -> Cue {
+    pub(crate) fn cue(&self) -> Cue {
         let sum = |point: usize| self.agents.values().map(|part| part.state.met[point]).sum();
         Cue { trial: Some(self.trial), instants: self.timeline.instants().to_vec(), met: [sum(0), sum(1)] }
     }
 
-    pub(super) fn is_done(&self) -> bool {
+    pub(crate) fn is_done(&self) -> bool {
         self.agents.values().all(|part| part.is_done)
     }
 
-    pub(super) fn facts(&self) -> Vec<AgentFacts> {
+    pub(crate) fn facts(&self) -> Vec<AgentFacts> {
         self.agents.values().map(Part::facts).collect()
     }
 }

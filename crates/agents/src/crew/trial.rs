@@ -43,7 +43,7 @@ pub(super) struct CrewLoad {
     /// numbers of the agents that take part, with their clocks
     agents: Vec<(usize, Offset, AgentFacts)>,
     names: Arc<measure::MetricNames>,
-    bots: u64,
+    bots: u32,
     /// of agents on this machine
     pids: Vec<u32>,
     /// our own machine carries a part of the load, or the subject
@@ -169,7 +169,7 @@ impl CrewLoad {
             trial,
             agents,
             names,
-            bots: spec.head.bots,
+            bots: u32::try_from(spec.head.bots.max(first.units_total)).unwrap_or(u32::MAX),
             pids,
             is_machine_of_ours,
             in_turns,

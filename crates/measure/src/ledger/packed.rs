@@ -10,6 +10,7 @@ use super::part::{LedgerPart, LedgerShape};
 use super::rooms::state::Rooms;
 use super::row::Row;
 use super::shared::SharedLedger;
+use crate::distribution::COUNT_MAX;
 
 /// A part that can be settled elsewhere.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -37,9 +38,9 @@ impl From<LedgerPart> for PackedPart {
 }
 
 impl PackedPart {
-    /// The part; `None`: its cells and rows are not those of its shape, which has at most `cells_most`, or it refers to what is not
+    /// The part; `None`: its cells and rows are not those of its shape, it is of more than `bots` bots, or it refers to what is not
     /// there.
-    pub fn unpacked(self, cells_most: u64) -> Option<LedgerPart> {
+    pub fn unpacked(self, bots: u32) -> Option<LedgerPart> {
         let PackedPart { shape, runs, rows, rooms, unknown_messages } = self;
         let count: u64 = runs.iter().map(|run| u64::from(run.1)).sum();
         let last = u64::from(shape.first) + u64::from(shape.locals) * u64::from(shape.step);
@@ -47,11 +48,13 @@ impl PackedPart {
         let locals =
             if shape.locals > 0 { shape.locals } else { (u32::MAX - shape.first) / shape.step.max(1) };
         let is_whole = count == u64::from(shape.senders) * u64::from(shape.locals)
-            && count <= cells_most
+            && shape.senders <= bots
+            && shape.locals <= bots
             && rows.len() as u64 == u64::from(shape.locals)
             && last <= u64::from(u32::MAX)
             && rooms.is_whole(locals)
-            && rows.iter().chain(rooms.all()).all(|row| row.departures.is_whole());
+            && rows.iter().chain(rooms.all()).all(Row::is_whole)
+            && unknown_messages <= COUNT_MAX;
         if !is_whole {
             return None;
         }

@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::cell::Arrival;
 use super::departures::Departures;
+use crate::distribution::{COUNT_MAX, LONGEST_NS};
 
 /// The instant of something that has not happened.
 pub(super) const NEVER: u64 = u64::MAX;
@@ -92,12 +93,34 @@ impl Row {
         self.spans.last().is_some_and(|span| span.leaving_ns == NEVER)
     }
 
+    /// Whether its counts can have been counted, which is not sure of what was read.
+    pub(super) fn is_whole(&self) -> bool {
+        let told = self.told.unwrap_or_default();
+        let counts = [
+            self.late,
+            self.duplicated,
+            self.reordered,
+            self.latency_count,
+            self.missed,
+            self.missed_unread,
+            self.missed_before,
+            told.owed,
+            told.delivered,
+            told.dropped,
+            told.in_flight,
+        ];
+        counts.iter().all(|count| *count <= COUNT_MAX)
+            && self.latency_max_ns <= LONGEST_NS
+            && self.latency_sum_ns <= self.latency_count.saturating_mul(LONGEST_NS)
+            && self.departures.is_whole()
+    }
+
     /// What was measured of one bot in another room.
     pub(super) fn add(&mut self, other: &Row) {
         self.late += other.late;
         self.duplicated += other.duplicated;
         self.reordered += other.reordered;
-        self.latency_sum_ns += other.latency_sum_ns;
+        self.latency_sum_ns = self.latency_sum_ns.saturating_add(other.latency_sum_ns);
         self.latency_count += other.latency_count;
         self.latency_max_ns = self.latency_max_ns.max(other.latency_max_ns);
     }
