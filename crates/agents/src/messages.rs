@@ -369,7 +369,9 @@ pub fn read_any(bytes: &[u8]) {
     }
     let parts = postcard::from_bytes::<Vec<PackedPart>>(bytes).unwrap_or_default();
     let parts: Option<Vec<_>> = parts.into_iter().map(|part| part.unpacked(256)).collect();
-    if let Some(parts) = parts {
+    if let Some(parts) = parts
+        && parts.iter().all(|part| part.senders() == parts[0].senders())
+    {
         measure::ledger::close(&parts);
     }
 }

@@ -68,6 +68,7 @@ pub fn cost(agents: usize, ops: usize, requests: u64, seconds: u32) -> Cost {
     let mut taking = Taking {
         trial: 0,
         bots: 0,
+        senders: None,
         names: names.clone(),
         says,
         timeline,

@@ -22,6 +22,8 @@ pub(crate) struct Taking {
     pub(crate) trial: u32,
     /// of all agents
     pub(crate) bots: u32,
+    /// of these, those that may send where a ledger is kept, as the first part of one says
+    pub(crate) senders: Option<u32>,
     pub(crate) names: Arc<MetricNames>,
     pub(crate) says: Sender<FromWorker>,
     pub(crate) timeline: Arc<Timeline>,
@@ -166,12 +168,14 @@ impl Taking {
         let parts: Option<Vec<LedgerPart>> =
             parts.and_then(|parts| parts.into_iter().map(|part| part.unpacked(self.bots)).collect());
         match parts {
-            Some(parts) => {
+            Some(parts)
+                if parts.iter().all(|part| part.senders() == *self.senders.get_or_insert(part.senders())) =>
+            {
                 for part in parts {
                     let _ = self.says.send(FromWorker::Ledger { part: Box::new(part) });
                 }
             }
-            None => {
+            _ => {
                 part.is_done = true;
                 let why = format!("agent {}: its ledger cannot be read", part.facts.name);
                 let _ = self.says.send(FromWorker::Panicked { worker: part.part, why });

@@ -208,6 +208,7 @@ impl Load for CrewLoad {
         *lock(&self.inner.taking) = Some(Taking {
             trial: self.trial,
             bots: self.bots,
+            senders: None,
             names: self.names.clone(),
             says,
             timeline,

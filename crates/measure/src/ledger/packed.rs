@@ -37,6 +37,13 @@ impl From<LedgerPart> for PackedPart {
     }
 }
 
+impl LedgerPart {
+    /// Bots of the whole trial that may send: the same in each of its parts.
+    pub fn senders(&self) -> u32 {
+        self.shape.senders
+    }
+}
+
 impl PackedPart {
     /// The part; `None`: its cells and rows are not those of its shape, it is of more than `bots` bots, or it refers to what is not
     /// there.
