@@ -67,6 +67,10 @@ fn count(deliveries: &Value, name: &str) -> u64 {
     deliveries[name].as_u64().unwrap_or_else(|| panic!("{name} in {deliveries:#}"))
 }
 
+fn answered(run: &Value) -> String {
+    run["conclusions"].to_string()
+}
+
 #[test]
 fn bots_on_two_nodes_hear_each_other_and_the_books_of_both_balance() {
     let Some(nodes) = nodes(&[]) else { return };
@@ -76,7 +80,7 @@ fn bots_on_two_nodes_hear_each_other_and_the_books_of_both_balance() {
     let owed = count(deliveries, "owed");
     assert!(owed > 39 * 1_500 && owed % 39 == 0, "a line is owed to the 39 others: {owed}");
     assert_eq!((count(deliveries, "delivered"), count(deliveries, "residual")), (owed, 0), "{ran:#?}");
-    assert!(ran.out.contains("The load was divided evenly between 2 nodes."), "{ran:#?}");
+    assert!(answered(&run).contains("The load was divided evenly between 2 nodes."), "{ran:#?}");
     assert!(ran.err.contains(&format!("2 nodes, to which bots go in turn: {}", nodes.url())), "{ran:#?}");
     // Each node owes the lines of all to its own half.
     let [one, two] = nodes.owed();
@@ -106,8 +110,9 @@ fn a_node_that_is_not_there_is_named_before_any_load() {
     let url = format!("{},{}", nodes.url(), absent.trim_start_matches("tcp://"));
     let ran = nodes.place.run(["climb", &url, "--rungs", "10", "--hold", "2s", "--no-calibration"]);
     ran.refused(2, &[&format!("cannot reach {absent}")]);
-    let script = nodes.place.run(["climb", &nodes.url(), "--bots", "null", "--rungs", "10"]);
-    script.refused(2, &["the URL names several nodes, but null bots go to one server"]);
+    nodes.place.write("player.ts", "export default async function player(bot) { bot.ready(); }\n");
+    let script = nodes.place.run(["climb", "player.ts", "--target", &nodes.url(), "--rungs", "10"]);
+    script.refused(3, &["the URL names several nodes, but script bots go to one server"]);
 }
 
 #[test]
@@ -131,7 +136,7 @@ fn three_leaderboards_behind_one_store_are_climbed_as_one_service() {
     assert_eq!(ran.code, 0, "{ran:#?}");
     let run = place.json("run.json");
     assert_valid(&run);
-    assert!(ran.out.contains("The load was divided evenly between 3 nodes."), "{ran:#?}");
+    assert!(answered(&run).contains("The load was divided evenly between 3 nodes."), "{ran:#?}");
     // Each node was asked, and what all of them acknowledged is there.
     for (listen, _) in &nodes {
         let figures = crate::viewing::get(&format!("http://{listen}/"), "metrics");
