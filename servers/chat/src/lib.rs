@@ -100,9 +100,9 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
     let nodes = options.nats.is_some().then(Nodes::new).transpose();
     let nodes = nodes.map_err(ServeError::system("eventfd"))?.map(Arc::new);
     let mut crew = listening.crew()?;
-    let link = options.nats.as_ref().zip(nodes.clone());
+    let link = options.broker()?.zip(nodes.clone());
     let link = link.map(|(broker, nodes)| {
-        Link::connect(broker, options.node.as_deref(), nodes, crew.common.faults.clone())
+        Link::connect(&broker, options.node.as_deref(), nodes, crew.common.faults.clone())
     });
     let link = link.transpose()?;
     let shared = Arc::new(Shared::new(options, crew.common.clone(), threads_shared, nodes));

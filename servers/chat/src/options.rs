@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use super::nodes::address::NatsAddress;
@@ -63,6 +64,9 @@ pub struct Options {
     /// Rooms span all chats that share this NATS server, such as nats://USER:PASSWORD@HOST:4222
     #[arg(long, value_name = "URL")]
     pub nats: Option<NatsAddress>,
+    /// With --nats: a file whose first line is USER:PASSWORD or TOKEN, so that neither is on the command line
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub nats_login: Option<PathBuf>,
     /// What this node is called among those, 1 to 32 bytes of letters, digits, _, - and . [default: at random]
     #[arg(long, value_name = "NAME", requires = "nats")]
     pub node: Option<String>,
@@ -111,6 +115,16 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The broker, with what it wants to hear. Errors: the file cannot be read.
+    pub(super) fn broker(&self) -> Result<Option<NatsAddress>, ServeError> {
+        let Some((address, path)) = self.nats.clone().zip(self.nats_login.as_ref()) else {
+            return Ok(self.nats.clone());
+        };
+        let cannot = |source| ServeError::BrokerLogin { path: path.clone(), source };
+        let text = std::fs::read_to_string(path).map_err(cannot)?;
+        Ok(Some(address.with_login(text.lines().next().unwrap_or_default())))
+    }
+
     pub(super) fn check(&self) -> Result<(), ServeError> {
         check("threads", self.threads.unwrap_or(1), 1..=256, "1 to 256")?;
         check("backlog", self.backlog, 1..=1_000_000, "1 to 1000000 lines")?;

@@ -125,6 +125,14 @@ pub enum ServeError {
         /// What is wrong.
         why: String,
     },
+    /// The file of the broker's credentials cannot be read; correct it.
+    #[error("{path}: cannot read the login ({source}); its first line is USER:PASSWORD or TOKEN")]
+    BrokerLogin {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
     /// Another node of this name is there; choose another name, or stop that one.
     #[error("a node called {name} is there already; choose another name with --node, or stop that one")]
     NodeName {

@@ -254,11 +254,19 @@ fn what_keeps_a_node_from_starting_is_said_in_a_sentence() {
     let Some(broker) = NatsServer::start(&["--user", "ada", "--pass", "s3cret"]) else { return };
     let url = broker.url();
     let with = |login: &str| url.replace("nats://", &format!("nats://{login}@"));
-    let wants = "it asks for credentials; give them as in nats://USER:PASSWORD@HOST:PORT";
+    let wants =
+        "it asks for credentials; give them with --nats-login, or as in nats://USER:PASSWORD@HOST:PORT";
     check(node(&url, "one"), &format!("cannot use the NATS server {url} ({wants}){remedy}"));
     let said = "it said: Authorization Violation";
     check(node(&with("ada:wrong"), "one"), &format!("cannot use the NATS server {url} ({said}){remedy}"));
     let one = Chat::start(node(&with("ada:s3cret"), "one"));
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("login");
+    let with_file = |name: &str| Options { nats_login: Some(file.clone()), ..node(&url, name) };
+    let unread = "cannot read the login (No such file or directory (os error 2)); its first line is USER:PASSWORD or TOKEN";
+    check(with_file("two"), &format!("{}: {unread}", file.display()));
+    std::fs::write(&file, "ada:s3cret\n").unwrap();
+    Chat::start(with_file("two")).end();
     let taken = "a node called one is there already; choose another name with --node, or stop that one";
     check(node(&with("ada:s3cret"), "one"), taken);
     one.end();

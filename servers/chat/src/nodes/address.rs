@@ -66,6 +66,13 @@ impl FromStr for NatsAddress {
     }
 }
 
+impl NatsAddress {
+    /// The same with this `USER:PASSWORD` or `TOKEN`.
+    pub(crate) fn with_login(self, text: &str) -> NatsAddress {
+        NatsAddress { login: login_of(text), ..self }
+    }
+}
+
 fn login_of(text: &str) -> Login {
     match text.split_once(':') {
         Some((user, password)) => Login::Password { user: user.to_owned(), password: password.to_owned() },

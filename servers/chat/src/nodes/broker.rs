@@ -44,7 +44,7 @@ pub(super) enum Lost {
     Unwilling(String),
     #[error("it asks for TLS, which is not supported; put a proxy such as stunnel in front")]
     WantsTls,
-    #[error("it asks for credentials; give them as in nats://USER:PASSWORD@HOST:PORT")]
+    #[error("it asks for credentials; give them with --nats-login, or as in nats://USER:PASSWORD@HOST:PORT")]
     WantsLogin,
 }
 
