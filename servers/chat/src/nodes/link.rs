@@ -3,6 +3,9 @@
 //! A turn reads what the broker has sent, which goes to the rooms at once, then publishes what is new in the rooms, one
 //! message per room, and moves on the fence. It rests for a multiple of the time that this took, so that lines gather.
 
+mod fencing;
+mod hearing;
+
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
@@ -15,13 +18,12 @@ use servers_shared::{ServeError, clock, sleeper};
 
 use super::address::NatsAddress;
 use super::broker::{Broker, Lost};
-use super::fences::{Fences, Step};
+use super::fences::Fences;
 use super::message::{Front, NODES, NodeId, Word, own_subject, room_subject};
 use super::numbers::Numbers;
 use super::peers::{Change as PeerChange, Peers, SILENT_NS};
-use super::protocol::{self, Event};
 use super::published::{Portion, portions};
-use super::{Change, NO_ROOM, Nodes, held};
+use super::{Change, Nodes, held};
 use crate::room::{Room, Tell};
 use crate::shared::Shared;
 
@@ -195,140 +197,6 @@ impl Link {
         self.epoll.wait(self.faults.rest_ns_max().min(rest_ns));
     }
 
-    /// Connects when it is time, and hears what has come. Errors: the connection is over.
-    fn exchange(&mut self, shared: Option<&Shared>) -> Result<(), Lost> {
-        let now_ns = clock::now_ns();
-        let mut reads = 0;
-        let ended = loop {
-            match self.broker.read(now_ns) {
-                Ok(true) if reads < READS_PER_TURN => reads += 1,
-                Ok(_) => break Ok(()),
-                Err(lost) => break Err(lost),
-            }
-        };
-        if reads == READS_PER_TURN {
-            // More may be there, and it is not announced again.
-            self.nodes.notified.bring(NO_ROOM);
-        }
-        let input = self.broker.take_input();
-        let mut done = 0;
-        while let Some((event, bytes)) = protocol::front(&input[done..])? {
-            done += bytes;
-            if self.broker.hear(&event, now_ns)? {
-                self.came_up(now_ns);
-            }
-            if let Event::Message { subscription, payload } = event {
-                let understood = match subscription.checked_sub(OF_ROOMS) {
-                    None => self.hear_word(payload, now_ns),
-                    Some(id) => self.hear_lines(id as u32, payload, shared),
-                };
-                if understood.is_none() {
-                    self.hear_strange();
-                }
-            }
-        }
-        self.broker.keep(input, done);
-        // Its last words were heard before.
-        ended?;
-        self.broker.turn(now_ns, &self.epoll)?;
-        self.broker.flush()
-    }
-
-    /// Something else publishes on the subjects of nodes.
-    fn hear_strange(&mut self) {
-        self.nodes.counters.strange.fetch_add(1, Relaxed);
-        if !std::mem::replace(&mut self.strange_told, true) {
-            let words = "a message on the nodes' subjects (stepladder-chat.>) is none of a node's, and was ignored; \
-                         further ones are counted in chat_nodes_strange_messages";
-            self.say(words.to_owned());
-        }
-    }
-
-    /// Lines of a room, or how far the numbers of a node are. `None`: no node says that.
-    fn hear_lines(&mut self, id: u32, payload: &[u8], shared: Option<&Shared>) -> Option<()> {
-        // Of a room that the last member has just left.
-        let Some(linked) = self.rooms.get_mut(&id) else { return Some(()) };
-        let (front, lines) = Front::read(payload)?;
-        if front.count > 0 && self.faults.takes_link_loss() {
-            return Some(());
-        }
-        let found = linked.heard.hear(front);
-        let (elsewhere, room) = (linked.heard.elsewhere(), linked.room.clone());
-        room.set_elsewhere(elsewhere);
-        let mut missing = found.missing;
-        let mut rest = lines;
-        for _ in 0..found.known {
-            rest = rest.split_once('\n').map_or("", |(_, rest)| rest);
-        }
-        let mut count = u64::from(front.count - found.known);
-        if room.is_heavy() {
-            // A thread here does not keep up, and these speakers cannot be made to wait.
-            missing += std::mem::take(&mut count);
-            rest = "";
-        }
-        let counters = &self.nodes.counters;
-        counters.received.fetch_add(count, Relaxed);
-        counters.missing.fetch_add(missing, Relaxed);
-        if count + missing > 0 {
-            room.hear(missing, rest, &mut self.tells);
-            if let Some(shared) = shared {
-                shared.tell(&mut self.tells);
-            }
-        }
-        if missing > 0 {
-            let (from, name) = (self.peers.names(&[front.from]), room.name());
-            self.say(format!("{} of node {from} in room {name} did not reach this node", lines_of(missing)));
-        }
-        Some(())
-    }
-
-    fn hear_word(&mut self, payload: &[u8], now_ns: u64) -> Option<()> {
-        let (from, word) = Word::read(payload)?;
-        match word {
-            Word::Here { name, asks } => {
-                if self.peers.hear(from, name, now_ns) && self.is_introduced {
-                    self.say(format!("node {name} is there"));
-                    if name == self.name {
-                        self.say(format!(
-                            "another node is called {name}, too; give each a name of its own with --node"
-                        ));
-                    }
-                }
-                if asks {
-                    self.announce(false);
-                }
-            }
-            Word::Opened { room } => {
-                if let Some(id) = self.by_name.get(room) {
-                    self.tell_numbers(*id);
-                }
-            }
-            Word::Fence { number } => {
-                self.broker
-                    .publish(&own_subject(from), &[Word::Passed { number }.written(self.me).as_bytes()]);
-            }
-            Word::Passed { number } => self.fences.passed(from, number),
-            Word::Leaving => {
-                self.say(format!("node {} has ended", self.peers.names(&[from])));
-                self.peers.remove(from);
-                self.is_gone(from, true);
-            }
-        }
-        Some(())
-    }
-
-    /// Nothing more comes from a node, for now or for good.
-    fn is_gone(&mut self, node: NodeId, for_good: bool) {
-        self.fences.is_gone(node);
-        for linked in self.rooms.values_mut() {
-            linked.heard.is_gone(node);
-            if for_good {
-                linked.heard.forget(node);
-            }
-            linked.room.set_elsewhere(linked.heard.elsewhere());
-        }
-    }
-
     fn announce(&mut self, asks: bool) {
         let here = Word::Here { name: &self.name, asks }.written(self.me);
         self.broker.publish(NODES, &[here.as_bytes()]);
@@ -470,81 +338,6 @@ impl Link {
             }
         }
         self.nodes.counters.nodes.store(self.peers.there().len() as u64, Relaxed);
-    }
-
-    /// Begins, sends and ends the fence.
-    fn fence(&mut self, shared: &Shared) {
-        let now_ns = clock::now_ns();
-        if self.broker.is_up() && self.broker.confirmed() >= self.fence_ping && self.fence_ping > 0 {
-            self.fences.confirmed();
-        }
-        let asked = self.nodes.asked.load(SeqCst);
-        if !self.fences.is_under_way() && asked > self.nodes.answered() {
-            self.fences.begin(asked, self.peers.there(), now_ns);
-        }
-        if self.fences.is_under_way() && !self.broker.is_up() {
-            let over = self.fences.end(now_ns);
-            return self.fence_is_over(over, shared);
-        }
-        match self.fences.step(now_ns) {
-            Step::Wait => {}
-            Step::Send(number) => self.send_fence(number),
-            over @ Step::Over { .. } => self.fence_is_over(over, shared),
-        }
-    }
-
-    fn send_fence(&mut self, number: u64) {
-        let dirty = |linked: &&Linked| linked.next > linked.fenced;
-        let dirty: Vec<u32> = self.rooms.values().filter(dirty).map(|linked| linked.room.id()).collect();
-        for id in dirty {
-            if let Some(linked) = self.rooms.get_mut(&id) {
-                linked.fencing = linked.next;
-            }
-            // A line that was lost behind all others shows by this.
-            self.tell_numbers(id);
-        }
-        self.broker.publish(NODES, &[Word::Fence { number }.written(self.me).as_bytes()]);
-        self.fence_ping = self.broker.ping();
-    }
-
-    fn fence_is_over(&mut self, over: Step, shared: &Shared) {
-        let Step::Over { asked, took_ns, late, broker_is_late } = over else { return };
-        let doubt = self.doubt(&late, broker_is_late);
-        let counters = &self.nodes.counters;
-        counters.fences.fetch_add(1, Relaxed);
-        counters.fences_ns.fetch_add(took_ns, Relaxed);
-        counters.fences_late.fetch_add(u64::from(doubt.is_some()), Relaxed);
-        let there = self.peers.there();
-        for linked in self.rooms.values_mut() {
-            if doubt.is_none() {
-                linked.fenced = linked.fencing.max(linked.fenced);
-            }
-            if (1..=asked).contains(&linked.settles) {
-                linked.settles = 0;
-                if doubt.is_none() {
-                    there.iter().for_each(|node| linked.heard.begin(*node));
-                }
-                linked.room.confirm(&mut self.tells);
-            }
-        }
-        *held(&self.nodes.doubt) = doubt.map(Arc::from);
-        self.nodes.answered.store(asked, SeqCst);
-        shared.tell(&mut self.tells);
-        shared.threads_shared.iter().for_each(|thread| thread.bring(NO_ROOM));
-    }
-
-    fn doubt(&self, late: &[NodeId], broker_is_late: bool) -> Option<String> {
-        if let Some((_, _, why)) = &self.lost {
-            return Some(format!("the other nodes cannot be reached: {why}"));
-        }
-        if broker_is_late {
-            return Some("the other nodes cannot be reached: the broker does not answer".to_owned());
-        }
-        let late: Vec<NodeId> =
-            late.iter().copied().filter(|node| self.peers.there().contains(node)).collect();
-        let names = self.peers.names(&late);
-        (!late.is_empty())
-            .then(|| format!("not all nodes have answered, so lines to them may be under way: {names}"))
     }
 
     fn lose(&mut self, lost: &Lost, shared: &Shared) {
