@@ -2,7 +2,7 @@
 //! for `proof/fuzz` only, which states the properties.
 
 pub use arena_server::fuzz::arena_is_shot;
-pub use chat_server::fuzz::{chat_line, chat_lines};
+pub use chat_server::fuzz::{chat_broker, chat_line, chat_lines, chat_node};
 pub use leaderboard_service::fuzz::{
     Spoken, leaderboard, leaderboard_message, log_frames, log_records, protobuf_fields, record_seeds,
     seeds as leaderboard_seeds, store_replies,

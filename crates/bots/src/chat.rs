@@ -120,6 +120,8 @@ pub struct Chat<L: Dialect, D = Tcp<drivers::tcp::Lines>> {
     first_unit: u64,
     unit_step: u64,
     crowd: u64,
+    /// of the server: bots go to them in turn
+    nodes: u64,
     random: fastrand::Rng,
     open_attempts: u32,
     /// when speaking began; `None` before
@@ -201,6 +203,7 @@ where
             first_unit: plan.first_unit,
             unit_step: plan.workers as u64,
             crowd: plan.units_total,
+            nodes: plan.sockets().len() as u64,
             random: fastrand::Rng::with_seed(plan.seed),
             open_attempts: plan.open_attempts,
             speaking_since_ns: None,
@@ -340,7 +343,8 @@ where
     fn come(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
         let now_ns = ctx.now_ns();
         ctx.ledger().asked(bot, now_ns);
-        ctx.open(bot, 0);
+        let number = self.first_unit + u64::from(bot) * self.unit_step;
+        ctx.open(bot, (number % self.nodes) as usize);
     }
 
     fn obey(

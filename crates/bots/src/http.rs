@@ -214,6 +214,9 @@ pub struct Requests<D: Http, S: Source<D> = RequestTemplates<<D as Http>::Prepar
     open_attempts: u64,
     looks_for_late: bool,
     workers: u64,
+    /// of the server: connections go to them in turn, that of the first client to `first_node`
+    nodes: u64,
+    first_node: u64,
     /// this worker has said that its load is over
     has_met: bool,
     /// set if the subject gets SIGTERM under load
@@ -268,6 +271,8 @@ impl<D: Http, S: Source<D>> Bots for Requests<D, S> {
             open_attempts: u64::from(plan.open_attempts),
             looks_for_late: false,
             workers: plan.workers as u64,
+            nodes: plan.sockets().len() as u64,
+            first_node: plan.first_unit,
             has_met: false,
             stop: plan.stop,
             recovery: recovery::Recovery::of(plan),

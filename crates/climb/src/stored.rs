@@ -109,6 +109,10 @@ pub fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
     if plan.subject.target().is_some_and(|target| target.insecure) {
         environment.insert("certificates".to_owned(), "any".into());
     }
+    let nodes = plan.subject.target().map_or(1, |target| 1 + target.others.len());
+    if nodes > 1 {
+        environment.insert("nodes".to_owned(), nodes.into());
+    }
     Ok(RunHead {
         kind: RunKind::Climb,
         name: plan.name.clone(),

@@ -88,7 +88,7 @@ impl RunningSubject {
                 }
                 let mut subject = Self::of_started(started, target.clone(), address, ticks);
                 subject.probe(plan, ticks_from)?;
-                subject.members = subject.find_members(plan, consent)?;
+                subject.members = subject.find_members(plan, consent, ticks_from)?;
                 Ok(subject)
             }
             SubjectSource::Running { target, pid, cgroup } => {
@@ -121,20 +121,54 @@ impl RunningSubject {
                     consent: consent.clone(),
                 };
                 subject.probe(plan, ticks_from)?;
-                subject.members = subject.find_members(plan, consent)?;
+                subject.members = subject.find_members(plan, consent, ticks_from)?;
                 Ok(subject)
             }
         }
     }
 
-    /// All members of the cluster that the target belongs to, each of which must be one that may be loaded.
-    fn find_members(&self, plan: &Plan, consent: &Consent) -> anyhow::Result<Vec<SocketAddr>> {
+    /// All members of the cluster that the target belongs to, or all nodes that it names: each must be one that may be
+    /// loaded. Empty where it is one alone.
+    fn find_members(
+        &self,
+        plan: &Plan,
+        consent: &Consent,
+        ticks_from: TicksFrom,
+    ) -> anyhow::Result<Vec<SocketAddr>> {
+        if !self.target.others.is_empty() {
+            return self.find_nodes(plan, consent, ticks_from);
+        }
         if self.target.scheme.transport() != Transport::Hazelcast {
             return Ok(Vec::new());
         }
         probe::cluster::members(&self.target, self.address, |member| {
             lookup::check_may_load(member.ip(), &member.ip().to_string(), &plan.may_load, consent)
         })
+    }
+
+    /// The nodes that the target names, the first of which is known. Each lets a bot in.
+    fn find_nodes(
+        &self,
+        plan: &Plan,
+        consent: &Consent,
+        ticks_from: TicksFrom,
+    ) -> anyhow::Result<Vec<SocketAddr>> {
+        let mut nodes = vec![self.address];
+        for node in self.target.nodes().skip(1) {
+            let addresses = lookup::resolve(&node, &plan.may_load, consent)?;
+            let start_with = node.scheme.start_with(addresses[0]);
+            let address =
+                watch::preflight::reach(&addresses, listens(&node), &node.to_string(), &start_with)?;
+            if nodes.contains(&address) {
+                bail!("{}: {address} is named twice; name each node once", self.target);
+            }
+            probe::lets_in(plan, &node, address, asked(ticks_from)).with_context(|| node.to_string())?;
+            nodes.push(address);
+        }
+        if ticks_from == TicksFrom::Nothing {
+            say::err_line!("stepladder: {} nodes, to which bots go in turn: {}", nodes.len(), self.target);
+        }
+        Ok(nodes)
     }
 
     /// A reference server as a separate process on a free loopback port.
@@ -311,8 +345,7 @@ impl RunningSubject {
 
     /// Whether it lets bots in at all, and answers them. Our own servers do.
     fn probe(&self, plan: &Plan, ticks_from: TicksFrom) -> anyhow::Result<()> {
-        let asked = if ticks_from == TicksFrom::Nothing { Asked::Fresh } else { Asked::Again };
-        let lets_in = probe::lets_in(plan, &self.target, self.address, asked);
+        let lets_in = probe::lets_in(plan, &self.target, self.address, asked(ticks_from));
         lets_in.map_err(|error| match self.ended() {
             Some(exit) => {
                 let output = self.last_output().filter(|output| !output.is_empty());
@@ -365,6 +398,10 @@ impl FoundRate {
             plan.subject.tick_rate_hz = hz;
         }
     }
+}
+
+fn asked(ticks_from: TicksFrom) -> Asked {
+    if ticks_from == TicksFrom::Nothing { Asked::Fresh } else { Asked::Again }
 }
 
 /// How this server shows that it is there.

@@ -183,6 +183,7 @@ pub fn resolve_with(
     };
     let loads = ladder::loads(&mut reader);
     let bots = bots::read(&mut reader, &server, loads.as_ref());
+    subject::check_nodes(&mut reader, found.as_ref(), &bots);
     let handshake = handshake::read(&mut reader, &server, &bots);
     credentials::read(&mut reader, found.as_mut(), &bots);
     let (ticks, compared_ticks, tick_rate_hz) =

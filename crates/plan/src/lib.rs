@@ -46,7 +46,7 @@ pub use ramp::ramp_sentence;
 pub use scenario::{ScenarioText, scenario_schema};
 pub use scheme::{FirstSign, Paths, Protocol, Scheme, Transport};
 pub use settings::{Kind, Setting};
-pub use target::{Target, TargetError, TargetRefused, may_load};
+pub use target::{HostPort, Target, TargetError, TargetRefused, may_load};
 pub use vocabulary::nearest;
 pub use worker_plan::{
     CLOSING_NS, DRAIN_NS, Needs, WorkerPlan, bots_total, loopback_sources, needs, sources_for, split,

@@ -392,6 +392,14 @@ pub enum ConfigError {
         /// `arena`
         server: String,
     },
+    /// `tcp://a,b` with bots that go to one server
+    #[error(
+        "the URL names several nodes, but {bots} bots go to one server; chat, http and leaderboard bots go to several"
+    )]
+    SeveralNodes {
+        /// `script`
+        bots: &'static str,
+    },
     /// both a process and a command to start one
     #[error("the server either runs already (pid) or is started here (start), not both")]
     StartAndPid,

@@ -15,7 +15,7 @@ use thiserror::Error;
 
 use crate::credentials::{CredentialForm, Credentials};
 use crate::mistakes::instead;
-use crate::scheme::{Paths, Scheme};
+use crate::scheme::{Paths, Scheme, Transport};
 use crate::vocabulary;
 
 /// An address as its author wrote it; names are resolved once, in the control plane, and pinned.
@@ -27,6 +27,9 @@ pub struct Target {
     pub host: String,
     /// TCP port
     pub port: u16,
+    /// further nodes of the same service, to which bots go in turn
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<HostPort>,
     /// path and query as written, beginning with `/`; `percent::encoded` gives what is sent
     pub path: String,
     /// certificate authority to trust besides the usual ones (PEM file)
@@ -36,6 +39,15 @@ pub struct Target {
     /// what clients show it so that it lets them in; named, and never the secret itself
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Credentials>,
+}
+
+/// Where one more node of a service listens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HostPort {
+    /// name or literal address, without brackets
+    pub host: String,
+    /// TCP port
+    pub port: u16,
 }
 
 /// Why a text is no target.
@@ -61,6 +73,12 @@ pub enum TargetError {
     /// IPv6 without brackets
     #[error("\"{0}\" looks like an IPv6 address without brackets; write [{0}]:PORT")]
     NoBrackets(String),
+    /// `grpc://a,b`
+    #[error("{}:// takes one address, and no list of nodes", .0.name())]
+    OneAddress(Scheme),
+    /// `tcp://a,a`
+    #[error("the URL names {0} twice; each node once")]
+    Twice(String),
     /// not in 1..=65535
     #[error("\"{0}\" is not a port; ports are between 1 and 65535")]
     BadPort(String),
@@ -121,6 +139,7 @@ impl Target {
             scheme,
             host: address.ip().to_string(),
             port: address.port(),
+            others: Vec::new(),
             path: "/".into(),
             ca: None,
             insecure: false,
@@ -140,13 +159,25 @@ impl Target {
     }
 
     fn bracketed_host(&self) -> String {
-        if self.host.contains(':') { format!("[{}]", self.host) } else { self.host.clone() }
+        bracketed(&self.host)
+    }
+
+    /// Each node by itself, in the order of the URL: one, unless it names several.
+    pub fn nodes(&self) -> impl Iterator<Item = Target> {
+        let alone = Target { others: Vec::new(), ..self.clone() };
+        let of_other =
+            |HostPort { host, port }: &HostPort| Target { host: host.clone(), port: *port, ..alone.clone() };
+        let others: Vec<Target> = self.others.iter().map(of_other).collect();
+        std::iter::once(alone).chain(others)
     }
 }
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}://{}:{}", self.scheme.name(), self.bracketed_host(), self.port)?;
+        for HostPort { host, port } in &self.others {
+            write!(f, ",{}:{port}", bracketed(host))?;
+        }
         if self.path == "/" { Ok(()) } else { f.write_str(&self.path) }
     }
 }
@@ -175,7 +206,9 @@ impl FromStr for Target {
         };
         if let Some((_, bare)) = authority.rsplit_once('@') {
             // A password with a slash in it ends the authority early; then nothing of the URL is repeated.
-            let is_whole = !path.contains('@') && host_and_port(bare, scheme.protocol().default_port).is_ok();
+            let is_whole = !path.contains('@')
+                && !bare.contains(',')
+                && host_and_port(bare, scheme.protocol().default_port).is_ok();
             let bare = is_whole.then(|| bare.to_ascii_lowercase());
             return Err(TargetError::Credentials { scheme: Some(scheme), bare });
         }
@@ -211,10 +244,26 @@ impl Target {
         if path.contains('#') {
             return Err(TargetError::Fragment);
         }
-        let (host, port) = host_and_port(authority, scheme.protocol().default_port)?;
+        let mut nodes = Vec::new();
+        for place in authority.split(',') {
+            let (host, port) = host_and_port(place, scheme.protocol().default_port)?;
+            let node = HostPort { host, port };
+            if nodes.contains(&node) {
+                return Err(TargetError::Twice(place.to_owned()));
+            }
+            nodes.push(node);
+        }
+        if nodes.len() > 1 && scheme.transport() != Transport::Tcp && scheme != Scheme::Http {
+            return Err(TargetError::OneAddress(scheme));
+        }
+        let HostPort { host, port } = nodes.remove(0);
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Target { scheme, host, port, path, ca: None, insecure: false, credentials: None })
+        Ok(Target { scheme, host, port, others: nodes, path, ca: None, insecure: false, credentials: None })
     }
+}
+
+fn bracketed(host: &str) -> String {
+    if host.contains(':') { format!("[{host}]") } else { host.to_owned() }
 }
 
 /// `/3`

@@ -22,6 +22,7 @@ pub fn run(server: Server) -> Result<(), ServeError> {
                     say(format_args!("{window}"));
                 }
                 chat::News::Report(report) => say(format_args!("{report}")),
+                chat::News::Nodes(sentence) => say(format_args!("{sentence}")),
             })?;
             say(format_args!(
                 "books: owed {} delivered {} dropped {} in flight {} residual {}",

@@ -48,6 +48,7 @@ targets! {
     servers::websocket_upgrade { seeds: servers::upgrade_seeds, words: servers::UPGRADE_WORDS }
     servers::http_server { seeds: servers::http_seeds, words: servers::REQUEST_WORDS, heap_bytes_max: 64 << 20 }
     servers::chat_server { seeds: servers::chat_seeds, words: servers::CHAT_WORDS }
+    servers::chat_nodes { seeds: servers::chat_node_seeds, words: servers::CHAT_NODE_WORDS }
     servers::arena_server { seeds: servers::arena_seeds, words: servers::JSON_WORDS }
     servers::leaderboard_http { seeds: ::servers::fuzz::leaderboard_seeds, words: servers::REQUEST_WORDS, heap_bytes_max: 8 << 20 }
     servers::leaderboard_websocket { seeds: servers::leaderboard_websocket_seeds, heap_bytes_max: 8 << 20 }

@@ -1,5 +1,7 @@
 //! Lines sent together: encoded once, shared by all recipients.
 
+use memchr::memchr_iter;
+
 use super::memory::{Counted, Counter};
 
 /// Lines of one room, in the order in which they were said. Once frozen it never changes.
@@ -9,6 +11,8 @@ pub(super) struct Batch {
     first_line: u64,
     bytes: Vec<u8>,
     lines: Vec<Line>,
+    /// Lines of another node that never came: where it is not 0 there are no others.
+    missing: u64,
     /// What it takes, once it is frozen.
     counted: Counted,
 }
@@ -26,6 +30,16 @@ struct Line {
     sender: u32,
 }
 
+/// The sender of a line that came from another node.
+pub(super) const ELSEWHERE: u32 = u32::MAX;
+
+/// Lines in a row for which the same is true, or is not.
+pub(super) struct Run {
+    pub(super) is_so: bool,
+    /// The first line after them.
+    pub(super) end: u32,
+}
+
 /// The sender of a line: thread and slot there. The slot may later be another client's, which is then not owed the
 /// line.
 pub(super) fn sender_id(thread: usize, place: u32) -> u32 {
@@ -35,6 +49,16 @@ pub(super) fn sender_id(thread: usize, place: u32) -> u32 {
 impl Batch {
     pub(super) fn beginning_at(first_line: u64) -> Batch {
         Batch { first_line, ..Batch::default() }
+    }
+
+    /// In place of lines that never came, so many.
+    pub(super) fn of_missing(first_line: u64, missing: u64) -> Batch {
+        Batch { first_line, missing, ..Batch::default() }
+    }
+
+    /// How many lines never came in its place.
+    pub(super) fn missing(&self) -> u64 {
+        self.missing
     }
 
     /// It does not change from now on; what it takes is counted for as long as it lives.
@@ -64,6 +88,7 @@ impl Batch {
             first_line: self.first_line + u64::from(from),
             bytes: self.bytes_of(from, to).to_vec(),
             lines: lines.map(|line| Line { end: line.end - start, ..*line }).collect(),
+            missing: 0,
             counted: Counted::default(),
         };
         part.counted = self.counted.another(part.size());
@@ -76,7 +101,7 @@ impl Batch {
 
     /// The room's count of lines after the last one here.
     pub(super) fn end_line(&self) -> u64 {
-        self.first_line + self.lines.len() as u64
+        self.first_line + self.lines.len() as u64 + self.missing
     }
 
     pub(super) fn line_count(&self) -> u32 {
@@ -100,6 +125,14 @@ impl Batch {
     /// Who said the i-th line.
     pub(super) fn sender(&self, i: u32) -> u32 {
         self.lines[i as usize].sender
+    }
+
+    /// The lines from `from` on, of which there is at least one, for whose senders `is_so` says the same.
+    pub(super) fn run_of(&self, from: u32, is_so: impl Fn(u32) -> bool) -> Run {
+        let lines = &self.lines[from as usize..];
+        let first = is_so(lines[0].sender);
+        let length = lines.iter().position(|line| is_so(line.sender) != first).unwrap_or(lines.len());
+        Run { is_so: first, end: from + length as u32 }
     }
 
     /// The bytes of the lines `from..to`, ends included.
@@ -138,6 +171,12 @@ impl Speech {
         self.bytes.extend_from_slice(text.as_bytes());
         self.bytes.push(b'\n');
         self.ends.push(self.bytes.len() as u32);
+    }
+
+    /// Lines of another node, each with its end.
+    pub(super) fn of_lines(text: &str) -> Speech {
+        let ends = memchr_iter(b'\n', text.as_bytes()).map(|at| at as u32 + 1).collect();
+        Speech { bytes: text.as_bytes().to_vec(), ends }
     }
 
     pub(super) fn line_count(&self) -> u64 {

@@ -34,6 +34,7 @@ impl Thread {
         let (began_ns, used_ns) = (clock::now_ns(), clock::thread_cpu_ns());
         let mut due = std::mem::take(&mut self.due);
         self.thread_shared().fetch(&mut due);
+        self.admit_the_fenced();
         // Lines read before the command come before the answer, even if their thread has not notified us yet.
         for key in &self.askers {
             if let Some(client) = self.core.clients.get_mut(*key)
@@ -59,8 +60,41 @@ impl Thread {
         self.pace.rest(began_ns, clock::now_ns(), clock::thread_cpu_ns() - used_ns);
     }
 
+    /// Who asked for the books can be answered once the other nodes have what was said here before.
+    fn admit_the_fenced(&mut self) {
+        let Some(nodes) = self.shared.nodes.clone().filter(|_| !self.fenced.is_empty()) else { return };
+        let (answered, doubt) = (nodes.answered(), nodes.doubt());
+        while let Some((_, key)) = self.fenced.front().copied().filter(|(asked, _)| *asked <= answered) {
+            self.fenced.pop_front();
+            if let Some(doubt) = &doubt {
+                self.tell(key, &format!("* {doubt}\n"));
+            }
+            self.askers.push(key);
+        }
+    }
+
+    /// Tells who has entered a room that the other nodes know of it.
+    fn admit_the_entering(&mut self, place: u32) {
+        let Some(local) = self.rooms.get_mut(place).filter(|local| !local.entering.is_empty()) else {
+            return;
+        };
+        if !local.room.is_confirmed() {
+            return;
+        }
+        let joined = format!("* joined {}\n", local.room.name());
+        for key in std::mem::take(&mut local.entering) {
+            if self.core.clients.get_mut(key).is_some_and(|client| client.room == place)
+                && self.is_talking(key)
+            {
+                self.tell(key, &joined);
+                self.flush(key);
+            }
+        }
+    }
+
     /// Gives the members of a room what is new there.
     fn serve_room(&mut self, place: u32) {
+        self.admit_the_entering(place);
         let Thread { rooms, core: Core { clients, faults, .. }, totals, shared, me, .. } = self;
         let Some(local) = rooms.get_mut(place) else { return };
         local.is_due = false;
@@ -72,7 +106,9 @@ impl Thread {
         let slices_of_all: Vec<IoSlice<'_>> =
             pending.iter().map(|batch| IoSlice::new(batch.bytes())).collect();
         let bytes: usize = slices_of_all.iter().map(|slice| slice.len()).sum();
-        let may_share = slices_of_all.len() <= SLICES_MAX && !faults.now.stops_answers;
+        let may_share = slices_of_all.len() <= SLICES_MAX
+            && !faults.now.stops_answers
+            && pending.iter().all(|batch| batch.missing() == 0);
         let (mut passed, mut unserved) = (0, Vec::new());
         for member in &local.members {
             let Some(client) = clients.at(*member) else { continue };
@@ -105,7 +141,7 @@ impl Thread {
                     client.position = first_line + lines;
                     client.queue.advance(sent);
                 } else {
-                    owe(client, &pending, faults);
+                    totals.dropped_link += owe(client, &pending, faults);
                     send(client, totals).map_err(|()| Unserved::Broken)?;
                 }
                 trim(client, shared)
@@ -168,7 +204,9 @@ impl Thread {
         let Some(client) = clients.get_mut(key) else { return };
         let Some(local) = rooms.get_mut(client.room) else { return };
         local.room.fetch(*me, &mut local.pending);
-        book(totals, client, |_, client| owe(client, &local.pending, faults));
+        book(totals, client, |totals, client| {
+            totals.dropped_link += owe(client, &local.pending, faults);
+        });
         if !local.pending.is_empty() && !local.is_due {
             local.is_due = true;
             due.push(client.room);
@@ -235,10 +273,17 @@ fn book<T>(
     result
 }
 
-/// Queues what a client is owed of these, which is all that is neither before its time nor its own.
-fn owe(client: &mut Client, batches: &[Arc<Batch>], faults: &mut ThreadFaults) {
+/// Queues what a client is owed of these, which is all that is neither before its time nor its own. Returns how many more
+/// were owed and did not come from another node.
+fn owe(client: &mut Client, batches: &[Arc<Batch>], faults: &mut ThreadFaults) -> u64 {
+    let mut missing = 0;
     for batch in batches {
         if batch.end_line() <= client.position {
+            continue;
+        }
+        if batch.missing() > 0 {
+            missing += batch.missing();
+            client.queue.miss(batch.missing());
             continue;
         }
         let from = client.position.saturating_sub(batch.first_line()) as u32;
@@ -270,6 +315,7 @@ fn owe(client: &mut Client, batches: &[Arc<Batch>], faults: &mut ThreadFaults) {
     if let Some(last) = batches.last() {
         client.position = client.position.max(last.end_line());
     }
+    missing
 }
 
 /// Queues the lines `from..to`. For a client that does not read, a few lines of a large batch are copied: they would

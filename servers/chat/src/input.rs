@@ -133,10 +133,14 @@ impl Thread {
             Said::Nick(name) => self.nick(key, name),
             Said::Who => {
                 let Some(client) = self.core.clients.get_mut(key) else { return false };
-                let answer = self.rooms.get_mut(client.room).map(|local| local.room.who());
+                let is_alone = self.shared.nodes.as_ref().is_some_and(|nodes| !nodes.is_connected());
+                let answer = self.rooms.get_mut(client.room).map(|local| local.room.who(is_alone));
                 self.tell(key, &answer.unwrap_or_default());
             }
-            Said::Books => self.askers.push(key),
+            Said::Books => match &self.shared.nodes {
+                Some(nodes) => self.fenced.push_back((nodes.ask(), key)),
+                None => self.askers.push(key),
+            },
             Said::Quit => {
                 self.let_go(key, Goodbye::Books);
                 return false;
@@ -177,7 +181,16 @@ impl Thread {
         }
         self.exit(key);
         self.enter(key, room);
-        self.tell(key, &format!("* joined {room}\n"));
+        if let Some(client) = self.core.clients.get_mut(key)
+            && let Some(local) = self.rooms.get_mut(client.room)
+        {
+            local.entering.push(key);
+            // Confirmed between this and the end of the list: then the room is served once more.
+            if local.room.is_confirmed() {
+                local.entering.pop();
+                self.tell(key, &format!("* joined {room}\n"));
+            }
+        }
     }
 
     fn nick(&mut self, key: Key, name: &str) {

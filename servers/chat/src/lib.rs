@@ -8,6 +8,7 @@
 //! window and bounded memory, and delays nobody · the total waiting for all clients is bounded, too (`memory`) · a line
 //! enters its room together with everything that was read before it: the answer to `/books` comes after all of that,
 //! whichever threads read it (`flush`).
+//! With `--nats` rooms span all chats that share a NATS server (`nodes`).
 //! Order of reading: `thread` (a turn), `accept`, `input`, `flush`; then the pure parts, `queue` first.
 
 mod accept;
@@ -20,6 +21,7 @@ pub mod fuzz;
 mod input;
 mod memory;
 mod metrics;
+mod nodes;
 mod options;
 mod queue;
 #[cfg(test)]
@@ -39,12 +41,14 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
+pub use nodes::address::{NatsAddress, NatsAddressError};
 pub use options::{OnFull, Options};
 pub use report::Report;
 pub use totals::{Cuts, Totals};
 pub use window::Window;
 
 use metrics::{Metrics, Surroundings};
+use nodes::{Link, Nodes};
 use servers_shared::control::{Crew, Listening, REST_NS};
 use servers_shared::fault::{Fault, Server};
 use servers_shared::listener::Readiness;
@@ -66,6 +70,8 @@ pub enum News {
     },
     /// Every `report_every`.
     Report(Report),
+    /// With `--nats`: something about the other nodes or the broker that who runs the chat should know.
+    Nodes(String),
 }
 
 /// Serves until SIGTERM, SIGINT or `options.shutdown`; then clients are told, get what is queued, and are closed.
@@ -91,11 +97,22 @@ pub fn run(options: Options, mut tell: impl FnMut(News)) -> Result<Totals, Serve
     let metrics_address = metrics_address.map_err(ServeError::system("getsockname"))?;
     let threads_shared: io::Result<Vec<ThreadShared>> = (0..threads).map(|_| ThreadShared::new()).collect();
     let threads_shared = threads_shared.map_err(ServeError::system("eventfd"))?;
+    let nodes = options.nats.is_some().then(Nodes::new).transpose();
+    let nodes = nodes.map_err(ServeError::system("eventfd"))?.map(Arc::new);
     let mut crew = listening.crew()?;
-    let shared = Arc::new(Shared::new(options, crew.common.clone(), threads_shared));
+    let link = options.broker()?.zip(nodes.clone());
+    let link = link.map(|(broker, nodes)| {
+        Link::connect(&broker, options.node.as_deref(), nodes, crew.common.faults.clone())
+    });
+    let link = link.transpose()?;
+    let shared = Arc::new(Shared::new(options, crew.common.clone(), threads_shared, nodes));
     for me in 0..threads {
         let shared = shared.clone();
         crew.spawn(format!("chat-{me}"), move || thread::run(shared, me))?;
+    }
+    if let Some(link) = link {
+        let shared = shared.clone();
+        crew.spawn("nodes".to_owned(), move || link.run(&shared))?;
     }
     let mut control = Control { crew, metrics, shared };
     tell(News::Listening { address, metrics: metrics_address });
@@ -121,14 +138,19 @@ impl Control {
             let rest_ns = next_ns.saturating_sub(clock::now_ns()).min(REST_NS);
             let rest_ns = self.metrics.as_ref().map_or(rest_ns, |metrics| rest_ns.min(metrics.rest_ns()));
             let heard = self.crew.listen(rest_ns, self.metrics.as_ref().map(Metrics::as_fd));
+            let said = self.shared.nodes.as_ref().map(|nodes| nodes.take_said());
+            said.into_iter().flatten().for_each(|sentence| tell(News::Nodes(sentence)));
             if heard.the_end {
                 return Ok(());
             }
             if let Some(metrics) = &mut self.metrics {
                 let shared = &self.shared;
                 metrics.answer(heard.the_other, || {
-                    let around =
-                        Surroundings { rooms: shared.rooms.count(), on_full: shared.options.on_full };
+                    let around = Surroundings {
+                        rooms: shared.rooms.count(),
+                        on_full: shared.options.on_full,
+                        nodes: shared.nodes.clone(),
+                    };
                     metrics::text(&shared.totals(), &around)
                 });
             }

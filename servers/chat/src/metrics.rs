@@ -7,7 +7,10 @@ use std::fmt::Write as _;
 use std::io::{self, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::nodes::Nodes;
 use super::options::OnFull;
 use super::totals::Totals;
 use servers_shared::clock;
@@ -37,6 +40,7 @@ struct Waiting {
 pub(super) struct Surroundings {
     pub(super) rooms: usize,
     pub(super) on_full: OnFull,
+    pub(super) nodes: Option<Arc<Nodes>>,
 }
 
 impl Metrics {
@@ -147,13 +151,16 @@ pub(super) fn text(totals: &Totals, around: &Surroundings) -> String {
     family("chat_broadcasts", "counter", "Lines that clients said.", &one(totals.broadcasts));
     family("chat_owed", "counter", "Deliveries that were owed.", &one(totals.owed));
     family("chat_delivered", "counter", "Deliveries handed to the system whole.", &one(totals.delivered));
-    let dropped = |policy| if around.on_full == policy { totals.dropped as f64 } else { 0.0 };
+    let full = (totals.dropped - totals.dropped_link) as f64;
+    let dropped = |policy| if around.on_full == policy { full } else { 0.0 };
     let policies = [
         ("{policy=\"drop-oldest\"}", dropped(OnFull::DropOldest)),
         ("{policy=\"drop-newest\"}", dropped(OnFull::DropNewest)),
         ("{policy=\"disconnect\"}", dropped(OnFull::Disconnect)),
+        ("{reason=\"link\"}", totals.dropped_link as f64),
     ];
-    family("chat_dropped", "counter", "Deliveries that did not fit into a backlog.", &policies);
+    let help = "Deliveries that did not fit into a backlog, or did not come from another node (link).";
+    family("chat_dropped", "counter", help, &policies);
     family(
         "chat_in_flight_at_close",
         "counter",
@@ -184,8 +191,48 @@ pub(super) fn text(totals: &Totals, around: &Surroundings) -> String {
         ("{reason=\"half_closed\"}", cut.half_closed as f64),
     ];
     family("chat_cut", "counter", "Clients that the server closed.", &cuts);
+    if let Some(nodes) = &around.nodes {
+        of_nodes(nodes, &mut family);
+    }
     text.push_str("# EOF\n");
     text
+}
+
+fn of_nodes(nodes: &Nodes, family: &mut impl FnMut(&str, &str, &str, &[(&str, f64)])) {
+    let counters = &nodes.counters;
+    let rows: [(&str, &str, &str, &AtomicU64); 11] = [
+        ("others", "gauge", "Other nodes that are there.", &counters.nodes),
+        (
+            "published_lines",
+            "counter",
+            "Lines that were said here and went to the broker.",
+            &counters.published,
+        ),
+        ("published_messages", "counter", "Messages that these were.", &counters.messages),
+        (
+            "unpublished_lines",
+            "counter",
+            "Lines that were said here and could not go to the broker.",
+            &counters.unpublished,
+        ),
+        ("received_lines", "counter", "Lines of other nodes.", &counters.received),
+        ("missing_lines", "counter", "Lines of other nodes that did not come.", &counters.missing),
+        (
+            "strange_messages",
+            "counter",
+            "Messages on the nodes' subjects that no node has sent.",
+            &counters.strange,
+        ),
+        ("broker_losses", "counter", "Connections to the broker that were lost.", &counters.losses),
+        ("fences", "counter", "Fences: checks that the other nodes have everything.", &counters.fences),
+        ("fences_late", "counter", "Fences that not all nodes answered in time.", &counters.fences_late),
+        ("fence_nanoseconds", "counter", "What the fences took in all.", &counters.fences_ns),
+    ];
+    let connected = [("", f64::from(u8::from(nodes.is_connected())))];
+    family("chat_nodes_broker_up", "gauge", "Whether the broker is connected.", &connected);
+    for (name, kind, help, counter) in rows {
+        family(&format!("chat_nodes_{name}"), kind, help, &[("", counter.load(Ordering::Relaxed) as f64)]);
+    }
 }
 
 #[cfg(test)]
@@ -224,7 +271,9 @@ mod tests {
     fn the_exposition_is_open_metrics_and_has_the_books() {
         let totals =
             Totals { owed: 100, delivered: 90, dropped: 6, in_flight_at_close: 3, ..Totals::default() };
-        let text = text(&totals, &Surroundings { rooms: 2, on_full: OnFull::DropNewest });
+        let nodes = Arc::new(Nodes::new().unwrap());
+        nodes.counters.missing.store(3, Ordering::Relaxed);
+        let text = text(&totals, &Surroundings { rooms: 2, on_full: OnFull::DropNewest, nodes: Some(nodes) });
         let samples = parse(&text);
         assert!(samples.contains("chat_dropped_total{policy=\"drop-oldest\"}"));
         for line in [
@@ -233,6 +282,8 @@ mod tests {
             "chat_dropped_total{policy=\"drop-oldest\"} 0\n",
             "chat_dropped_total{policy=\"drop-newest\"} 6\n",
             "chat_residual 1\n",
+            "chat_nodes_broker_up 0\n",
+            "chat_nodes_missing_lines_total 3\n",
         ] {
             assert!(text.contains(line), "{line}{text}");
         }

@@ -2,9 +2,12 @@
 
 use std::net::SocketAddr;
 use std::num::NonZeroU64;
+use std::path::PathBuf;
 use std::time::Duration;
 
+use super::nodes::address::NatsAddress;
 use super::window::Window;
+use super::words;
 use servers_shared::cli::{self, check, time, time_or_0};
 use servers_shared::fault::{self, Fault, Server};
 use servers_shared::{ServeError, Shutdown};
@@ -58,6 +61,15 @@ pub struct Options {
     /// How long lines are gathered before they leave: auto follows the load, a time fixes it
     #[arg(long, default_value = "auto", value_name = "auto|TIME", value_parser = window)]
     pub window: Window,
+    /// Rooms span all chats that share this NATS server, such as nats://USER:PASSWORD@HOST:4222
+    #[arg(long, value_name = "URL")]
+    pub nats: Option<NatsAddress>,
+    /// With --nats: a file whose first line is USER:PASSWORD or TOKEN, so that neither is on the command line
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub nats_login: Option<PathBuf>,
+    /// What this node is called among those, 1 to 32 bytes of letters, digits, _, - and . [default: at random]
+    #[arg(long, value_name = "NAME", requires = "nats")]
+    pub node: Option<String>,
     /// Close who says nothing for so long [default: listening is enough]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub idle: Option<Duration>,
@@ -103,6 +115,16 @@ impl Default for Options {
 }
 
 impl Options {
+    /// The broker, with what it wants to hear. Errors: the file cannot be read.
+    pub(super) fn broker(&self) -> Result<Option<NatsAddress>, ServeError> {
+        let Some((address, path)) = self.nats.clone().zip(self.nats_login.as_ref()) else {
+            return Ok(self.nats.clone());
+        };
+        let cannot = |source| ServeError::BrokerLogin { path: path.clone(), source };
+        let text = std::fs::read_to_string(path).map_err(cannot)?;
+        Ok(Some(address.with_login(text.lines().next().unwrap_or_default())))
+    }
+
     pub(super) fn check(&self) -> Result<(), ServeError> {
         check("threads", self.threads.unwrap_or(1), 1..=256, "1 to 256")?;
         check("backlog", self.backlog, 1..=1_000_000, "1 to 1000000 lines")?;
@@ -120,6 +142,12 @@ impl Options {
         check("report-every", self.report_every, ..=day, "at most a day")?;
         check("idle", self.idle.unwrap_or_default(), ..=day, "at most a day")?;
         check("half-closed", self.half_closed, ..=day, "at most a day")?;
+        let name = self.node.as_deref().unwrap_or("_");
+        if !words::is_name(name) {
+            let value = words::shown(name);
+            let range = "1 to 32 bytes of letters, digits, _, - and .";
+            return Err(ServeError::Option { option: "node", value, range });
+        }
         if self.report_every.is_zero() {
             return Ok(());
         }
@@ -146,6 +174,10 @@ mod tests {
         check(
             Options { max_line: 65_537, ..default() },
             "--max-line 65537 is out of range: 16 to 65536 bytes",
+        );
+        check(
+            Options { node: Some("two words".into()), ..default() },
+            "--node two words is out of range: 1 to 32 bytes of letters, digits, _, - and .",
         );
         check(
             Options { window: Window::Fixed(Duration::from_secs(11)), ..default() },

@@ -118,6 +118,13 @@ impl Queue {
         }
     }
 
+    /// So many lines were owed and did not come from another node.
+    pub(super) fn miss(&mut self, lines: u64) {
+        self.account.owed += lines;
+        self.account.dropped += lines;
+        self.note_gap(self.pieces.len(), lines);
+    }
+
     /// Words for this client alone, with their line end.
     pub(super) fn tell(&mut self, text: &[u8]) {
         self.text_bytes += text.len();

@@ -3,14 +3,15 @@
 //! Rooms span threads, and all members see the lines in one order: that in which they were appended here, which happens
 //! as soon as they are read. A thread fetches new lines when it writes, so everything read before, on whichever thread,
 //! is included. The lock is held while copying one read's lines, or a few references.
-//! A line's number counts the lines of its room since the beginning.
+//! A line's number counts the lines of its room since the beginning, those included that another node said and that
+//! never came. To a room that spans nodes their link is one more thread, without members.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::fmt::Write as _;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use super::batch::{Batch, Speech};
+use super::batch::{Batch, ELSEWHERE, Speech};
 use super::memory::Counter;
 
 /// A batch that has grown so large is frozen, so that a flood does not make one of any size.
@@ -24,6 +25,11 @@ const NAMES_BYTES_MAX: usize = 2048;
 
 pub(super) struct Room {
     name: Box<str>,
+    /// Of this room from its first member to its last one.
+    id: u32,
+    threads: usize,
+    /// Who enters has joined: the other nodes, if there are any, know of this room.
+    is_confirmed: AtomicBool,
     /// Bytes that are held, as of the last change.
     held_bytes: AtomicUsize,
     state: Mutex<State>,
@@ -37,7 +43,10 @@ struct State {
     counter: Counter,
     /// Count of batches that were frozen and let go.
     gone: u64,
+    /// Of each thread; of the link behind them, if there is one.
     shares: Box<[Share]>,
+    /// Clients that are here through other nodes, and how many nodes these are.
+    elsewhere: (u32, u32),
     /// Of those members that have one.
     names: BTreeSet<Arc<str>>,
 }
@@ -62,21 +71,59 @@ pub(super) struct Tell {
 }
 
 impl Room {
-    pub(super) fn new(name: &str, threads: usize, counter: Counter) -> Room {
+    /// A room that spans nodes is not confirmed yet.
+    pub(super) fn new(name: &str, id: u32, threads: usize, spans_nodes: bool, counter: Counter) -> Room {
+        let mut shares = vec![Share::default(); threads + usize::from(spans_nodes)];
+        if spans_nodes {
+            // It fetches whatever is said.
+            shares[threads] = Share { members: 1, local: id, ..Share::default() };
+        }
         let state = State {
             open: Batch::default(),
             frozen: VecDeque::new(),
             frozen_bytes: 0,
             counter,
             gone: 0,
-            shares: vec![Share::default(); threads].into(),
+            shares: shares.into(),
+            elsewhere: (0, 0),
             names: BTreeSet::new(),
         };
-        Room { name: name.into(), held_bytes: AtomicUsize::new(0), state: Mutex::new(state) }
+        Room {
+            name: name.into(),
+            id,
+            threads,
+            is_confirmed: AtomicBool::new(!spans_nodes),
+            held_bytes: AtomicUsize::new(0),
+            state: Mutex::new(state),
+        }
     }
 
     pub(super) fn name(&self) -> &str {
         &self.name
+    }
+
+    pub(super) fn id(&self) -> u32 {
+        self.id
+    }
+
+    pub(super) fn is_confirmed(&self) -> bool {
+        self.is_confirmed.load(Ordering::SeqCst)
+    }
+
+    /// Who is here has joined. Adds to `tell` the threads that have members.
+    pub(super) fn confirm(&self, tell: &mut Vec<Tell>) {
+        self.is_confirmed.store(true, Ordering::SeqCst);
+        self.lock().tell_of_news(tell);
+    }
+
+    /// Clients that are here through other nodes, and how many nodes these are.
+    pub(super) fn set_elsewhere(&self, elsewhere: (u32, u32)) {
+        self.lock().elsewhere = elsewhere;
+    }
+
+    /// Clients of this node that are here.
+    pub(super) fn member_count(&self) -> u32 {
+        self.lock().member_count(self.threads)
     }
 
     /// A thread does not keep up, and who speaks here should wait.
@@ -91,14 +138,29 @@ impl Room {
         if state.open.bytes().len() > BATCH_BYTES_MAX {
             state.freeze();
         }
-        for (thread, share) in state.shares.iter_mut().enumerate() {
-            if share.members > 0 && !share.told {
-                share.told = true;
-                tell.push(Tell { thread, local: share.local });
-            }
-        }
+        state.tell_of_news(tell);
         self.weigh(&state);
         state.open.end_line()
+    }
+
+    /// Appends lines of another node, before which so many are missing that never came.
+    pub(super) fn hear(&self, missing: u64, lines: &str, tell: &mut Vec<Tell>) {
+        if missing > 0 {
+            let mut state = self.lock();
+            state.freeze();
+            let gap = Batch::of_missing(state.open.end_line(), missing);
+            state.open = Batch::beginning_at(gap.end_line());
+            state.frozen.push_back(Arc::new(gap));
+            state.tell_of_news(tell);
+        }
+        if !lines.is_empty() {
+            self.say(&Speech::of_lines(lines), ELSEWHERE, tell);
+        }
+    }
+
+    /// Adds everything that the link has not fetched to `batches`, oldest first.
+    pub(super) fn fetch_for_nodes(&self, batches: &mut Vec<Arc<Batch>>) {
+        self.fetch(self.threads, batches);
     }
 
     /// Adds everything that the thread has not fetched to `batches`, oldest first.
@@ -127,7 +189,7 @@ impl Room {
         if let Some(name) = name {
             state.names.insert(name);
         }
-        (state.open.end_line(), state.member_count())
+        (state.open.end_line(), state.member_count(self.threads))
     }
 
     /// Lets a client go; returns how many are left.
@@ -139,7 +201,7 @@ impl Room {
         }
         state.let_go();
         self.weigh(&state);
-        state.member_count()
+        state.member_count(self.threads)
     }
 
     pub(super) fn rename(&self, old: Option<&str>, new: Arc<str>) {
@@ -150,10 +212,10 @@ impl Room {
         state.names.insert(new);
     }
 
-    /// The answer to `/who`.
-    pub(super) fn who(&self) -> String {
+    /// The answer to `/who`; `is_alone`: nothing is known of the other nodes.
+    pub(super) fn who(&self, is_alone: bool) -> String {
         let state = self.lock();
-        let here = state.member_count();
+        let here = state.member_count(self.threads);
         let mut answer = format!("* {here} in {}", self.name);
         let mut named = 0;
         for name in &state.names {
@@ -166,6 +228,12 @@ impl Room {
         }
         if named > 0 && named < here {
             let _ = write!(answer, " and {} more", here - named);
+        }
+        match state.elsewhere {
+            _ if is_alone => answer.push_str("; the other nodes cannot be reached"),
+            (0, _) => {}
+            (members, 1) => drop(write!(answer, "; {members} on another node")),
+            (members, nodes) => drop(write!(answer, "; {members} on {nodes} other nodes")),
         }
         answer.push('\n');
         answer
@@ -203,8 +271,18 @@ impl State {
         }
     }
 
-    fn member_count(&self) -> u32 {
-        self.shares.iter().map(|share| share.members).sum()
+    /// Adds the threads to `tell` that do not know yet that there is something to fetch.
+    fn tell_of_news(&mut self, tell: &mut Vec<Tell>) {
+        for (thread, share) in self.shares.iter_mut().enumerate() {
+            if share.members > 0 && !share.told {
+                share.told = true;
+                tell.push(Tell { thread, local: share.local });
+            }
+        }
+    }
+
+    fn member_count(&self, threads: usize) -> u32 {
+        self.shares[..threads].iter().map(|share| share.members).sum()
     }
 }
 
@@ -226,7 +304,7 @@ mod tests {
 
     #[test]
     fn every_thread_fetches_every_line_once_and_in_the_same_order() {
-        let room = Room::new("r", 2, Counter::default());
+        let room = Room::new("r", 0, 2, false, Counter::default());
         let mut tell = Vec::new();
         room.enter(0, 10, None);
         room.enter(1, 20, None);
@@ -246,7 +324,7 @@ mod tests {
 
     #[test]
     fn who_enters_is_owed_what_is_said_from_then_on_and_a_thread_without_members_holds_nothing_up() {
-        let room = Room::new("r", 2, Counter::default());
+        let room = Room::new("r", 0, 2, false, Counter::default());
         let mut tell = Vec::new();
         room.enter(0, 0, None);
         room.say(&speech("before"), 1, &mut tell);
@@ -263,7 +341,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_does_not_fetch_makes_the_room_heavy_until_it_does() {
-        let room = Room::new("r", 2, Counter::default());
+        let room = Room::new("r", 0, 2, false, Counter::default());
         room.enter(0, 0, None);
         room.enter(1, 0, None);
         let long = speech(&"x".repeat(65_535));
@@ -278,19 +356,45 @@ mod tests {
     }
 
     #[test]
+    fn lines_of_another_node_and_those_that_are_missing_have_numbers_of_this_room() {
+        let room = Room::new("r", 7, 1, true, Counter::default());
+        let (mut tell, mut batches) = (Vec::new(), Vec::new());
+        room.enter(0, 3, None);
+        assert!(!room.is_confirmed());
+        room.confirm(&mut tell);
+        // The link has nothing to fetch, and does not need to be told.
+        assert_eq!((room.is_confirmed(), tell[0]), (true, Tell { thread: 0, local: 3 }));
+        room.say(&speech("a"), 1, &mut tell);
+        room.hear(5, "b\nc\n", &mut tell);
+        room.hear(2, "", &mut tell);
+        assert_eq!(room.enter(0, 3, None), (10, 2), "a member of the link is none of the room");
+        room.fetch(0, &mut batches);
+        let found: Vec<_> =
+            batches.iter().map(|batch| (batch.first_line(), batch.missing(), batch.bytes())).collect();
+        assert_eq!(found, [(0, 0, &b"a\n"[..]), (1, 5, b""), (6, 0, b"b\nc\n"), (8, 2, b"")]);
+        assert_eq!((batches[2].sender(0), batches[3].end_line()), (ELSEWHERE, 10));
+        batches.clear();
+        room.fetch_for_nodes(&mut batches);
+        assert_eq!(batches.len(), 4, "the link fetches all, too");
+        room.set_elsewhere((9, 2));
+        assert_eq!(room.who(false), "* 2 in r; 9 on 2 other nodes\n");
+        assert_eq!(room.who(true), "* 2 in r; the other nodes cannot be reached\n");
+    }
+
+    #[test]
     fn who_is_here_is_told_in_one_line_of_bounded_length() {
-        let room = Room::new("kitchen", 1, Counter::default());
+        let room = Room::new("kitchen", 0, 1, false, Counter::default());
         room.enter(0, 0, None);
-        assert_eq!(room.who(), "* 1 in kitchen\n");
+        assert_eq!(room.who(false), "* 1 in kitchen\n");
         room.enter(0, 0, Some("ada".into()));
-        assert_eq!(room.who(), "* 2 in kitchen: ada and 1 more\n");
+        assert_eq!(room.who(false), "* 2 in kitchen: ada and 1 more\n");
         room.rename(None, "bob".into());
-        assert_eq!(room.who(), "* 2 in kitchen: ada, bob\n");
+        assert_eq!(room.who(false), "* 2 in kitchen: ada, bob\n");
         for id in 3..1000 {
             room.enter(0, 0, Some(format!("somebody-{id:03}").into()));
         }
         room.rename(Some("bob"), "carol".into());
-        let answer = room.who();
+        let answer = room.who(false);
         assert!(
             answer.starts_with("* 999 in kitchen: ada, carol, somebody-003, ") && answer.ends_with(" more\n")
         );

@@ -1,10 +1,13 @@
 //! Rooms by name, for all threads; and the rooms of one thread, with its members.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::batch::Batch;
+use super::clients::Key;
 use super::memory::Counter;
+use super::nodes::Nodes;
 use super::room::Room;
 
 /// Where newcomers are.
@@ -14,13 +17,15 @@ pub(super) const LOBBY: &str = "lobby";
 pub(super) struct Rooms {
     threads: usize,
     counter: Counter,
+    nodes: Option<Arc<Nodes>>,
     by_name: Mutex<HashMap<Box<str>, Arc<Room>>>,
+    ids: AtomicU32,
 }
 
 impl Rooms {
     /// Lines that not all have fetched yet are counted in `counter`.
-    pub(super) fn new(threads: usize, counter: Counter) -> Rooms {
-        Rooms { threads, counter, by_name: Mutex::default() }
+    pub(super) fn new(threads: usize, counter: Counter, nodes: Option<Arc<Nodes>>) -> Rooms {
+        Rooms { threads, counter, nodes, by_name: Mutex::default(), ids: AtomicU32::new(0) }
     }
 
     pub(super) fn count(&self) -> usize {
@@ -33,16 +38,23 @@ impl Rooms {
         if let Some(room) = by_name.get(name) {
             return enter(room);
         }
-        let room = Arc::new(Room::new(name, self.threads, self.counter.clone()));
+        let id = self.ids.fetch_add(1, Ordering::Relaxed);
+        let room = Arc::new(Room::new(name, id, self.threads, self.nodes.is_some(), self.counter.clone()));
         by_name.insert(name.into(), room.clone());
+        if let Some(nodes) = &self.nodes {
+            nodes.opened(&room);
+        }
         enter(&room)
     }
 
     /// Removes a client, and closes the room after the last one.
     pub(super) fn leave(&self, room: &Room, thread: usize, name: Option<&str>) {
         let mut by_name = self.by_name.lock().unwrap_or_else(PoisonError::into_inner);
-        if room.leave(thread, name) == 0 {
-            by_name.remove(room.name());
+        if room.leave(thread, name) == 0
+            && let Some(room) = by_name.remove(room.name())
+            && let Some(nodes) = &self.nodes
+        {
+            nodes.closed(&room);
         }
     }
 }
@@ -56,6 +68,8 @@ pub(super) struct LocalRoom {
     pub(super) pending: Vec<Arc<Batch>>,
     /// It is on the list for the next round.
     pub(super) is_due: bool,
+    /// Clients that have entered and are told so once the room is confirmed.
+    pub(super) entering: Vec<Key>,
 }
 
 /// The rooms in which one thread has members.
@@ -71,7 +85,13 @@ impl LocalRooms {
         if let Some(place) = self.by_name.get(room.name()) {
             return *place;
         }
-        let local = LocalRoom { room: room.clone(), members: Vec::new(), pending: Vec::new(), is_due: false };
+        let local = LocalRoom {
+            room: room.clone(),
+            members: Vec::new(),
+            pending: Vec::new(),
+            is_due: false,
+            entering: Vec::new(),
+        };
         let place = self.rooms.insert(local) as u32;
         self.by_name.insert(room.name().into(), place);
         place
@@ -108,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_room_is_one_for_all_and_ends_with_its_last_client() {
-        let rooms = Rooms::new(1, Counter::default());
+        let rooms = Rooms::new(1, Counter::default(), None);
         let enter = || {
             rooms.enter("r", |room| {
                 room.enter(0, 0, None);
@@ -128,8 +148,8 @@ mod tests {
     fn members_keep_their_indices_when_others_leave() {
         let mut rooms = LocalRooms::default();
         let (one, other) = (
-            Arc::new(Room::new("one", 1, Counter::default())),
-            Arc::new(Room::new("other", 1, Counter::default())),
+            Arc::new(Room::new("one", 0, 1, false, Counter::default())),
+            Arc::new(Room::new("other", 0, 1, false, Counter::default())),
         );
         let place = rooms.place_for(&one);
         assert_eq!((rooms.place_for(&one), rooms.place_for(&other)), (place, place + 1));
@@ -138,6 +158,6 @@ mod tests {
         assert_eq!(rooms.remove(place, 1), None);
         assert_eq!(rooms.remove(place, 0), None);
         assert!(rooms.get_mut(place).is_none());
-        assert_eq!(rooms.place_for(&Arc::new(Room::new("new", 1, Counter::default()))), place);
+        assert_eq!(rooms.place_for(&Arc::new(Room::new("new", 0, 1, false, Counter::default()))), place);
     }
 }

@@ -10,6 +10,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::memory::Memory;
+use super::nodes::Nodes;
 use super::options::Options;
 use super::room::Tell;
 use super::rooms::Rooms;
@@ -24,18 +25,26 @@ pub(super) struct Shared {
     pub(super) address_limit: Mutex<AddressLimit>,
     pub(super) memory: Memory,
     pub(super) rooms: Rooms,
+    /// The link to the other nodes, if there are any.
+    pub(super) nodes: Option<Arc<Nodes>>,
     /// Names that are taken, in lower case.
     pub(super) names: Mutex<HashSet<String>>,
     pub(super) threads_shared: Vec<ThreadShared>,
 }
 
 impl Shared {
-    pub(super) fn new(options: Options, common: Arc<Common>, threads_shared: Vec<ThreadShared>) -> Shared {
+    pub(super) fn new(
+        options: Options,
+        common: Arc<Common>,
+        threads_shared: Vec<ThreadShared>,
+        nodes: Option<Arc<Nodes>>,
+    ) -> Shared {
         let memory = Memory::new(&options);
         Shared {
             common,
             address_limit: Mutex::new(AddressLimit::new(options.per_address_rate, true)),
-            rooms: Rooms::new(threads_shared.len(), memory.batches.clone()),
+            rooms: Rooms::new(threads_shared.len(), memory.batches.clone(), nodes.clone()),
+            nodes,
             memory,
             names: Mutex::new(HashSet::new()),
             threads_shared,
@@ -51,13 +60,22 @@ impl Shared {
 
     /// Notifies threads of rooms with new lines.
     pub(super) fn tell(&self, tells: &mut Vec<Tell>) {
-        tells.drain(..).for_each(|Tell { thread, local }| self.threads_shared[thread].bring(local));
+        for Tell { thread, local } in tells.drain(..) {
+            // Behind the threads comes the link to the other nodes.
+            let link = self.nodes.as_ref().map(|nodes| &nodes.notified);
+            if let Some(notified) = self.threads_shared.get(thread).or(link) {
+                notified.bring(local);
+            }
+        }
     }
 
     pub(super) fn go_down(&self) {
         self.common.listener.refuse();
         self.common.going_down.store(true, Ordering::SeqCst);
         self.threads_shared.iter().for_each(|thread_shared| thread_shared.wakeup.ring());
+        if let Some(nodes) = &self.nodes {
+            nodes.notified.wakeup.ring();
+        }
     }
 
     pub(super) fn totals(&self) -> Totals {
@@ -109,7 +127,7 @@ impl ThreadShared {
         })
     }
 
-    fn bring(&self, local: u32) {
+    pub(super) fn bring(&self, local: u32) {
         self.due.lock().unwrap_or_else(PoisonError::into_inner).push(local);
         self.has_due.store(true, Ordering::SeqCst);
         if self.sleeps.swap(false, Ordering::SeqCst) {

@@ -6,6 +6,7 @@
 //! costs more than the line. When idle it sleeps in epoll; then the first line is sent at once.
 //! The other parts of a thread: `accept` (connections), `input` (lines in), `flush` (lines out).
 
+use std::collections::VecDeque;
 use std::io;
 use std::sync::Arc;
 use std::sync::PoisonError;
@@ -55,6 +56,8 @@ pub(super) struct Thread {
     pub(super) due: Vec<u32>,
     /// Clients that have asked for the accounts: they are answered after the next round.
     pub(super) askers: Vec<Key>,
+    /// The same, and up to where the other nodes have to answer before; the smallest number first.
+    pub(super) fenced: VecDeque<(u64, Key)>,
     /// Clients with more input than is processed in one turn.
     pub(super) unfinished: Vec<Key>,
     pub(super) pace: Pace,
@@ -70,7 +73,8 @@ pub(super) struct Thread {
 
 /// A thread's whole life.
 pub(super) fn run(shared: Arc<Shared>, me: usize) -> io::Result<()> {
-    let wakeups = shared.threads_shared.iter().map(|thread_shared| thread_shared.wakeup.raw());
+    let link = shared.nodes.iter().map(|nodes| nodes.notified.wakeup.raw());
+    let wakeups = shared.threads_shared.iter().map(|thread_shared| thread_shared.wakeup.raw()).chain(link);
     let core = Core::with_own_table(&shared.common, BUFFER_BYTES, wakeups)?;
     core.watch_wakeup(&shared.threads_shared[me].wakeup)?;
     thread::live(&mut Thread::new(shared, me, core));
@@ -189,6 +193,7 @@ impl Thread {
             rooms: LocalRooms::default(),
             due: Vec::new(),
             askers: Vec::new(),
+            fenced: VecDeque::new(),
             unfinished: Vec::new(),
             pace: Pace::new(shared.options.window),
             held_back: HeldBack::default(),
@@ -242,7 +247,7 @@ mod tests {
     fn a_flood_of_lines_keeps_nobody_waiting() {
         let common = flood::common();
         let core = flood::core(&common);
-        let shared = Shared::new(Default::default(), common, vec![ThreadShared::new().unwrap()]);
+        let shared = Shared::new(Default::default(), common, vec![ThreadShared::new().unwrap()], None);
         let mut thread = Thread::new(Arc::new(shared), 0, core);
         let admit = |thread: &mut Thread, fd| thread.welcome(fd, Ipv4Addr::LOCALHOST.into());
         let request = &|_| b"/x\n".to_vec();

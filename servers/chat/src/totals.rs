@@ -9,8 +9,10 @@ pub struct Totals {
     pub owed: u64,
     /// Lines that the system took whole.
     pub delivered: u64,
-    /// Lines that did not fit into a backlog.
+    /// Lines that did not fit into a backlog, or did not come from another node.
     pub dropped: u64,
+    /// Of these, lines that did not come from another node.
+    pub dropped_link: u64,
     /// Lines that waited for clients when these were closed.
     pub in_flight_at_close: u64,
     /// Lines that wait for clients now.
@@ -64,6 +66,7 @@ impl Totals {
         self.owed += other.owed;
         self.delivered += other.delivered;
         self.dropped += other.dropped;
+        self.dropped_link += other.dropped_link;
         self.in_flight_at_close += other.in_flight_at_close;
         self.waiting += other.waiting;
         self.backlog_bytes += other.backlog_bytes;

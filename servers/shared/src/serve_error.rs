@@ -117,6 +117,28 @@ pub enum ServeError {
         /// What is wrong.
         why: String,
     },
+    /// The broker of several nodes cannot be used; start it, or correct its address.
+    #[error("cannot use the NATS server {address} ({why}); start it, or correct --nats")]
+    Broker {
+        /// Where it should be, without credentials.
+        address: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// The file of the broker's credentials cannot be read; correct it.
+    #[error("{path}: cannot read the login ({source}); its first line is USER:PASSWORD or TOKEN")]
+    BrokerLogin {
+        /// The file.
+        path: PathBuf,
+        /// The system's answer.
+        source: io::Error,
+    },
+    /// Another node of this name is there; choose another name, or stop that one.
+    #[error("a node called {name} is there already; choose another name with --node, or stop that one")]
+    NodeName {
+        /// The name.
+        name: String,
+    },
     /// With a store there is nothing to keep in a directory; leave one of the options out.
     #[error("--data cannot be used with --store: the store keeps the leaderboards; leave one of them out")]
     StoreAndData,

@@ -105,6 +105,12 @@ pub fn finish_writing(fd: impl AsFd) {
     let _ = shutdown(fd, Shutdown::Write);
 }
 
+/// Ends the connection in both directions, even where another descriptor still refers to it.
+#[inline]
+pub fn end(fd: impl AsFd) {
+    let _ = shutdown(fd, Shutdown::Both);
+}
+
 /// From now on closing this socket resets the connection, and throws away what was not sent.
 #[inline]
 pub fn reset_on_close(fd: impl AsFd) {

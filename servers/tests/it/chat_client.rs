@@ -17,6 +17,8 @@ pub struct Chat {
     pub address: SocketAddr,
     pub metrics: Option<SocketAddr>,
     pub reports: mpsc::Receiver<Report>,
+    /// What it says of the other nodes.
+    pub said: mpsc::Receiver<String>,
     end: End,
     thread: JoinHandle<Result<Totals, ServeError>>,
 }
@@ -30,15 +32,17 @@ impl Chat {
         let options = Options { listen, threads, shutdown: Some(end.clone()), ..options };
         let (tell, told) = mpsc::channel();
         let (report, reports) = mpsc::channel();
+        let (say, said) = mpsc::channel();
         let thread = std::thread::spawn(move || {
             chat::run(options, |news| match news {
                 News::Listening { address, metrics } => tell.send((address, metrics)).unwrap(),
                 // The receiver may be gone.
                 News::Report(one) => drop(report.send(one)),
+                News::Nodes(sentence) => drop(say.send(sentence)),
             })
         });
         let (address, metrics) = told.recv_timeout(PATIENCE).expect("the chat listens");
-        Chat { address, metrics, reports, end, thread }
+        Chat { address, metrics, reports, said, end, thread }
     }
 
     /// Ends the chat and returns its books, which must be balanced.

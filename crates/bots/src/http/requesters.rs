@@ -10,7 +10,8 @@ use super::{COME_BACK, COME_BACK_NS, COME_BACK_STEPS_MAX, Client, Planned, Reque
 
 impl<D: Http, S: Source<D>> Requests<D, S> {
     pub(super) fn open(&mut self, bot: u32, ctx: &mut BotContext<'_, D>) {
-        self.clients[bot as usize].connection = Some(ctx.open(bot, 0));
+        let node = (self.first_node + u64::from(bot) * self.workers) % self.nodes;
+        self.clients[bot as usize].connection = Some(ctx.open(bot, node as usize));
     }
 
     /// A connection for one request. Its send lag ends here: how long the connection takes is the server's doing.

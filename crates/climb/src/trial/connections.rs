@@ -8,13 +8,15 @@ use crate::secrets;
 
 /// Where the connections of a worker lead, one for each of its sockets. Errors: no certificate, or a request that cannot be sent.
 pub fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Address>> {
-    let (tls, host) = (tls(target)?, target.authority());
+    let tls = tls(target)?;
+    // Of several nodes each by its own name, and the members of a cluster by that of the target.
+    let hosts: Vec<String> = target.nodes().map(|node| node.authority()).collect();
     let reply_bytes_max = plan.bots.reply_bytes_max();
     let of_path = |path: String| {
-        let (tls, host) = (&tls, &host);
-        plan.sockets().iter().map(move |&socket| Address {
+        let (tls, hosts) = (&tls, &hosts);
+        plan.sockets().iter().enumerate().map(move |(at, &socket)| Address {
             socket,
-            host: host.clone(),
+            host: hosts.get(at).unwrap_or(&hosts[0]).clone(),
             login: secrets::of_address(plan.login.as_ref()),
             path: plan::percent::encoded(&path).into_owned(),
             // Another member of a cluster presents the certificate of its own address.

@@ -95,6 +95,9 @@ fn how_many(climb: &Climb) -> Conclusion {
         }
         (None, None) => neither_bound(climb),
     }];
+    if let Some(nodes) = climb.run.environment.get("nodes").and_then(Value::as_u64) {
+        sentences.push(format!("The load was divided evenly between {nodes} nodes."));
+    }
     sentences.extend(estimate(capacity));
     sentences.extend(where_in_sweep(capacity));
     if !capacity.held_above_a_failure.is_empty() {

@@ -189,15 +189,34 @@ pub(super) fn find(
                 let all: Vec<&str> = options.iter().map(|said| said.text.as_str()).collect();
                 reader.refuse_plainly(first.place.clone(), ConfigError::OptionsForForeign(all.join(" ")));
             }
-            if let Some(address) = target.literal_address()
-                && let Err(refused) = target::may_load(address, &target.host, may_load)
-            {
-                reader.refuse_plainly(said.place.clone(), refused);
+            for node in target.nodes() {
+                if let Some(address) = node.literal_address()
+                    && let Err(refused) = target::may_load(address, &node.host, may_load)
+                {
+                    reader.refuse_plainly(said.place.clone(), refused);
+                }
             }
             certificates(reader, &mut target, ca, insecure);
             Some(ResolvedTarget { name, source: how_it_runs(reader, target, start, pid, cgroup) })
         }
     }
+}
+
+/// Bots that go to several nodes are those of the chat and of HTTP.
+pub(super) fn check_nodes(reader: &mut Reader, found: Option<&ResolvedTarget>, bots: &BotSettings) {
+    let target = match found.map(|found| &found.source) {
+        Some(SubjectSource::Started { target, .. } | SubjectSource::Running { target, .. }) => target,
+        _ => return,
+    };
+    if !target.others.is_empty() && !goes_to_several(bots) {
+        let place = reader.said(&SUBJECT).or_else(|| reader.said(&TARGET)).map(|said| said.place);
+        let wrong = ConfigError::SeveralNodes { bots: bots.name() };
+        reader.refuse_plainly(place.unwrap_or(Place::Flag(SUBJECT.flag)), wrong);
+    }
+}
+
+fn goes_to_several(bots: &BotSettings) -> bool {
+    matches!(bots, BotSettings::Chat(_) | BotSettings::Http(_) | BotSettings::Leaderboard(_))
 }
 
 fn no_subject(reader: &mut Reader) {

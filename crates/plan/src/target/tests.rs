@@ -35,6 +35,24 @@ fn a_url_gives_host_port_and_path() {
 }
 
 #[test]
+fn a_url_may_name_several_nodes() {
+    let target: Target = "tcp://one:1,[::1]:2,Three".parse().unwrap();
+    let nodes: Vec<String> = target.nodes().map(|node| node.to_string()).collect();
+    assert_eq!(nodes, ["tcp://one:1", "tcp://[::1]:2", "tcp://three:4001"]);
+    assert_eq!(target.to_string(), "tcp://one:1,[::1]:2,three:4001");
+    assert_eq!(target.to_string().parse::<Target>().unwrap(), target);
+    let check = |text: &str, message: &str| {
+        assert_eq!(text.parse::<Target>().expect_err(text).to_string(), message, "{text}");
+    };
+    check("tcp://one,two,", "the URL names no host");
+    check("tcp://one:4001,one", "the URL names one twice; each node once");
+    check("https://one,two", "https:// takes one address, and no list of nodes");
+    check("irc://one,two:x", "\"x\" is not a port; ports are between 1 and 65535");
+    let with_password = "tcp://ada:secret@one,two".parse::<Target>().expect_err("a secret").to_string();
+    assert!(!with_password.contains("secret"), "{with_password}");
+}
+
+#[test]
 fn garbage_is_refused_with_its_reason() {
     let check = |text: &str, message: &str| {
         assert_eq!(text.parse::<Target>().expect_err(text).to_string(), message, "{text}");

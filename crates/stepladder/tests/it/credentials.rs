@@ -15,7 +15,7 @@ const SECRET: &str = "tr0ub4dor&3-zYx";
 const WRONG: &str = "wr0ng-horse-battery";
 
 /// A program that runs until the test ends.
-struct Server(Child);
+pub struct Server(Child);
 
 impl Drop for Server {
     fn drop(&mut self) {
@@ -25,7 +25,7 @@ impl Drop for Server {
 }
 
 /// Starts a program on a port; `None`, and a line that says so, where it is not installed.
-fn start(program: &str, port: u16, words: &[&str]) -> Option<Server> {
+pub fn start(program: &str, port: u16, words: &[&str]) -> Option<Server> {
     let found = [program.to_owned(), format!("/usr/sbin/{program}")];
     let child = found.iter().find_map(|path| {
         Command::new(path)

@@ -14,6 +14,7 @@ mod bench_clients;
 mod bisect;
 mod capacity;
 mod chat;
+mod chat_nodes;
 mod ci;
 mod consent;
 mod credentials;

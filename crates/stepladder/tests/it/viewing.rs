@@ -28,7 +28,7 @@ pub fn inside(report: &str) -> Value {
 }
 
 /// An answer to a GET below an address, following nothing.
-fn get(url: &str, path: &str) -> String {
+pub fn get(url: &str, path: &str) -> String {
     let (host, root) = url.trim_start_matches("http://").split_once('/').expect("a host and a path");
     let mut stream = TcpStream::connect(host).expect("the viewer listens");
     stream.set_read_timeout(Some(Duration::from_secs(30))).expect("a timeout");

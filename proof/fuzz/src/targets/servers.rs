@@ -141,6 +141,38 @@ pub(super) fn chat_seeds() -> Vec<Vec<u8>> {
 pub(super) const CHAT_WORDS: &[&str] =
     &["/join ", "/nick ", "/who", "/books", "/quit", "/help", "//", "\r\n"];
 
+/// What a chat's broker and its other nodes send: the same however it is split, and nothing of it is understood as
+/// something else when it is said again.
+pub(super) fn chat_nodes(input: &[u8]) {
+    same_however_split(input, fuzz::chat_broker);
+    fuzz::chat_node(input);
+}
+
+pub(super) fn chat_node_seeds() -> Vec<Vec<u8>> {
+    let id = "00000000000000ff";
+    vec![
+        b"INFO {\"max_payload\":1048576,\"auth_required\":true}\r\n+OK\r\nPING\r\n-ERR 'Slow Consumer'\r\n"
+            .to_vec(),
+        format!("MSG stepladder-chat.room.r 16 30\r\nL {id} 1 40 1 9\na\n\r\nPONG\r\n").into_bytes(),
+        format!("L {id} 3 40 2 9\nhello\n\n").into_bytes(),
+        format!("HERE {id} one").into_bytes(),
+        format!("FENCE {id} 12").into_bytes(),
+    ]
+}
+
+pub(super) const CHAT_NODE_WORDS: &[&str] = &[
+    "MSG ",
+    "INFO {\"max_payload\":1}",
+    "PING\r\n",
+    "PONG\r\n",
+    "\r\n",
+    "L ",
+    "HERE ",
+    "OPENED ",
+    "FENCE ",
+    "LEAVING ",
+];
+
 /// A message of an arena's client: a shot is one by its JSON and by nothing else.
 pub(super) fn arena_server(input: &[u8]) {
     let value: Option<serde_json::Value> = serde_json::from_slice(input).ok();

@@ -27,6 +27,8 @@ pub enum Kind {
     Lose(Share),
     /// This share of messages is sent twice.
     Duplicate(Share),
+    /// What another node sent next is thrown away, once.
+    LoseLinked,
     /// No tick is run.
     StopTicks,
     /// Nothing is sent.
@@ -260,6 +262,8 @@ pub(super) const ENTRIES: &[Entry] = &[
         "that share of {} is lost, and counted as if it were not", ["shots", "deliveries", "answers", "answers"]),
     entry_of("duplicate:1e-5", Amount::Share(Kind::Duplicate),
         "that share of {} is sent twice", ["games' start messages", "deliveries", "answers", "answers"]),
+    entry("lose-linked@8s", Amount::None(Kind::LoseLinked), &[Server::Chat],
+        "with --nats, the next message with lines of another node is thrown away, once"),
     entry("stop-ticks@8s", Amount::None(Kind::StopTicks), WITH_TICKS,
         "no tick is run any more; connections are still accepted and read"),
     entry("stop-answers@8s", Amount::None(Kind::StopAnswers), WITH_ANSWERS,

@@ -159,7 +159,7 @@ mod tests {
         let message = |text: &str| text.parse::<Fault>().unwrap_err().to_string();
         assert_eq!(
             message("late-tick:40%"),
-            r#"there is no fault "late-tick"; did you mean late-ticks:40%? Known kinds: hang, freeze, exit, drop-all, refuse, wrong-answers, late-answers, lose, duplicate, stop-ticks, stop-answers, leak, collapse, late-ticks, lie, wrong-rank, lose-updates, twice, accept-forged, truncate, miss, stale, swap, refusals, ignore-expiry, drop-at-stop, stay-at-stop, lose-at-stop, cpu-bound, single-thread, lock, gc-like-pause, accept-backlog, max-connections, fd-limit, slow-disk, throttled, leak-per-request, leak-per-connection, leak-descriptors"#
+            r#"there is no fault "late-tick"; did you mean late-ticks:40%? Known kinds: hang, freeze, exit, drop-all, refuse, wrong-answers, late-answers, lose, duplicate, lose-linked, stop-ticks, stop-answers, leak, collapse, late-ticks, lie, wrong-rank, lose-updates, twice, accept-forged, truncate, miss, stale, swap, refusals, ignore-expiry, drop-at-stop, stay-at-stop, lose-at-stop, cpu-bound, single-thread, lock, gc-like-pause, accept-backlog, max-connections, fd-limit, slow-disk, throttled, leak-per-request, leak-per-connection, leak-descriptors"#
         );
         assert!(message("Hang@1s").contains("did you mean hang@12s?"));
         assert!(message("dropall@1s").contains("did you mean drop-all@8s?"));

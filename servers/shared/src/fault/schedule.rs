@@ -26,6 +26,8 @@ pub struct Effects {
     pub stops_answers: bool,
     /// How often all connections were to be reset until now.
     drops: usize,
+    /// How often a message of another node was to be thrown away until now.
+    link_losses: usize,
     /// By how much what is sent is late.
     pub late_ns: u64,
     /// By how much a turn takes longer.
@@ -100,6 +102,7 @@ impl Faults {
                 // The controlling thread handles those.
                 Kind::DropAtStop | Kind::StayAtStop | Kind::LoseAtStop => {}
                 Kind::DropAll => effects.drops += 1,
+                Kind::LoseLinked => effects.link_losses += 1,
                 Kind::Refuse => effects.refuses = true,
                 Kind::WrongAnswers(share) | Kind::WrongRank(share) => effects.wrong = Some(share),
                 Kind::LateAnswers(by) => effects.late_ns += by.as_nanos() as u64,
@@ -154,6 +157,8 @@ pub struct ThreadFaults {
     pub refused: Selector,
     /// How many of `now.drops` were executed.
     dropped: usize,
+    /// How many of `now.link_losses` were executed.
+    link_lost: usize,
 }
 
 impl ThreadFaults {
@@ -187,6 +192,13 @@ impl ThreadFaults {
     /// Whether this thread has to reset all its connections now; once for each time that is planted.
     pub fn takes_drop(&mut self) -> bool {
         std::mem::replace(&mut self.dropped, self.now.drops) < self.now.drops
+    }
+
+    /// Whether this message of another node is thrown away; once for each time that is planted.
+    pub fn takes_link_loss(&mut self) -> bool {
+        let takes = self.link_lost < self.now.link_losses;
+        self.link_lost += usize::from(takes);
+        takes
     }
 
     /// Whether none of the next `deliveries` is to be lost or sent twice; they are counted then.
@@ -259,7 +271,7 @@ mod tests {
             Server::Chat,
             "late-ticks:40%",
             "serve chat cannot plant the fault late-ticks; it can plant hang, freeze, exit, drop-all, refuse, \
-             wrong-answers, late-answers, lose, duplicate, stop-answers, leak, collapse",
+             wrong-answers, late-answers, lose, duplicate, lose-linked, stop-answers, leak, collapse",
         );
         assert!(Faults::of(Server::Chat, &[]).unwrap().is_none());
     }
