@@ -213,7 +213,7 @@ fn check<B: Bots>(greeting: Greeting, expected: &str) {
     let FromWorker::Panicked { worker: 0, why } = word else {
         panic!("the worker does not report its panic")
     };
-    assert_eq!(why, expected);
+    assert_eq!(why, format!("worker 0 panicked: {expected}"));
 }
 
 #[test]
