@@ -156,7 +156,8 @@ async fn gather(
 fn say_who(members: &[Member]) {
     let each = members.iter().map(|member| format!("{} ({} cores)", member.hello.name, member.hello.cores));
     let each: Vec<String> = each.collect();
-    say::err_line!("stepladder: {} agents: {}", members.len(), each.join(", "));
+    let agents = if members.len() == 1 { "agent" } else { "agents" };
+    say::err_line!("stepladder: {} {agents}: {}", members.len(), each.join(", "));
     let kinds: std::collections::BTreeSet<&str> =
         members.iter().map(|member| member.hello.arch.as_str()).collect();
     if kinds.len() > 1 {
