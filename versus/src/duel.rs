@@ -17,7 +17,7 @@ use climb::progress::Progress;
 use climb::stored::ended_early_by;
 use climb::stored::no_store;
 use climb::subject::{self, RunningSubject};
-use climb::trial::ThisProcess;
+use climb::trial::{Generator as _, ThisProcess};
 use climb::viewing::Viewing;
 use climb::{Climbing, SubjectTrial};
 use console::exit::{Exit, Failure, not_measured, wrong_usage};
@@ -196,12 +196,13 @@ fn run_head(decided: &Decided, subjects: &Subjects) -> anyhow::Result<RunHead> {
         texts: [mask_own(&a.text).into_owned(), mask_own(&b.text).into_owned()],
         b: b.plan.clone(),
     };
+    let shared_cores = ThisProcess.shares_cores(subjects.a.address, subjects.a.is_here());
     Ok(RunHead {
         kind: RunKind::Duel,
         subject: format!("{} against {}", b.plan.subject.name, a.plan.subject.name),
         name: a.plan.name.clone().or_else(|| Some(format!("duel-{}", a.plan.subject.name))),
         plan: plan.with(&a.plan)?,
-        ..climb::stored::run_head(&a.plan, subjects.a.address)?
+        ..climb::stored::run_head(&a.plan, subjects.a.address, shared_cores)?
     })
 }
 

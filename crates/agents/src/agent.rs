@@ -7,7 +7,6 @@ mod prepare;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
 use async_nats::{Message, Subscriber};
 use clap::Args;
 use climb::options::LinkArgs;
@@ -18,10 +17,10 @@ use console::signals::Interrupt;
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::UnboundedSender;
 
-use crate::link::Link;
+use crate::link::{Link, runtime};
 use crate::messages::{
-    Answer, Ask, Cue, Hello, State, VERSION, WHO, WIRE, What, ask_of, cues_of, from_json, random_id,
-    state_of, to_json,
+    Announcement, Answer, Ask, Begin, Hello, Order, State, VERSION, WHO, WIRE, What, announcements_of,
+    ask_of, from_json, random_id, state_of, to_json,
 };
 use crate::{BROKER_GONE_NS, GONE_NS};
 
@@ -54,13 +53,7 @@ const STATE_EVERY: Duration = Duration::from_millis(100);
 
 /// `stepladder agent`
 pub fn run(args: &AgentArgs, interrupt: &Interrupt) -> Result<Exit, Failure> {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
-        .thread_name("agent")
-        .enable_all()
-        .build()
-        .context("no thread for the broker")
-        .map_err(not_measured)?;
+    let runtime = runtime("agent").map_err(not_measured)?;
     runtime.block_on(serve(args, interrupt)).map_err(not_measured)
 }
 
@@ -128,7 +121,7 @@ async fn serve(args: &AgentArgs, interrupt: &Interrupt) -> anyhow::Result<Exit> 
         tokio::select! {
             Some(asked) = who.next() => agent.introduce(&asked).await,
             Some(asked) = asks.next() => agent.answer(asked).await,
-            Some(cue) = next_cue(&mut agent.session) => agent.learn(&cue),
+            Some(announcement) = next_announcement(&mut agent.session) => agent.learn(&announcement),
             () = tokio::time::sleep(TURN) => {}
         }
         agent.look_around().await;
@@ -139,9 +132,9 @@ async fn serve(args: &AgentArgs, interrupt: &Interrupt) -> anyhow::Result<Exit> 
     }
 }
 
-async fn next_cue(session: &mut Option<Session>) -> Option<Message> {
+async fn next_announcement(session: &mut Option<Session>) -> Option<Message> {
     match session {
-        Some(session) => session.cues.next().await,
+        Some(session) => session.announcements.next().await,
         None => std::future::pending().await,
     }
 }
@@ -157,7 +150,7 @@ struct Agent {
 struct Session {
     name: String,
     number: usize,
-    cues: Subscriber,
+    announcements: Subscriber,
     /// when the coordinator was heard of last, or the broker came back
     heard: Instant,
     /// since when the broker is away
@@ -214,8 +207,8 @@ impl Agent {
         if !holds {
             return Answer::Refused("who asked does not hold the lease of this broker's agents".to_owned());
         }
-        let cues = match self.link.client.subscribe(cues_of(&session)).await {
-            Ok(cues) => cues,
+        let announcements = match self.link.client.subscribe(announcements_of(&session)).await {
+            Ok(announcements) => announcements,
             Err(error) => return Answer::Refused(error.to_string()),
         };
         say::err_line!("agent {}: joined a climb as its agent {}", self.hello.name, number + 1);
@@ -224,7 +217,7 @@ impl Agent {
         self.session = Some(Session {
             name: session,
             number,
-            cues,
+            announcements,
             heard: now,
             away: None,
             told: now,
@@ -236,7 +229,7 @@ impl Agent {
         Answer::Done
     }
 
-    fn prepare(&self, order: crate::messages::Order, reply: async_nats::Subject) {
+    fn prepare(&self, order: Order, reply: async_nats::Subject) {
         let Some(session) = &self.session else { return };
         let (link, args, slot) = (self.link.clone(), self.args.clone(), session.prepared.clone());
         tokio::spawn(async move {
@@ -262,7 +255,7 @@ impl Agent {
         });
     }
 
-    fn begin(&mut self, begin: &crate::messages::Begin) -> Answer {
+    fn begin(&mut self, begin: &Begin) -> Answer {
         let Some(session) = &mut self.session else {
             return Answer::Refused("it belongs to no climb".to_owned());
         };
@@ -295,10 +288,12 @@ impl Agent {
 
     fn learn(&mut self, message: &Message) {
         let Some(session) = &mut self.session else { return };
-        let Ok(cue) = from_json::<Cue>(&message.payload) else { return };
+        let Ok(announcement) = from_json::<Announcement>(&message.payload) else { return };
         session.heard = Instant::now();
-        if let Some(playing) = session.playing.as_ref().filter(|playing| Some(playing.trial()) == cue.trial) {
-            let late_ns = playing.learn(&cue);
+        if let Some(playing) =
+            session.playing.as_ref().filter(|playing| Some(playing.trial()) == announcement.trial)
+        {
+            let late_ns = playing.learn(&announcement);
             session.state.late_ns = session.state.late_ns.max(late_ns);
         }
     }

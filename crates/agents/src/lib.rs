@@ -1,18 +1,18 @@
 //! Agents: workers on other machines, over a NATS server with JetStream.
 //!
-//! Everyone dials out to the broker, so no firewall is in the way. A climb's coordinator (`crew`) takes a lease in the broker's
+//! Everyone dials out to the broker, so no firewall is in the way. A climb's coordinator (`coordinator`) takes a lease in the broker's
 //! key-value store, finds agents, hands each its share of a trial's workers, sets a common zero of the trial's clock, and
 //! announces the phases; what the agents' workers measure comes up through a stream, numbered, and merges as the seconds of the
 //! coordinator's own workers would. The phases, the books, the store and the judge do not know the difference.
 //! Invariants: a number in the stream is taken once and in order, or the agent is lost; what a lost agent did not send is
 //! missing, and nothing is scaled up; agents end by themselves when nothing was heard of the coordinator for `GONE_NS`; no
 //! control message is handled on a worker's thread.
-//! Names: docs/reference/agents.md. Units: ns unless a name says otherwise.
+//! How to use it: docs/scale.md. Units: ns unless a name says otherwise.
 
 mod agent;
 mod broker;
 mod clocks;
-mod crew;
+mod coordinator;
 mod link;
 mod merge;
 mod messages;
@@ -22,7 +22,7 @@ pub mod simulation;
 
 pub use agent::{AgentArgs, run};
 pub use broker::{UpArgs, up};
-pub use crew::Crew;
+pub use coordinator::Coordinator;
 
 /// Silence for so long means that the other side is gone, while the broker is there.
 const GONE_NS: u64 = 5_000_000_000;

@@ -11,6 +11,7 @@ use async_nats::{Client, ConnectErrorKind, ConnectOptions};
 use climb::options::LinkArgs;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
+use tokio::runtime::Runtime;
 use url::Url;
 
 use crate::messages::{Bundle, Lease, UP, from_json, to_json};
@@ -21,7 +22,7 @@ const ASK_WITHIN: Duration = Duration::from_secs(5);
 const KEYS: &str = "stepladder";
 const BUNDLES: &str = "stepladder-bundles";
 const LEASE: &str = "lease";
-/// A lease that is not renewed for so long is nobody's.
+/// A lease expires unless it is renewed within this time.
 const LEASE_LASTS: Duration = Duration::from_secs(10);
 const STREAM: &str = "STEPLADDER";
 /// What was measured is kept at the broker for so long at the most.
@@ -103,6 +104,12 @@ impl Link {
         let client = options.connect(shown.as_str()).await.map_err(|error| refused(&shown, &error))?;
         Link::of(client, shown).await
     }
+}
+
+/// Threads for the connection to a broker, beside those of the workers. Errors: none could be started.
+pub fn runtime(name: &str) -> anyhow::Result<Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    builder.worker_threads(1).thread_name(name).enable_all().build().context("no thread for the broker")
 }
 
 /// A part of the URL's credentials, with `${NAME}` filled in from the environment.

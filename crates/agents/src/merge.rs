@@ -24,7 +24,7 @@ struct Source {
 }
 
 impl Samples {
-    /// Of so many sources.
+    /// For this many sources.
     pub fn new(sources: usize) -> Samples {
         Samples { sources: vec![Source::default(); sources], pending: BTreeMap::new() }
     }

@@ -33,8 +33,8 @@ pub fn ask_of(id: &str) -> String {
 }
 
 /// Where the coordinator of a session announces how things stand.
-pub fn cues_of(session: &str) -> String {
-    format!("stepladder.cue.{session}")
+pub fn announcements_of(session: &str) -> String {
+    format!("stepladder.announcement.{session}")
 }
 
 /// Where an agent of a session tells how things stand.
@@ -91,6 +91,13 @@ pub struct Hello {
     pub bots_most: Option<u64>,
     /// the session that it belongs to
     pub session: Option<String>,
+}
+
+impl Hello {
+    /// Only the same version measures the same things.
+    pub fn is_of_this_version(&self) -> bool {
+        (self.version.as_str(), self.wire) == (VERSION, WIRE)
+    }
 }
 
 /// Who holds the agents of a broker.
@@ -207,7 +214,7 @@ pub struct Begin {
 /// How things stand in a trial: all that the coordinator has decided so far. Said again and again, so one that is lost does not
 /// matter.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Cue {
+pub struct Announcement {
     /// `None`: between two trials
     pub trial: Option<u32>,
     /// instants of the timeline, in the order of `Timeline::instants`; `u64::MAX` while unknown
@@ -323,7 +330,7 @@ pub fn unpack<T: DeserializeOwned>(packed: &[u8]) -> anyhow::Result<T> {
     postcard::from_bytes(&bytes).context("what an agent measured cannot be read")
 }
 
-/// 128 bits that nobody else has, as hexadecimal digits.
+/// A random id of 128 bits, as hexadecimal digits.
 pub fn random_id() -> String {
     let mut bytes = [0u8; 16];
     getrandom::fill(&mut bytes).expect("the system has random numbers");

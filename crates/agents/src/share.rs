@@ -21,6 +21,11 @@ pub fn units_of(range: &Range<usize>, units: u64, workers: usize) -> u64 {
     range.clone().map(|worker| units.saturating_sub(worker as u64).div_ceil(workers.max(1) as u64)).sum()
 }
 
+/// Of all `bots` of a load, those of the workers that have `own` of its `units`.
+pub fn bots_of(bots: u64, own: u64, units: u64) -> u64 {
+    (bots as f64 * own as f64 / units.max(1) as f64).round() as u64
+}
+
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;

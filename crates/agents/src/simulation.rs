@@ -8,7 +8,7 @@ use engine::collector::FromWorker;
 use engine::{Collector, Timeline};
 use measure::{AgentFacts, Flow, Interval, Measure, MetricNames, Phase};
 
-use crate::crew::taking::{Part, Taking};
+use crate::coordinator::intake::{Intake, Part};
 use crate::merge::Samples;
 use crate::messages::{State, Up, What, from_json, pack, to_json, unpack};
 
@@ -24,7 +24,7 @@ pub struct Cost {
 /// How often an agent tells how it stands.
 const STATES_PER_S: usize = 10;
 
-/// A second of an agent whose bots made so many requests of each operation.
+/// One second of an agent, with `requests` requests of each operation.
 fn second(names: &Arc<MetricNames>, agent: usize, index: u32, requests: u64) -> Interval {
     let mut interval = Interval::new(names);
     (interval.index, interval.workers) = (index, 1);
@@ -47,7 +47,7 @@ fn second(names: &Arc<MetricNames>, agent: usize, index: u32, requests: u64) -> 
     interval
 }
 
-/// The mean of so many seconds of `agents`, each with `ops` operations of `requests` requests a second.
+/// The mean over `seconds` seconds of `agents` agents, each with `ops` operations of `requests` requests per second.
 pub fn cost(agents: usize, ops: usize, requests: u64, seconds: u32) -> Cost {
     let ops: Vec<String> = (0..ops).map(|op| format!("operation {op}")).collect();
     let ops: Vec<&str> = ops.iter().map(String::as_str).collect();
@@ -65,7 +65,7 @@ pub fn cost(agents: usize, ops: usize, requests: u64, seconds: u32) -> Cost {
     let parts = (0..agents).map(|part| (part, Part::new(part, AgentFacts::default()))).collect();
     let timeline = Arc::new(Timeline::default());
     timeline.hold_at(0);
-    let mut taking = Taking {
+    let mut intake = Intake {
         trial: 0,
         bots: 0,
         senders: None,
@@ -83,9 +83,9 @@ pub fn cost(agents: usize, ops: usize, requests: u64, seconds: u32) -> Cost {
         let began_s = watch::thread_cpu_s();
         for (agent, message) in messages.iter().enumerate() {
             let up: Up = unpack(message).expect("it was packed here");
-            taking.take(agent, up);
+            intake.take(agent, up);
             for _ in 0..STATES_PER_S {
-                taking.hear(agent, from_json(&state).expect("it was written here"));
+                intake.hear(agent, from_json(&state).expect("it was written here"));
             }
         }
         let mut merged = 0;

@@ -13,7 +13,7 @@ use console::signals::Interrupt;
 use ladder::{Criteria, Next, NextTrial, Repeats};
 use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme, Target};
-use store::{Committed, Outcome, RunHead, RunId, RunWriter, Store};
+use store::{Committed, Outcome, RunId, RunWriter, Store};
 
 use crate::consent::Consent;
 use crate::context::TrialContext;
@@ -23,7 +23,7 @@ use crate::preflight::Machine;
 use crate::progress::Progress;
 use crate::stored::{ended_early_by, keep_verdict, no_store, run_end, run_head, unix_ms};
 use crate::subject::{self, RunningSubject};
-use crate::trial::{self, Generator, Recovery, TrialSpec};
+use crate::trial::{self, Generator, Recovery, ThreadOptions, TrialSpec};
 use crate::{calibration, page, preflight, profile};
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -74,8 +74,7 @@ fn climb_subject(
     plan::decidable_sentence(plan).iter().for_each(|text| progress.say(text));
     let (tell, committed) = channel();
     let shared_cores = generator.shares_cores(subject.address, subject.is_here());
-    let head = RunHead { shared_cores, ..run_head(plan, subject.address)? };
-    let writer = store.begin_run(&head, Some(tell))?;
+    let writer = store.begin_run(&run_head(plan, subject.address, shared_cores)?, Some(tell))?;
     let run = writer.id().clone();
     followers.begin(&outputs.store, &run)?;
     let climbing =
@@ -293,9 +292,7 @@ impl Climbing<'_> {
             is_here: subject.is_here(),
             hold,
             settle_ns: plan.ladder.settle_ns,
-            realtime: plan.generator.realtime,
-            spin_ns: plan.generator.spin_ns,
-            cores: self.machine.cores.clone(),
+            threads: ThreadOptions::of(plan, &self.machine.cores),
             terms,
             stop: plan.ladder.stop,
             recovery: recovery_load
@@ -345,9 +342,7 @@ impl Climbing<'_> {
             // 12,800 messages allow a p99, and both calibrations together stay below 5 s.
             hold: HoldLength::Time(SECOND_NS),
             settle_ns: plan.ladder.settle_ns,
-            realtime: plan.generator.realtime,
-            spin_ns: plan.generator.spin_ns,
-            cores: self.machine.cores.clone(),
+            threads: ThreadOptions::of(&plan, &self.machine.cores),
             terms: None,
             stop: None,
             recovery: None,

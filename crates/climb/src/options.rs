@@ -14,7 +14,7 @@ use crate::outputs::{Followed, ResultFiles};
 
 mod agents;
 
-pub use agents::{CrewArgs, LinkArgs};
+pub use agents::{AgentsArgs, LinkArgs};
 
 /// Behind the options of `climb -h`.
 const EXAMPLES: &str = "\
@@ -61,7 +61,7 @@ pub struct ClimbArgs {
     pub store: PathBuf,
     /// who makes the load
     #[command(flatten)]
-    pub crew: CrewArgs,
+    pub agents: AgentsArgs,
     /// whether it waits for other runs
     #[command(flatten, next_help_heading = "Output")]
     pub wait: Wait,

@@ -243,7 +243,7 @@ impl PhaseController {
         seen: &Seen,
     ) -> Option<PhaseTransition> {
         let (end_ns, latest_ns) = end.or_else(|| self.counted(now_ns, from_ns, seen))?;
-        // Workers that could not be told in time are told of a later end.
+        // If it is too late to tell the workers, the hold ends later.
         let soonest_ns = now_ns + self.ahead_ns;
         let end_ns = if self.ahead_ns > AHEAD_NS && end_ns < soonest_ns {
             soonest_ns.next_multiple_of(SECOND_NS)

@@ -97,8 +97,9 @@ pub fn environment() -> serde_json::Map<String, serde_json::Value> {
     environment
 }
 
-/// The head of a climb of this plan, whose subject listens at `address`. Errors: the plan is no JSON.
-pub fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
+/// The head of a climb of this plan, whose subject listens at `address`; `shared_cores`: on a machine that makes load too. Errors:
+/// the plan is no JSON.
+pub fn run_head(plan: &Plan, address: SocketAddr, shared_cores: bool) -> anyhow::Result<RunHead> {
     let mut environment = environment();
     if let Ok(link) = watch::NetworkLink::to(address) {
         let described = serde_json::json!({
@@ -120,8 +121,7 @@ pub fn run_head(plan: &Plan, address: SocketAddr) -> anyhow::Result<RunHead> {
         scenario: plan.scenario.clone(),
         seed: plan.seed,
         arrivals: plan.arrivals.to_string(),
-        // On loopback both are on this machine; only the subject's own affinity could separate them.
-        shared_cores: address.ip().is_loopback(),
+        shared_cores,
         plan: serde_json::to_string(plan)?,
         environment: serde_json::to_string(&environment)?,
         ..head_of_now()

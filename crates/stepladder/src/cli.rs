@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Args, CommandFactory as _, Parser, Subcommand};
 use clap_complete::Shell;
-use climb::options::{ClimbArgs, CrewArgs};
+use climb::options::{AgentsArgs, ClimbArgs};
 use climb::outputs::{Followed, ResultFiles};
 use console::other_runs::Wait;
 use servers::Server;
@@ -107,7 +107,7 @@ pub struct AgainArgs {
     #[command(flatten)]
     pub(crate) wait: Wait,
     #[command(flatten)]
-    pub(crate) crew: CrewArgs,
+    pub(crate) agents: AgentsArgs,
     /// Behind the climb, hold the last load that held and the first that failed once more with a profiler, and say which functions
     /// of the server took the time (cpu), or the memory that is allocated (alloc): off, cpu, alloc or all [default: as the stored
     /// run]

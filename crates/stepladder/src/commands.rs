@@ -5,13 +5,13 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 
-use agents::Crew;
+use agents::Coordinator;
 use anyhow::Context as _;
 use clap::CommandFactory as _;
 use clap_complete::Shell;
 use climb::consent::Consent;
 use climb::judging::JudgedRun;
-use climb::options::{ClimbArgs, CrewArgs};
+use climb::options::{AgentsArgs, ClimbArgs};
 use climb::outputs::{self, Outputs};
 use climb::planned;
 use climb::trial::ThisProcess;
@@ -41,25 +41,25 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     args.wait.enter(|| interrupt.is_asked())?;
     let beside = Viewing::begin(&args.store, args.view, args.report.as_deref(), Arc::new(Replay::default()))?;
-    let (run, code) = climb_with(&args.crew, &plan, &consent, &outputs, interrupt)?;
+    let (run, code) = climb_with(&args.agents, &plan, &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
     Ok(code)
 }
 
 /// Climbs with agents, where they were asked for.
 fn climb_with(
-    args: &CrewArgs,
+    args: &AgentsArgs,
     plan: &Plan,
     consent: &Consent,
     outputs: &Outputs,
     interrupt: &Interrupt,
 ) -> Result<(RunId, Exit), Failure> {
-    let Some(crew) = Crew::gather(args, interrupt).map_err(not_measured)? else {
+    let Some(coordinator) = Coordinator::gather(args, interrupt).map_err(not_measured)? else {
         return climb::climb(plan, consent, outputs, interrupt, &ThisProcess);
     };
-    let outcome = crew.check(plan).map_err(not_measured);
-    let outcome = outcome.and_then(|()| climb::climb(plan, consent, outputs, interrupt, &crew));
-    crew.end();
+    let outcome = coordinator.check(plan).map_err(not_measured);
+    let outcome = outcome.and_then(|()| climb::climb(plan, consent, outputs, interrupt, &coordinator));
+    coordinator.end();
     outcome
 }
 
@@ -103,7 +103,7 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     let outputs =
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     args.wait.enter(|| interrupt.is_asked())?;
-    let (new, code) = climb_with(&args.crew, &plan, &consent, &outputs, interrupt)?;
+    let (new, code) = climb_with(&args.agents, &plan, &consent, &outputs, interrupt)?;
     // The page overlays it on the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
     let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;

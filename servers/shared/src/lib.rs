@@ -16,6 +16,7 @@ pub mod control;
 pub mod deadlines;
 pub mod epoll;
 pub mod fault;
+pub mod host_port;
 pub mod http;
 pub mod listener;
 pub mod memory_return;

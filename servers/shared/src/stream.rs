@@ -1,7 +1,8 @@
-//! Reading from and writing to a non-blocking socket, with no state except the bytes that did not fit.
+//! Connecting, reading from and writing to a non-blocking socket, with no state except the bytes that did not fit.
 
-use std::io::IoSlice;
-use std::os::fd::AsFd;
+use std::io::{self, IoSlice};
+use std::net::SocketAddr;
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::buffer::spare_capacity;
@@ -9,6 +10,21 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendAncillaryBuffer, SendFlags, Shutdown};
 use rustix::net::{recv, send, sendmsg, shutdown, sockopt};
+use socket2::{Domain, Protocol, SockAddr, Socket, Type};
+
+/// Begins a connection to another server, without waiting for it: non-blocking, and without Nagle's delay. Returns whether it is
+/// there already. Errors: it is refused at once.
+pub fn connect(address: SocketAddr) -> io::Result<(OwnedFd, bool)> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    socket.set_nonblocking(true)?;
+    socket.set_tcp_nodelay(true)?;
+    let is_connected = match socket.connect(&SockAddr::from(address)) {
+        Ok(()) => true,
+        Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => false,
+        Err(error) => return Err(error),
+    };
+    Ok((socket.into(), is_connected))
+}
 
 /// What one read gave.
 #[derive(Debug, PartialEq, Eq)]

@@ -17,7 +17,7 @@ use watch::tick_feed::TickFeeds;
 use watch::{Sampler, SamplerPlan};
 
 use super::prepare::Prepared;
-use crate::messages::{Begin, Cue, OneSample, State, What, pack};
+use crate::messages::{Announcement, Begin, OneSample, State, What, pack};
 
 /// A turn of pairing lasts so long at least; more pairs fit into a longer one, and others wait longer.
 const TURN: Duration = Duration::from_millis(10);
@@ -112,14 +112,14 @@ impl Playing {
     }
 
     /// Takes over what the coordinator has decided. Returns by how much an instant was known too late, ns.
-    pub(super) fn learn(&self, cue: &Cue) -> u64 {
+    pub(super) fn learn(&self, announcement: &Announcement) -> u64 {
         for (elsewhere, (own, all)) in
-            self.shared.met_elsewhere.iter().zip(self.shared.met.iter().zip(cue.met))
+            self.shared.met_elsewhere.iter().zip(self.shared.met.iter().zip(announcement.met))
         {
             // Of our own it may not know all yet: too few are elsewhere then, and not too many.
             elsewhere.fetch_max(all.saturating_sub(own.load(Relaxed)), Relaxed);
         }
-        let instants: Result<[u64; INSTANTS], _> = cue.instants.as_slice().try_into();
+        let instants: Result<[u64; INSTANTS], _> = announcement.instants.as_slice().try_into();
         instants.map_or(0, |instants| self.timeline.learn(instants, self.clock.now_ns()))
     }
 
@@ -168,7 +168,7 @@ struct Handing {
 }
 
 impl Handing {
-    /// Where nobody takes it any more the session is over, and so are its workers.
+    /// If the receiver is gone, the session has ended and its workers are ending.
     fn say(&self, what: What) {
         let _ = self.outbox.send((self.trial, what));
     }

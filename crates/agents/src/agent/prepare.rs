@@ -12,10 +12,7 @@ use plan::{Plan, Target, WorkerPlan, needs};
 use watch::{LinkKind, NetworkLink};
 
 use crate::messages::{Bundle, Order};
-use crate::share::units_of;
-
-/// Descriptors of a table that are not bots' sockets.
-const DESCRIPTORS_SPARE: u64 = 200;
+use crate::share::{bots_of, units_of};
 
 /// Workers that can begin.
 pub(super) struct Prepared {
@@ -45,25 +42,16 @@ pub(super) fn prepare(
     bots_most: Option<u64>,
     may_load: &[String],
 ) -> anyhow::Result<Prepared> {
-    let plan: Plan = serde_json::from_str(&bundle.plan).context("its plan cannot be read")?;
+    let mut plan: Plan = serde_json::from_str(&bundle.plan).context("its plan cannot be read")?;
+    plan.generator.workers = Some(order.workers);
     let range = order.first..order.first + order.count;
     let units = plan.bots.units(order.load);
-    let needs = needs(&plan, order.load);
-    let own = units_of(&range, units, order.workers);
-    let share = own as f64 / units.max(1) as f64;
-    let bots = (needs.bots as f64 * share).round() as u64;
+    let bots = bots_of(needs(&plan, order.load).bots, units_of(&range, units, order.workers), units);
     if let Some(most) = bots_most.filter(|most| bots > *most) {
         bail!("it plays at most {most} bots (--max-bots), and its share of this load is {bots}");
     }
     let machine = Machine::prepare()?;
-    let each = needs.descriptors.div_ceil(order.workers.max(1) as u64) + DESCRIPTORS_SPARE;
-    if each > machine.descriptors {
-        bail!(
-            "each of its workers needs {each} descriptors, and it may have {} per table; use --workers with a larger number, or \
-             raise the hard limit (ulimit -Hn)",
-            machine.descriptors
-        );
-    }
+    machine.workers(&plan, order.load)?;
     let null = order.null.map(RunningSubject::start_null).transpose()?;
     let (target, address) = match &null {
         Some(null) => (null.target.clone(), null.address),
@@ -97,11 +85,7 @@ pub(super) fn prepare(
         let file = bundle.files.iter().find(|(name, _)| *name == wanted);
         file.map(|(_, text)| text.clone()).ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
     })?;
-    let options = ThreadOptions {
-        realtime: plan.generator.realtime,
-        spin_ns: plan.generator.spin_ns,
-        cores: machine.cores,
-    };
+    let options = ThreadOptions::of(&plan, &machine.cores);
     let link = words(&NetworkLink::to(address)?);
     Ok(Prepared { order, workers, target, options, link, null, bots })
 }

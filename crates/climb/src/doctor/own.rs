@@ -18,7 +18,7 @@ use crate::calibration;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS};
 use crate::preflight::Machine;
 use crate::subject::RunningSubject;
-use crate::trial::{self, StopReason, TrialEnv, TrialSpec, TrialStatus};
+use crate::trial::{self, StopReason, ThreadOptions, TrialEnv, TrialSpec, TrialStatus};
 
 /// Enough for a p99 at the pace of the calibration. A hold begins on a whole second, which costs each trial one more.
 const LATENCY_HOLD_NS: u64 = 900_000_000;
@@ -189,9 +189,7 @@ fn weigh_once(
         hold: HoldLength::Time(hold_ns),
         settle_ns: plan.ladder.settle_ns,
         plan,
-        realtime: false,
-        spin_ns: 0,
-        cores: machine.cores.clone(),
+        threads: ThreadOptions { cores: machine.cores.clone(), ..ThreadOptions::default() },
         terms: None,
         stop: None,
         recovery: None,

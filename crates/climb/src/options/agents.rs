@@ -24,11 +24,11 @@ pub struct LinkArgs {
 
 /// Agents that make the load of a climb.
 #[derive(Clone, Debug, Default, Args)]
-pub struct CrewArgs {
+pub struct AgentsArgs {
     /// where they are met
     #[command(flatten)]
     pub link: LinkArgs,
-    /// Let so many agents make the load, which wait at that server (stepladder agent)
+    /// Number of agents that make the load; they wait at that server (stepladder agent)
     #[arg(long, value_name = "N", help_heading = "Agents", requires = "nats")]
     pub agents: Option<usize>,
     /// How long to wait for them

@@ -23,6 +23,7 @@ pub trait Generator {
     /// Whether it runs on the machine of the subject at `address`; `is_here`: which is this one.
     fn shares_cores(&self, address: SocketAddr, is_here: bool) -> bool {
         let _ = is_here;
+        // On loopback both are on this machine; only the subject's own affinity could separate them.
         address.ip().is_loopback()
     }
 
@@ -115,11 +116,7 @@ impl Generator for ThisProcess {
         Ok(Box::new(InThreads {
             workers: order.workers.clone(),
             target: order.target.clone(),
-            options: ThreadOptions {
-                realtime: order.realtime,
-                spin_ns: order.spin_ns,
-                cores: order.cores.clone(),
-            },
+            options: order.threads.clone(),
             threads: Threads::default(),
         }))
     }

@@ -6,6 +6,8 @@ use ladder::Criteria;
 use measure::{Entry, TrialHead};
 use plan::{HoldLength, Plan, Scheme, SubjectStop, Target, WorkerPlan};
 
+use super::threads::ThreadOptions;
+
 /// What a trial is asked to be.
 pub struct TrialSpec<'a> {
     /// its row in the store
@@ -26,12 +28,8 @@ pub struct TrialSpec<'a> {
     pub hold: HoldLength,
     /// between ramp and hold, ns
     pub settle_ns: u64,
-    /// SCHED_FIFO for the workers
-    pub realtime: bool,
-    /// busy wait before a planned instant, ns
-    pub spin_ns: u64,
-    /// cores the workers stay on, in turn; empty: anywhere
-    pub cores: Vec<usize>,
+    /// how its workers run, where they are threads of this process
+    pub threads: ThreadOptions,
     /// what the hold is judged by: one that cannot be judged yet goes on; `None`: it ends as asked
     pub terms: Option<Criteria>,
     /// the subject is told to shut down under load

@@ -8,13 +8,13 @@ use anyhow::Context as _;
 use engine::collector::FromWorker;
 use engine::thread::Setup;
 use engine::{Collector, MonotonicClock, Progress, Shared};
-use plan::{Target, WorkerPlan};
+use plan::{Plan, Target, WorkerPlan};
 
 use super::connections::addresses;
 use super::load::Counts;
 
 /// How workers run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct ThreadOptions {
     /// SCHED_FIFO
     pub realtime: bool,
@@ -22,6 +22,14 @@ pub struct ThreadOptions {
     pub spin_ns: u64,
     /// cores they stay on, in turn; empty: anywhere
     pub cores: Vec<usize>,
+}
+
+impl ThreadOptions {
+    /// As a plan says, on these cores.
+    pub fn of(plan: &Plan, cores: &[usize]) -> ThreadOptions {
+        let (realtime, spin_ns) = (plan.generator.realtime, plan.generator.spin_ns);
+        ThreadOptions { realtime, spin_ns, cores: cores.to_vec() }
+    }
 }
 
 /// The threads of a trial. They end when its timeline says so.

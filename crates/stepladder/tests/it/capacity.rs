@@ -261,7 +261,7 @@ fn a_server_that_errs_for_some_seconds_after_an_overload_recovers_after_these() 
     assert_eq!(recovery["load"], json!(16.0), "{ran:#?}");
     // "not met, disturbed" where the host took the CPU away meanwhile.
     let first = recovery["seconds"][0].as_str();
-    assert!(first.is_some_and(|first| first.starts_with("not met")), "{ran:#?}");
+    assert!(matches!(first, Some("not met" | "not met, disturbed")), "{ran:#?}");
     assert_recovered_after(recovery, 3);
 }
 

@@ -76,8 +76,7 @@ fn bots_on_two_nodes_hear_each_other_and_the_books_of_both_balance() {
     let Some(nodes) = nodes(&[]) else { return };
     let (ran, run) = nodes.climb("40");
     let deliveries = &run["rungs"][0]["deliveries"];
-    // Late deliveries on a disturbed machine are not the server's.
-    assert_ne!(run["rungs"][0]["verdict"], "FAIL", "{ran:#?}");
+    assert_eq!(run["rungs"][0]["verdict"], "PASS", "{ran:#?}");
     let owed = count(deliveries, "owed");
     assert!(owed > 39 * 1_500 && owed.is_multiple_of(39), "a line is owed to the 39 others: {owed}");
     assert_eq!((count(deliveries, "delivered"), count(deliveries, "residual")), (owed, 0), "{ran:#?}");
@@ -102,8 +101,10 @@ fn lines_that_do_not_reach_a_node_are_lost_for_its_clients_and_for_nobody_else()
     assert_eq!(count(deliveries, "lost"), 10 * missing, "{deliveries:#}");
     assert_eq!((count(deliveries, "dropped"), count(deliveries, "residual")), (10 * missing, 0));
     // On a machine whose host takes its CPU away a full backlog may have been ours: it never passes.
-    let found = (run["rungs"][0]["verdict"].as_str(), ran.code);
-    assert!([(Some("FAIL"), 1), (Some("INCONCLUSIVE"), 2)].contains(&found), "{ran:#?}");
+    let rung = &run["rungs"][0];
+    let found = (rung["verdict"].as_str(), ran.code);
+    let is_disturbed = found == (Some("INCONCLUSIVE"), 2) && rung["signal"] == "disturbed";
+    assert!(found == (Some("FAIL"), 1) || is_disturbed, "{ran:#?}");
 }
 
 #[test]
@@ -136,7 +137,7 @@ fn three_leaderboards_behind_one_store_are_climbed_as_one_service() {
     let of_load = ["--bots", "leaderboard", "--members", "300", "--rate", "200", "--hold", "3s"];
     let usual = ["--settle", "500ms", "--no-calibration", "--json", "run.json"];
     let ran = place.run([&["climb", &format!("http://{addresses}")][..], &of_load, &usual].concat());
-    assert!([0, 2].contains(&ran.code), "{ran:#?}");
+    assert_eq!(ran.code, 0, "{ran:#?}");
     let run = place.json("run.json");
     assert_valid(&run);
     assert!(answered(&run).contains("The load was divided evenly between 3 nodes."), "{ran:#?}");

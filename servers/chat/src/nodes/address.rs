@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use servers_shared::host_port::{self, HostPort};
+
 const PORT: u16 = 4222;
 
 /// A NATS server, and what it wants to hear before it lets a client in.
@@ -49,17 +51,8 @@ impl FromStr for NatsAddress {
             Some((login, place)) => (login_of(login), place),
         };
         let place = place.strip_suffix('/').unwrap_or(place);
-        let (host, port) = match place.strip_prefix('[') {
-            Some(inner) => {
-                let (host, behind) = inner.split_once(']').ok_or(NatsAddressError::Form)?;
-                (host, behind.strip_prefix(':'))
-            }
-            None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
-        };
-        let port = match port {
-            None => PORT,
-            Some(text) => text.parse().ok().filter(|port| *port > 0).ok_or(NatsAddressError::Port)?,
-        };
+        let (host, port) = host_port::split(place).ok_or(NatsAddressError::Form)?;
+        let port = port.map_or(Some(PORT), host_port::port).ok_or(NatsAddressError::Port)?;
         let is_host = !host.is_empty() && !host.contains(['/', ',', ' ']);
         let host = is_host.then(|| host.to_owned()).ok_or(NatsAddressError::Form)?;
         Ok(NatsAddress { host, port, login })
@@ -83,12 +76,7 @@ fn login_of(text: &str) -> Login {
 /// Without user, password and token.
 impl fmt::Display for NatsAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let NatsAddress { host, port, .. } = self;
-        if host.contains(':') {
-            write!(f, "nats://[{host}]:{port}")
-        } else {
-            write!(f, "nats://{host}:{port}")
-        }
+        write!(f, "nats://{}", HostPort(&self.host, self.port))
     }
 }
 

@@ -9,7 +9,6 @@ use std::os::fd::{AsFd as _, OwnedFd};
 
 use servers_shared::epoll::Epoll;
 use servers_shared::stream::{self, Read};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::address::{Login, NatsAddress};
 use super::protocol::{self, Broken, Event, Info};
@@ -194,15 +193,7 @@ impl Broker {
         let refused = |error: io::Error| refused(&error);
         let address = self.sockets[self.next_socket % self.sockets.len()];
         self.next_socket += 1;
-        let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP));
-        let socket = socket.map_err(refused)?;
-        socket.set_nonblocking(true).map_err(refused)?;
-        socket.set_tcp_nodelay(true).map_err(refused)?;
-        match socket.connect(&SockAddr::from(address)) {
-            Err(error) if error.raw_os_error() != Some(libc::EINPROGRESS) => return Err(refused(error)),
-            _ => {}
-        }
-        let socket = OwnedFd::from(socket);
+        let (socket, _) = stream::connect(address).map_err(refused)?;
         epoll.add(&socket, SOCKET_KEY, true).map_err(refused)?;
         (self.pings, self.pongs) = (0, 0);
         self.state = State::Opening { socket, by_ns: now_ns + PATIENCE_NS };

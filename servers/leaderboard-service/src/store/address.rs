@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use servers_shared::host_port::{self, HostPort};
+
 const PORT: u16 = 6379;
 
 /// A Redis or Valkey server and the number of a database there.
@@ -53,19 +55,10 @@ impl FromStr for StoreAddress {
             "" => 0,
             text => text.parse().map_err(|_| StoreAddressError::Database(text.to_owned()))?,
         };
-        let (host, port) = match place.strip_prefix('[') {
-            Some(inner) => {
-                let (host, behind) = inner.split_once(']').ok_or(StoreAddressError::Form)?;
-                (host, behind.strip_prefix(':'))
-            }
-            None => place.split_once(':').map_or((place, None), |(host, port)| (host, Some(port))),
-        };
+        let (host, port) = host_port::split(place).ok_or(StoreAddressError::Form)?;
         let port = match port {
             None => PORT,
-            Some(text) => {
-                let port = text.parse().ok().filter(|port| *port > 0);
-                port.ok_or_else(|| StoreAddressError::Port(text.to_owned()))?
-            }
+            Some(text) => host_port::port(text).ok_or_else(|| StoreAddressError::Port(text.to_owned()))?,
         };
         if host.is_empty() {
             return Err(StoreAddressError::Form);
@@ -77,11 +70,7 @@ impl FromStr for StoreAddress {
 /// Without name and password.
 impl fmt::Display for StoreAddress {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let StoreAddress { host, port, database, .. } = self;
-        match host.contains(':') {
-            true => write!(f, "redis://[{host}]:{port}/{database}"),
-            false => write!(f, "redis://{host}:{port}/{database}"),
-        }
+        write!(f, "redis://{}/{}", HostPort(&self.host, self.port), self.database)
     }
 }
 

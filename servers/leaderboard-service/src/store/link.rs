@@ -13,7 +13,6 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, poll};
-use socket2::{Domain, Protocol, SockAddr, Socket, Type};
 
 use super::address::StoreAddress;
 use super::resp::{self, Broken, Command, Items, Reply, Scalar, Scan};
@@ -242,18 +241,10 @@ impl Link {
         let sockets = &self.target.sockets;
         let address = sockets[self.next_socket % sockets.len()];
         self.next_socket += 1;
-        let domain = Domain::for_address(address);
-        let socket = Socket::new(domain, Type::STREAM, Some(Protocol::TCP)).map_err(refused)?;
-        socket.set_nonblocking(true).map_err(refused)?;
-        socket.set_tcp_nodelay(true).map_err(refused)?;
-        let is_connected = match socket.connect(&SockAddr::from(address)) {
-            Ok(()) => true,
-            Err(error) if error.raw_os_error() == Some(libc::EINPROGRESS) => false,
-            Err(error) => return Err(refused(error)),
-        };
+        let (socket, is_connected) = stream::connect(address).map_err(refused)?;
         let first_left = self.put_first();
         let by_ns = now_ns + self.timeout_ns();
-        self.state = State::Opening { socket: socket.into(), is_connected, first_left, by_ns };
+        self.state = State::Opening { socket, is_connected, first_left, by_ns };
         Ok(())
     }
 

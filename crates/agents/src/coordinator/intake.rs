@@ -15,10 +15,10 @@ use measure::{
 };
 
 use crate::merge::Samples;
-use crate::messages::{Cue, State, Up, What, unpack};
+use crate::messages::{Announcement, State, Up, What, unpack};
 
 /// A trial's agents. Parts are numbered as the collector knows them, agents as the session does.
-pub(crate) struct Taking {
+pub(crate) struct Intake {
     pub(crate) trial: u32,
     /// of all agents
     pub(crate) bots: u32,
@@ -42,7 +42,7 @@ pub(crate) struct Part {
     pub(crate) heard: Instant,
     pub(crate) is_done: bool,
     pub(crate) facts: AgentFacts,
-    pub(crate) lag: Distribution,
+    lag: Distribution,
     ledger: Vec<u8>,
     /// CPU times in the hold: the first and the last, with their instants
     cpu: Option<[(u64, f64); 2]>,
@@ -91,7 +91,7 @@ impl Part {
     }
 }
 
-impl Taking {
+impl Intake {
     /// An agent tells how it stands.
     pub(crate) fn hear(&mut self, number: usize, state: State) {
         let Some(part) = self.agents.get_mut(&number) else { return };
@@ -156,7 +156,7 @@ impl Taking {
                 FromWorker::Lost { worker, why: format!("{}: {why}", part.facts.name) }
             }
         };
-        // Where nobody hears it the trial has ended.
+        // If the receiver is gone, the trial has ended.
         let _ = self.says.send(said);
     }
 
@@ -209,9 +209,13 @@ impl Taking {
     }
 
     /// What was decided so far, and how many bots have reached each meeting point.
-    pub(crate) fn cue(&self) -> Cue {
+    pub(crate) fn announcement(&self) -> Announcement {
         let sum = |point: usize| self.agents.values().map(|part| part.state.met[point]).sum();
-        Cue { trial: Some(self.trial), instants: self.timeline.instants().to_vec(), met: [sum(0), sum(1)] }
+        Announcement {
+            trial: Some(self.trial),
+            instants: self.timeline.instants().to_vec(),
+            met: [sum(0), sum(1)],
+        }
     }
 
     pub(crate) fn is_done(&self) -> bool {

@@ -1,6 +1,6 @@
 //! The coordinator's side: finds agents, holds their lease, and makes a climb's loads with them.
 
-pub(crate) mod taking;
+pub(crate) mod intake;
 mod trial;
 
 use std::collections::BTreeMap;
@@ -10,9 +10,10 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
+use async_nats::Message;
 use async_nats::jetstream::consumer::DeliverPolicy;
 use async_nats::jetstream::consumer::pull::OrderedConfig;
-use climb::options::{CrewArgs, LinkArgs};
+use climb::options::{AgentsArgs, LinkArgs};
 use climb::preflight::Machine;
 use climb::secrets::paths_of_rows;
 use climb::trial::{Generator, Load, TrialSpec};
@@ -25,17 +26,17 @@ use tokio::runtime::Runtime;
 
 use crate::agent::Place;
 use crate::clocks::{Exchange, Offset};
-use crate::link::{Held, Link};
+use crate::link::{Held, Link, runtime};
 use crate::messages::{
     Answer, Ask, Bundle, Hello, Lease, State, Up, VERSION, WHO, WIRE, ask_of, from_json, random_id,
     states_of, to_json, unpack, ups_of,
 };
-use crate::share::{shares, units_of};
+use crate::share::{bots_of, shares, units_of};
 
-use taking::Taking;
-use trial::{CrewLoad, announce};
+use intake::Intake;
+use trial::{AgentsLoad, announce};
 
-/// More is a mistake in writing, or a plan that one coordinator does not carry (docs/reference/agents.md).
+/// More is a mistake in writing, or a plan that one coordinator does not carry (docs/scale.md).
 const AGENTS_MOST: usize = 1_000;
 const ASKED_EVERY: Duration = Duration::from_millis(500);
 const RENEWED_EVERY: Duration = Duration::from_secs(3);
@@ -47,7 +48,7 @@ const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 const READY_WITHIN: Duration = Duration::from_secs(30);
 
 /// Agents that play for one coordinator.
-pub struct Crew {
+pub struct Coordinator {
     runtime: Runtime,
     inner: Arc<Inner>,
     lease: Arc<tokio::sync::Mutex<Held>>,
@@ -56,12 +57,14 @@ pub struct Crew {
 /// What its tasks share.
 struct Inner {
     link: Link,
+    /// this machine
+    place: Place,
     session: String,
     members: Vec<Member>,
     /// numbers of trials
     trials: AtomicU32,
     /// what comes up goes here
-    taking: Mutex<Option<Taking>>,
+    intake: Mutex<Option<Intake>>,
     /// the lease is another's: no further trial
     is_over: AtomicBool,
 }
@@ -83,10 +86,10 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-impl Crew {
+impl Coordinator {
     /// Finds the agents and takes them; `None` where none were asked for. Errors: no broker, too few agents, another version,
     /// another climb that uses them.
-    pub fn gather(args: &CrewArgs, interrupt: &Interrupt) -> anyhow::Result<Option<Crew>> {
+    pub fn gather(args: &AgentsArgs, interrupt: &Interrupt) -> anyhow::Result<Option<Coordinator>> {
         let Some(count) = args.agents else {
             if args.link.nats.is_some() {
                 bail!("--nats is for agents; say how many with --agents N");
@@ -96,12 +99,7 @@ impl Crew {
         if count == 0 || count > AGENTS_MOST {
             bail!("--agents {count}: from 1 to {AGENTS_MOST}");
         }
-        let runtime = tokio::runtime::Builder::new_multi_thread()
-            .worker_threads(1)
-            .thread_name("crew")
-            .enable_all()
-            .build()
-            .context("no thread for the broker")?;
+        let runtime = runtime("coordinator")?;
         let within = Duration::from_secs(args.agents_within);
         let (inner, lease) = runtime.block_on(gather(&args.link, count, within, interrupt))?;
         let (inner, lease) = (Arc::new(inner), Arc::new(tokio::sync::Mutex::new(lease)));
@@ -109,7 +107,7 @@ impl Crew {
         runtime.spawn(hear_states(inner.clone()));
         runtime.spawn(take_up(inner.clone()));
         runtime.spawn(announce(inner.clone()));
-        Ok(Some(Crew { runtime, inner, lease }))
+        Ok(Some(Coordinator { runtime, inner, lease }))
     }
 }
 
@@ -124,7 +122,7 @@ async fn gather(
     let session = random_id();
     let lease = Lease {
         session: session.clone(),
-        host: place.host,
+        host: place.host.clone(),
         pid: std::process::id(),
         version: VERSION.to_owned(),
     };
@@ -144,10 +142,11 @@ async fn gather(
     say_who(&members);
     let inner = Inner {
         link,
+        place,
         session,
         members,
         trials: AtomicU32::new(0),
-        taking: Mutex::default(),
+        intake: Mutex::default(),
         is_over: AtomicBool::default(),
     };
     Ok((inner, held))
@@ -169,7 +168,7 @@ fn say_who(members: &[Member]) {
     }
 }
 
-/// Asks until so many free agents of this version have answered.
+/// Asks until `count` free agents of this version have answered.
 async fn find(
     link: &Link,
     count: usize,
@@ -191,9 +190,8 @@ async fn find(
                 known.insert(hello.id.clone(), hello);
             }
         }
-        let is_ours = |hello: &&Hello| (hello.version.as_str(), hello.wire) == (VERSION, WIRE);
-        let mut free: Vec<Hello> =
-            known.values().filter(is_ours).filter(|hello| hello.session.is_none()).cloned().collect();
+        let is_free = |hello: &&Hello| hello.is_of_this_version() && hello.session.is_none();
+        let mut free: Vec<Hello> = known.values().filter(is_free).cloned().collect();
         if free.len() >= count {
             // The same agents play the same workers each time.
             free.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
@@ -229,7 +227,7 @@ fn too_few<'a>(
 ) -> anyhow::Error {
     let mut more = String::new();
     for hello in known {
-        if (hello.version.as_str(), hello.wire) != (VERSION, WIRE) {
+        if !hello.is_of_this_version() {
             more += &format!(
                 "; agent {} is version {} ({}), and this is {VERSION} ({WIRE}): both must be the same",
                 hello.name, hello.version, hello.wire
@@ -309,14 +307,20 @@ async fn renew(inner: Arc<Inner>, lease: Arc<tokio::sync::Mutex<Held>>) {
     }
 }
 
+/// The agent whose message it is: the last part of its subject.
+fn number_of(message: &Message) -> Option<usize> {
+    message.subject.rsplit('.').next()?.parse().ok()
+}
+
 /// What agents tell of themselves.
 async fn hear_states(inner: Arc<Inner>) {
     let Ok(mut states) = inner.link.client.subscribe(states_of(&inner.session)).await else { return };
     while let Some(message) = states.next().await {
-        let number = message.subject.rsplit('.').next().and_then(|number| number.parse::<usize>().ok());
-        let (Some(number), Ok(state)) = (number, from_json::<State>(&message.payload)) else { continue };
-        if let Some(taking) = lock(&inner.taking).as_mut() {
-            taking.hear(number, state);
+        let (Some(number), Ok(state)) = (number_of(&message), from_json::<State>(&message.payload)) else {
+            continue;
+        };
+        if let Some(intake) = lock(&inner.intake).as_mut() {
+            intake.hear(number, state);
         }
     }
 }
@@ -354,26 +358,25 @@ async fn follow(inner: &Inner, seen: &mut Seen) -> anyhow::Result<()> {
     let mut messages = consumer.messages().await.map_err(|error| anyhow!("{error}"))?;
     while let Some(message) = messages.next().await {
         let message = message.map_err(|error| anyhow!("what agents measured cannot be read ({error})"))?;
-        let number = message.subject.rsplit('.').next().and_then(|number| number.parse::<usize>().ok());
         if let Ok(info) = message.info() {
             seen.at_broker = seen.at_broker.max(info.stream_sequence);
         }
-        let Some(number) = number.filter(|number| *number < seen.next.len()) else { continue };
+        let Some(number) = number_of(&message).filter(|number| *number < seen.next.len()) else { continue };
         let up: anyhow::Result<Up> = unpack(&message.payload);
-        let mut taking = lock(&inner.taking);
+        let mut intake = lock(&inner.intake);
         match up {
             // It was taken before.
             Ok(up) if up.seq < seen.next[number] => {}
             Ok(up) if up.seq > seen.next[number] => {
-                inner.lose(&mut taking, number, "a part of what it measured is missing at the broker");
+                inner.lose(&mut intake, number, "a part of what it measured is missing at the broker");
             }
             Ok(up) => {
                 seen.next[number] += 1;
-                if let Some(taking) = taking.as_mut() {
-                    taking.take(number, up);
+                if let Some(intake) = intake.as_mut() {
+                    intake.take(number, up);
                 }
             }
-            Err(error) => inner.lose(&mut taking, number, &format!("{error:#}")),
+            Err(error) => inner.lose(&mut intake, number, &format!("{error:#}")),
         }
     }
     Ok(())
@@ -381,14 +384,14 @@ async fn follow(inner: &Inner, seen: &mut Seen) -> anyhow::Result<()> {
 
 impl Inner {
     /// An agent takes no part any more.
-    fn lose(&self, taking: &mut Option<Taking>, number: usize, why: &str) {
+    fn lose(&self, intake: &mut Option<Intake>, number: usize, why: &str) {
         let Some(member) = self.members.get(number).filter(|member| member.is_left()) else { return };
         *lock(&member.lost) = Some(why.to_owned());
         let left = self.members.iter().filter(|member| member.is_left()).count();
         let of = self.members.len();
         let words = format!("{} ({left} of {of} left): {why}", member.hello.name);
-        if let Some(taking) = taking.as_mut() {
-            taking.lose(number, why, words);
+        if let Some(intake) = intake.as_mut() {
+            intake.lose(number, why, words);
         }
     }
 
@@ -397,7 +400,7 @@ impl Inner {
     }
 }
 
-impl Crew {
+impl Coordinator {
     /// Whether each agent plays as many bots as its share of every rung. Errors: which does not.
     pub fn check(&self, plan: &Plan) -> anyhow::Result<()> {
         let weights: Vec<u32> = self.inner.members.iter().map(|member| member.hello.cores).collect();
@@ -406,8 +409,7 @@ impl Crew {
             let (units, needs) = (plan.bots.units(load), plan::needs(plan, load));
             let workers = workers.clamp(1, usize::try_from(units).unwrap_or(usize::MAX).max(1));
             for (member, range) in self.inner.members.iter().zip(shares(workers, &weights)) {
-                let own = units_of(&range, units, workers) as f64 / units.max(1) as f64;
-                let bots = (needs.bots as f64 * own).round() as u64;
+                let bots = bots_of(needs.bots, units_of(&range, units, workers), units);
                 if let Some(most) = member.hello.bots_most.filter(|most| bots > *most) {
                     bail!(
                         "rung {load}: agent {} plays at most {most} bots, and its share is {bots}; use more agents, lower the rung, or \
@@ -422,13 +424,13 @@ impl Crew {
 
     /// Lets the agents go.
     pub fn end(self) {
-        let Crew { runtime, inner, lease } = self;
+        let Coordinator { runtime, inner, lease } = self;
         runtime.block_on(async {
             let leave = inner.left().into_iter().map(|number| {
                 let (link, hello) = (&inner.link, &inner.members[number].hello);
                 asked(link, hello, &Ask::Leave, ANSWERS_WITHIN)
             });
-            // Who does not hear it notices that nothing comes any more.
+            // An agent that does not hear it leaves by itself, for lack of announcements.
             let _ = join_all(leave).await;
             if let Ok(stream) = inner.link.measured().await {
                 let _ = stream.purge().filter(ups_of(&inner.session)).await;
@@ -438,7 +440,7 @@ impl Crew {
     }
 }
 
-impl Generator for Crew {
+impl Generator for Coordinator {
     fn machine(&self) -> anyhow::Result<Machine> {
         let hellos =
             || self.inner.members.iter().filter(|member| member.is_left()).map(|member| &member.hello);
@@ -453,8 +455,8 @@ impl Generator for Crew {
     }
 
     fn shares_cores(&self, _: SocketAddr, is_here: bool) -> bool {
-        let boot = Place::here().boot;
-        is_here && self.inner.members.iter().any(|member| member.hello.boot == boot)
+        let boot = &self.inner.place.boot;
+        is_here && self.inner.members.iter().any(|member| member.hello.boot == *boot)
     }
 
     fn prepare(&self, order: &TrialSpec<'_>) -> anyhow::Result<Box<dyn Load>> {
@@ -462,7 +464,7 @@ impl Generator for Crew {
             bail!("another coordinator holds the agents");
         }
         let load =
-            self.runtime.block_on(CrewLoad::prepare(self.inner.clone(), self.runtime.handle(), order))?;
+            self.runtime.block_on(AgentsLoad::prepare(self.inner.clone(), self.runtime.handle(), order))?;
         Ok(Box::new(load))
     }
 }

@@ -12,13 +12,12 @@ use measure::{AgentFacts, Entry, Event, ProcessMetric, Reading, Sample};
 use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
-use super::taking::{Part, Taking};
+use super::intake::{Intake, Part};
 use super::{ANSWERS_WITHIN, Inner, READY_WITHIN, asked, bundle, compare_clocks, lock, reason};
-use crate::agent::Place;
 use crate::clocks::{Offset, bound_between};
 use crate::merge::Samples;
-use crate::messages::{Answer, Ask, Begin, Cue, Order, cues_of, to_json};
-use crate::share::{shares, units_of};
+use crate::messages::{Announcement, Answer, Ask, Begin, Order, announcements_of, to_json};
+use crate::share::{bots_of, shares, units_of};
 use crate::{BROKER_GONE_NS, GONE_NS};
 
 /// Between the word that all are ready and the zero of the clock.
@@ -36,7 +35,7 @@ const LINK_CHARS: usize = 60;
 const PAIRS_WITHIN: Duration = Duration::from_secs(5);
 
 /// The load of one trial, made by agents.
-pub(super) struct CrewLoad {
+pub(super) struct AgentsLoad {
     inner: Arc<Inner>,
     runtime: Handle,
     trial: u32,
@@ -55,12 +54,12 @@ pub(super) struct CrewLoad {
     facts: Vec<AgentFacts>,
 }
 
-impl CrewLoad {
+impl AgentsLoad {
     pub(super) async fn prepare(
         inner: Arc<Inner>,
         runtime: &Handle,
         spec: &TrialSpec<'_>,
-    ) -> anyhow::Result<CrewLoad> {
+    ) -> anyhow::Result<AgentsLoad> {
         let left = inner.left();
         if left.is_empty() {
             let why = inner.members.iter().filter_map(|member| {
@@ -76,7 +75,7 @@ impl CrewLoad {
         let name = inner.link.put_bundle(&bundle(&spec.plan)?).await?;
         let first = spec.workers.first().context("a load without workers")?;
         let address = first.address;
-        let here = Place::here();
+        let here = &inner.place;
         if address.ip().is_loopback() && spec.null.is_none() {
             let hellos = dealt.iter().map(|(number, _)| &inner.members[*number].hello);
             if let Some(other) =
@@ -95,18 +94,14 @@ impl CrewLoad {
             dealt.iter().map(|(number, _)| compare_clocks(&inner.link, &inner.members[*number].hello)),
         );
         let offsets = compared.await.into_iter().collect::<anyhow::Result<Vec<Offset>>>();
-        let offsets = match offsets {
-            Ok(offsets) => offsets,
-            Err(error) => return Err(error.context("the clocks of the agents could not be compared")),
-        };
+        let offsets = offsets.context("the clocks of the agents could not be compared")?;
         let trial = inner.trials.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
-        let (mut pids, mut seen) = (Vec::new(), vec![here.boot.clone()]);
-        for (number, _) in &dealt {
-            let hello = &inner.members[*number].hello;
-            if (&hello.boot, &hello.pids) == (&here.boot, &here.pids) {
-                pids.push(hello.pid);
-            }
-        }
+        // Processes of the agents that are where `boot` and `pids` say.
+        let pids_at = |boot: &str, pids: &str| -> Vec<u32> {
+            let hellos = dealt.iter().map(|(number, _)| &inner.members[*number].hello);
+            hellos.filter(|hello| hello.boot == boot && hello.pids == pids).map(|hello| hello.pid).collect()
+        };
+        let (pids, mut seen) = (pids_at(&here.boot, &here.pids), vec![here.boot.clone()]);
         let in_turns = dealt.len() > 1 && matches!(spec.plan.bots, plan::BotSettings::Arena(_));
         let mut orders = Vec::new();
         for (number, range) in &dealt {
@@ -114,9 +109,8 @@ impl CrewLoad {
             // One agent reads each machine; ours is read here.
             let reads_machine = !seen.contains(&hello.boot);
             seen.push(hello.boot.clone());
-            let of_machine = dealt.iter().map(|(number, _)| &inner.members[*number].hello);
-            let load_pids =
-                of_machine.filter(|other| (&other.boot, &other.pids) == (&hello.boot, &hello.pids));
+            let mut load_pids = pids_at(&hello.boot, &hello.pids);
+            load_pids.retain(|pid| *pid != hello.pid);
             orders.push(Order {
                 trial,
                 bundle: name.clone(),
@@ -132,7 +126,7 @@ impl CrewLoad {
                 count: range.len(),
                 clock_bound_ns: bound_between(&offsets),
                 reads_machine,
-                load_pids: load_pids.map(|other| other.pid).filter(|pid| *pid != hello.pid).collect(),
+                load_pids,
                 in_turns,
             });
         }
@@ -148,10 +142,9 @@ impl CrewLoad {
                 Answer::Ready(link) => link,
                 other => bail!("agent {}: {}", hello.name, reason(other)),
             };
-            let share = units_of(range, units, workers) as f64 / units.max(1) as f64;
             let facts = AgentFacts {
                 name: hello.name.clone(),
-                bots: (spec.head.bots as f64 * share).round() as u64,
+                bots: bots_of(spec.head.bots, units_of(range, units, workers), units),
                 workers: range.len() as u32,
                 clock_bound_ns: offset.bound_ns,
                 clock_offset_ns: offset.offset_ns,
@@ -163,7 +156,7 @@ impl CrewLoad {
         }
         let is_machine_of_ours = spec.is_here || !pids.is_empty();
         let (runtime, names) = (runtime.clone(), spec.head.metric_names.clone());
-        Ok(CrewLoad {
+        Ok(AgentsLoad {
             inner,
             runtime,
             trial,
@@ -180,12 +173,12 @@ impl CrewLoad {
     }
 
     /// Reads and changes what came up; `None` once the trial has ended.
-    fn taking<T>(&self, with: impl FnOnce(&mut Taking) -> T) -> Option<T> {
-        lock(&self.inner.taking).as_mut().map(with)
+    fn intake<T>(&self, with: impl FnOnce(&mut Intake) -> T) -> Option<T> {
+        lock(&self.inner.intake).as_mut().map(with)
     }
 }
 
-impl Load for CrewLoad {
+impl Load for AgentsLoad {
     fn lead_ns(&self) -> u64 {
         LEAD_NS
     }
@@ -205,7 +198,7 @@ impl Load for CrewLoad {
         let agents = self.agents.iter().enumerate();
         let agents =
             agents.map(|(part, (number, _, facts))| (*number, Part::new(part, facts.clone()))).collect();
-        *lock(&self.inner.taking) = Some(Taking {
+        *lock(&self.inner.intake) = Some(Intake {
             trial: self.trial,
             bots: self.bots,
             senders: None,
@@ -238,13 +231,13 @@ impl Load for CrewLoad {
                 Ok(other) => reason(other),
                 Err(error) => error.to_string(),
             };
-            self.inner.lose(&mut lock(&self.inner.taking), number, &why);
+            self.inner.lose(&mut lock(&self.inner.intake), number, &why);
         }
         Ok(collector)
     }
 
     fn counts(&self) -> Counts {
-        self.taking(|taking| taking.counts()).unwrap_or_default()
+        self.intake(|intake| intake.counts()).unwrap_or_default()
     }
 
     fn pids(&self) -> Vec<u32> {
@@ -267,11 +260,11 @@ impl Load for CrewLoad {
             own.into_iter().filter_map(of_machine).filter(|_| self.is_machine_of_ours).collect();
         let source = self.agents.len();
         let has_ended = self.has_ended;
-        let merged = self.taking(|taking| {
-            taking.samples.take(source, own);
-            let samples = if has_ended { taking.samples.rest() } else { taking.samples.ready() };
+        let merged = self.intake(|intake| {
+            intake.samples.take(source, own);
+            let samples = if has_ended { intake.samples.rest() } else { intake.samples.ready() };
             let mut merged: Vec<Entry> = samples.into_iter().map(Entry::Sample).collect();
-            merged.append(&mut taking.entries);
+            merged.append(&mut intake.entries);
             merged
         });
         entries.extend(merged.into_iter().flatten());
@@ -280,20 +273,20 @@ impl Load for CrewLoad {
             if let Ok(text) = serde_json::to_string(&facts) {
                 entries.push(Entry::Event(Event { at_ns: 0, kind: kind::AGENTS.to_owned(), text }));
             }
-            *lock(&self.inner.taking) = None;
+            *lock(&self.inner.intake) = None;
         }
         entries
     }
 
     fn end(&mut self) {
         let began = Instant::now();
-        while began.elapsed() < ENDS_WITHIN && self.taking(|taking| taking.is_done()) == Some(false) {
+        while began.elapsed() < ENDS_WITHIN && self.intake(|intake| intake.is_done()) == Some(false) {
             std::thread::sleep(LOOKS_EVERY);
         }
         for task in self.tasks.drain(..) {
             task.abort();
         }
-        self.facts = self.taking(|taking| taking.facts()).unwrap_or_default();
+        self.facts = self.intake(|intake| intake.facts()).unwrap_or_default();
         self.has_ended = true;
     }
 }
@@ -304,43 +297,43 @@ fn is_of_generator(what: &Reading) -> bool {
 
 /// Says what was decided, at once and again and again; notices who is not heard of any more.
 pub(super) async fn announce(inner: Arc<Inner>) {
-    let subject = cues_of(&inner.session);
-    let (mut said, mut last, mut away) = (Cue::default(), Instant::now(), None);
+    let subject = announcements_of(&inner.session);
+    let (mut said, mut last, mut away) = (Announcement::default(), Instant::now(), None);
     loop {
         tokio::time::sleep(LOOKS_EVERY).await;
-        let cue = lock(&inner.taking).as_ref().map_or_else(Cue::default, Taking::cue);
-        let is_urgent = cue.instants != said.instants;
+        let announcement =
+            lock(&inner.intake).as_ref().map_or_else(Announcement::default, Intake::announcement);
+        let is_urgent = announcement.instants != said.instants;
         if is_urgent || last.elapsed() >= SAID_EVERY {
-            let _ = inner.client().publish(subject.clone(), to_json(&cue).into()).await;
-            let _ = inner.client().flush().await;
-            (said, last) = (cue, Instant::now());
+            let _ = inner.link.client.publish(subject.clone(), to_json(&announcement).into()).await;
+            let _ = inner.link.client.flush().await;
+            (said, last) = (announcement, Instant::now());
         }
         look_for_lost(&inner, &mut away);
     }
 }
 
 fn look_for_lost(inner: &Inner, away: &mut Option<Instant>) {
-    let mut taking = lock(&inner.taking);
-    let Some(agents) = taking.as_mut().map(|taking| &mut taking.agents) else { return };
+    let mut intake = lock(&inner.intake);
+    let Some(agents) = intake.as_mut().map(|intake| &mut intake.agents) else { return };
     let now = Instant::now();
     if !inner.link.is_up() {
         let since = *away.get_or_insert(now);
-        // Nobody can be heard now.
+        // No agent can be heard while the broker is away.
         agents.values_mut().for_each(|part| part.heard = now);
         if now.duration_since(since).as_nanos() > u128::from(BROKER_GONE_NS) {
             let all: Vec<usize> = agents.keys().copied().collect();
             all.into_iter()
-                .for_each(|number| inner.lose(&mut taking, number, "the broker has been away for a minute"));
+                .for_each(|number| inner.lose(&mut intake, number, "the broker has been away for a minute"));
         }
         return;
     }
     *away = None;
     let is_silent =
-        |part: &&mut Part| !part.is_done && now.duration_since(part.heard).as_nanos() > u128::from(GONE_NS);
-    let silent: Vec<usize> =
-        agents.iter_mut().filter_map(|(number, part)| is_silent(&part).then_some(*number)).collect();
-    for number in silent {
-        inner.lose(&mut taking, number, "nothing was heard of it for 5 s");
+        |part: &Part| !part.is_done && now.duration_since(part.heard).as_nanos() > u128::from(GONE_NS);
+    let silent = agents.iter().filter(|(_, part)| is_silent(part)).map(|(number, _)| *number);
+    for number in silent.collect::<Vec<usize>>() {
+        inner.lose(&mut intake, number, "nothing was heard of it for 5 s");
     }
 }
 
@@ -348,10 +341,10 @@ fn look_for_lost(inner: &Inner, away: &mut Option<Instant>) {
 async fn pair_in_turns(inner: Arc<Inner>) {
     let (mut is_in_step, mut last) = (false, None);
     loop {
-        let wanting: Vec<usize> = match lock(&inner.taking).as_ref() {
-            Some(taking) => {
+        let wanting: Vec<usize> = match lock(&inner.intake).as_ref() {
+            Some(intake) => {
                 let wants =
-                    taking.agents.iter().filter(|(_, part)| part.state.wants_to_pair && !part.is_done);
+                    intake.agents.iter().filter(|(_, part)| part.state.wants_to_pair && !part.is_done);
                 wants.map(|(number, _)| *number).collect()
             }
             None => return,
@@ -366,7 +359,7 @@ async fn pair_in_turns(inner: Arc<Inner>) {
         is_in_step = match asked(&inner.link, hello, &Ask::Pair { is_in_step }, PAIRS_WITHIN).await {
             Ok(Answer::Paired(is_in_step)) => {
                 if let Some(part) =
-                    lock(&inner.taking).as_mut().and_then(|taking| taking.agents.get_mut(&number))
+                    lock(&inner.intake).as_mut().and_then(|intake| intake.agents.get_mut(&number))
                 {
                     part.state.wants_to_pair = false;
                 }
@@ -375,11 +368,5 @@ async fn pair_in_turns(inner: Arc<Inner>) {
             // It may have left half of a pair behind.
             _ => false,
         };
-    }
-}
-
-impl Inner {
-    fn client(&self) -> &async_nats::Client {
-        &self.link.client
     }
 }
