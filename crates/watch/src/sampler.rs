@@ -75,6 +75,8 @@ pub struct SamplerReport {
 }
 
 const SECOND_NS: u64 = 1_000_000_000;
+/// How often it is looked whether the trial's clock has begun.
+const LOOKS_EVERY: Duration = Duration::from_millis(1);
 /// How often it is looked whether the subject still lives.
 const EXIT_POLL_NS: u64 = SECOND_NS / 4;
 /// Affinity and quota change seldom, and asking for them looks at every thread.
@@ -83,13 +85,17 @@ const CORES_EVERY: u64 = 10;
 const SHORTEST_DIFFERENCE_NS: u64 = SECOND_NS / 2;
 
 impl Sampler {
-    /// Starts sampling; the first readings are made at once. Errors: no thread could be started.
+    /// Starts sampling; the first readings are made at once, or when the trial's clock begins. Errors: no thread could be started.
     pub fn start(plan: SamplerPlan) -> io::Result<Self> {
         // Room for one message: stopping never blocks, and dropping the sender stops it too.
         let (stop, stopped) = sync_channel(1);
-        let thread = thread::Builder::new()
-            .name("sampler".to_owned())
-            .spawn(move || Sampling::new(plan).run(&stopped))?;
+        let thread = thread::Builder::new().name("sampler".to_owned()).spawn(move || {
+            // The trial's clock may begin a moment later: until then it stands, and would seem to be set beside realtime.
+            while (plan.now_ns)() == 0 {
+                thread::sleep(LOOKS_EVERY);
+            }
+            Sampling::new(plan).run(&stopped)
+        })?;
         Ok(Sampler { stop, thread })
     }
 
@@ -405,6 +411,21 @@ mod tests {
         assert_eq!((ticks[0].from_ns, ticks[0].to_ns, ticks[0].counts.on_time), (0, SECOND_NS, 60));
         assert!(report.exit.is_none() && report.ticks.judged().is_some());
         subject.stop();
+    }
+
+    #[test]
+    fn a_trial_whose_clock_begins_later_is_sampled_from_then_on_and_no_clock_was_set() {
+        let (to, from) = channel();
+        let zero = Instant::now() + Duration::from_millis(300);
+        let now_ns = move || Instant::now().saturating_duration_since(zero).as_nanos() as u64;
+        let sampler =
+            Sampler::start(SamplerPlan { now_ns: Box::new(now_ns), ..plan(to, Instant::now()) }).unwrap();
+        std::thread::sleep(Duration::from_millis(1_500));
+        sampler.stop();
+        let told: Vec<Entry> = from.iter().collect();
+        let events = told.iter().filter(|entry| matches!(entry, Entry::Event(_)));
+        assert_eq!(events.collect::<Vec<_>>(), Vec::<&Entry>::new());
+        assert!(told.iter().any(|entry| matches!(entry, Entry::Sample(_))), "it is sampled");
     }
 
     #[test]
