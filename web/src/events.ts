@@ -13,11 +13,11 @@ const MOST = 30
 const WORDS: Record<string, string> = { settle: 'settles', hold: 'hold begins', drain: 'hold ends', end: 'end' }
 const BAD = /error|exit|bug/
 /** Data of the trial and nothing that happened in it. */
-const DATA = 'networks'
+const DATA = new Set(['networks', 'agents'])
 
 /** All events of a trial in the order of their time; `at` in s since its start. */
 export function eventsOf(trial: TrialPage): Event[] {
-  const told = trial.events.filter(event => event.kind !== DATA).map(event => ({
+  const told = trial.events.filter(event => !DATA.has(event.kind)).map(event => ({
     at: event.at_ns / 1e9, kind: WORDS[event.kind] ?? event.kind, text: event.text, isBad: BAD.test(event.kind),
   }))
   return [...told, ...noticed(trial)].sort((a, b) => a.at - b.at)

@@ -9,6 +9,7 @@ function trial(series: TrialPage['series']): TrialPage {
   return {
     ...planted('arena-1').trials[1],
     events: [
+      { at_ns: 0, kind: 'agents', text: '[]' }, { at_ns: 0, kind: 'networks', text: '[]' },
       { at_ns: 8e9, kind: 'drain', text: '6s' }, { at_ns: 2e9, kind: 'hold', text: '' }, { at_ns: 5.5e9, kind: 'error', text: 'reset: by peer' },
     ],
     hold: { from_ns: 2e9, to_ns: 8e9, cut_s: 0 }, series: { t, ...series },
