@@ -120,7 +120,7 @@ pub struct Criteria {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Intended {
-    /// a mean rate over all bots; arrivals are random, so three standard deviations are forgiven
+    /// a mean rate over all bots; arrivals are random
     PerSecond(f64),
     /// exactly so many in the hold
     Messages(u64),

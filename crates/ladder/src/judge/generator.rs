@@ -160,12 +160,15 @@ fn is_limited(signal: &str, reason: String) -> Option<Ruling> {
     Some(Ruling::new(Verdict::GeneratorLimited, signal, reason))
 }
 
+/// Random arrivals may be fewer than intended by so many standard deviations: chance exceeds it in one of 10 million rungs.
+const OFFERED_DEVIATIONS: f64 = 5.0;
+
 /// A load other than the requested one was offered, and no disturbance is to blame.
 fn offered(case: &Case<'_>) -> Option<Ruling> {
     let intended = intended(case)?;
     let offered = figures::paced(case.trial).offered as f64;
     let forgiven = match case.terms.intended {
-        Some(Intended::PerSecond(_)) => 3.0 * intended.sqrt(),
+        Some(Intended::PerSecond(_)) => OFFERED_DEVIATIONS * intended.sqrt(),
         _ => 0.0,
     };
     if offered >= OFFERED_SHARE_LEAST * intended - forgiven {
