@@ -93,8 +93,17 @@ impl AgentsLoad {
         let compared = join_all(
             dealt.iter().map(|(number, _)| compare_clocks(&inner.link, &inner.members[*number].hello)),
         );
-        let offsets = compared.await.into_iter().collect::<anyhow::Result<Vec<Offset>>>();
-        let offsets = offsets.context("the clocks of the agents could not be compared")?;
+        let mut offsets = Vec::new();
+        for ((number, _), offset) in dealt.iter().zip(compared.await) {
+            match offset {
+                Ok(offset) => offsets.push(offset),
+                Err(error) => inner.lose(&mut lock(&inner.intake), *number, &error.to_string()),
+            }
+        }
+        if offsets.len() < dealt.len() {
+            // It ended between two loads: those that are left make this one.
+            return Box::pin(AgentsLoad::prepare(inner, runtime, spec)).await;
+        }
         let trial = inner.trials.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
         // Processes of the agents that are where `boot` and `pids` say.
         let pids_at = |boot: &str, pids: &str| -> Vec<u32> {

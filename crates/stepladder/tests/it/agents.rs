@@ -244,6 +244,36 @@ fn a_load_whose_agent_is_killed_proves_nothing_and_is_held_again_with_those_left
     );
     assert_eq!(again["agents"][0]["bots"], json!(20), "the one that is left plays the whole load");
     kept.wait_for("the climb has ended");
+    // An agent that its user ends says so, and is not asked again.
+    let mut ended = islands.agent(&place, &url, 1);
+    let mut climb = place.start_climb(&[
+        "chat",
+        "--rungs",
+        "20",
+        "--gap",
+        "50ms..100ms",
+        "--hold",
+        "3s",
+        "--nats",
+        &url,
+        "--agents",
+        "2",
+        "--json",
+        "run.json",
+        "--",
+        "--listen",
+        &listen,
+    ]);
+    climb.wait_for("hold ·");
+    ended.signal(libc::SIGTERM);
+    let ran = climb.finish();
+    let run = place.json("run.json");
+    let rungs = run["rungs"].as_array().expect("rungs");
+    let reason = rungs[0]["reason"].as_str().expect("a reason");
+    assert!(reason.starts_with("agent lost: b: its user ended it"), "{reason}");
+    let left = rungs.get(1).and_then(|again| again["agents"].as_array()).map(Vec::len);
+    assert_eq!(left, Some(1), "{ran:#?}");
+    ended.wait_for("joined a climb");
     // A coordinator that is killed: its agents end by themselves, and play for another.
     let mut climb = place.start_climb(&[
         "chat", "--rungs", "20", "--hold", "60s", "--nats", &url, "--agents", "1", "--", "--listen", &listen,
