@@ -202,7 +202,7 @@ fn run_head(decided: &Decided, subjects: &Subjects) -> anyhow::Result<RunHead> {
         subject: format!("{} against {}", b.plan.subject.name, a.plan.subject.name),
         name: a.plan.name.clone().or_else(|| Some(format!("duel-{}", a.plan.subject.name))),
         plan: plan.with(&a.plan)?,
-        ..climb::stored::run_head(&a.plan, subjects.a.address, shared_cores)?
+        ..climb::stored::run_head(&a.plan, None, subjects.a.address, shared_cores)?
     })
 }
 

@@ -60,7 +60,10 @@ struct Inner {
     /// this machine
     place: Place,
     session: String,
-    members: Vec<Member>,
+    /// how many play at once
+    wanted: usize,
+    /// all that ever joined, by their numbers
+    members: Mutex<Vec<Arc<Member>>>,
     /// numbers of trials
     trials: AtomicU32,
     /// what comes up goes here
@@ -72,11 +75,17 @@ struct Inner {
 /// One agent.
 struct Member {
     hello: Hello,
+    /// it took part in a trial
+    has_played: AtomicBool,
     /// why it takes no part any more
     lost: Mutex<Option<String>>,
 }
 
 impl Member {
+    fn of(hello: Hello) -> Arc<Member> {
+        Arc::new(Member { hello, has_played: AtomicBool::default(), lost: Mutex::default() })
+    }
+
     fn is_left(&self) -> bool {
         lock(&self.lost).is_none()
     }
@@ -126,7 +135,7 @@ async fn gather(
         pid: std::process::id(),
         version: VERSION.to_owned(),
     };
-    let mut held = link.take_lease(lease).await?;
+    let mut held = link.await_lease(lease, interrupt).await?;
     let found = find(&link, count, within, interrupt, &mut held).await;
     let members = match found {
         Ok(found) => join(&link, &session, found).await,
@@ -144,7 +153,8 @@ async fn gather(
         link,
         place,
         session,
-        members,
+        wanted: count,
+        members: Mutex::new(members),
         trials: AtomicU32::new(0),
         intake: Mutex::default(),
         is_over: AtomicBool::default(),
@@ -152,7 +162,7 @@ async fn gather(
     Ok((inner, held))
 }
 
-fn say_who(members: &[Member]) {
+fn say_who(members: &[Arc<Member>]) {
     let each = members.iter().map(|member| format!("{} ({} cores)", member.hello.name, member.hello.cores));
     let each: Vec<String> = each.collect();
     let agents = if members.len() == 1 { "agent" } else { "agents" };
@@ -176,25 +186,11 @@ async fn find(
     interrupt: &Interrupt,
     held: &mut Held,
 ) -> anyhow::Result<Vec<Hello>> {
-    let inbox = link.client.new_inbox();
-    let mut answers = link.client.subscribe(inbox.clone()).await?;
-    let mut known: BTreeMap<String, Hello> = BTreeMap::new();
     let (began, mut renewed, mut told) = (Instant::now(), Instant::now(), false);
     loop {
-        link.client.publish_with_reply(WHO, inbox.clone(), Vec::new().into()).await?;
-        let asked = Instant::now();
-        while let Ok(Some(answer)) =
-            tokio::time::timeout(ASKED_EVERY.saturating_sub(asked.elapsed()), answers.next()).await
-        {
-            if let Ok(hello) = from_json::<Hello>(&answer.payload) {
-                known.insert(hello.id.clone(), hello);
-            }
-        }
-        let is_free = |hello: &&Hello| hello.is_of_this_version() && hello.session.is_none();
-        let mut free: Vec<Hello> = known.values().filter(is_free).cloned().collect();
+        let known = who_is_there(link).await?;
+        let mut free: Vec<Hello> = known.iter().filter(|hello| is_free(hello)).cloned().collect();
         if free.len() >= count {
-            // The same agents play the same workers each time.
-            free.sort_by(|a, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
             free.truncate(count);
             return Ok(free);
         }
@@ -202,7 +198,7 @@ async fn find(
             bail!("it was interrupted while it waited for agents");
         }
         if began.elapsed() >= within {
-            return Err(too_few(link, count, free.len(), known.values()));
+            return Err(too_few(link, count, free.len(), known.iter()));
         }
         if !std::mem::replace(&mut told, true) {
             say::err_line!(
@@ -215,8 +211,27 @@ async fn find(
             link.renew(held).await?;
             renewed = Instant::now();
         }
-        known.clear();
     }
+}
+
+fn is_free(hello: &Hello) -> bool {
+    hello.is_of_this_version() && hello.session.is_none()
+}
+
+/// The agents that answer at once, in the order of their names: the same ones play the same workers each time.
+async fn who_is_there(link: &Link) -> anyhow::Result<Vec<Hello>> {
+    let inbox = link.client.new_inbox();
+    let mut answers = link.client.subscribe(inbox.clone()).await?;
+    link.client.publish_with_reply(WHO, inbox, Vec::new().into()).await?;
+    let (asked, mut known) = (Instant::now(), BTreeMap::new());
+    while let Ok(Some(answer)) =
+        tokio::time::timeout(ASKED_EVERY.saturating_sub(asked.elapsed()), answers.next()).await
+    {
+        if let Ok(hello) = from_json::<Hello>(&answer.payload) {
+            known.insert((hello.name.clone(), hello.id.clone()), hello);
+        }
+    }
+    Ok(known.into_values().collect())
 }
 
 fn too_few<'a>(
@@ -242,15 +257,19 @@ fn too_few<'a>(
     )
 }
 
-async fn join(link: &Link, session: &str, found: Vec<Hello>) -> anyhow::Result<Vec<Member>> {
+async fn join(link: &Link, session: &str, found: Vec<Hello>) -> anyhow::Result<Vec<Arc<Member>>> {
     for (number, hello) in found.iter().enumerate() {
-        let ask = Ask::Join { session: session.to_owned(), number };
-        match asked(link, hello, &ask, ANSWERS_WITHIN * 3).await? {
-            Answer::Done => {}
-            other => bail!("agent {} does not join: {}", hello.name, reason(other)),
-        }
+        join_one(link, session, number, hello).await?;
     }
-    Ok(found.into_iter().map(|hello| Member { hello, lost: Mutex::default() }).collect())
+    Ok(found.into_iter().map(Member::of).collect())
+}
+
+async fn join_one(link: &Link, session: &str, number: usize, hello: &Hello) -> anyhow::Result<()> {
+    let ask = Ask::Join { session: session.to_owned(), number };
+    match asked(link, hello, &ask, ANSWERS_WITHIN * 3).await? {
+        Answer::Done => Ok(()),
+        other => bail!("agent {} does not join: {}", hello.name, reason(other)),
+    }
 }
 
 /// Asks an agent. Errors: it does not answer in time.
@@ -327,7 +346,7 @@ async fn hear_states(inner: Arc<Inner>) {
 
 /// What agents measured, in the order in which the broker has it; again from where it was when the broker was away.
 async fn take_up(inner: Arc<Inner>) {
-    let mut seen = Seen { next: vec![0; inner.members.len()], at_broker: 0 };
+    let mut seen = Seen::default();
     loop {
         let outcome = follow(&inner, &mut seen).await;
         if let Err(error) = outcome
@@ -340,6 +359,7 @@ async fn take_up(inner: Arc<Inner>) {
 }
 
 /// Up to where it was taken.
+#[derive(Default)]
 struct Seen {
     /// the number of each agent's next message
     next: Vec<u64>,
@@ -361,6 +381,7 @@ async fn follow(inner: &Inner, seen: &mut Seen) -> anyhow::Result<()> {
         if let Ok(info) = message.info() {
             seen.at_broker = seen.at_broker.max(info.stream_sequence);
         }
+        seen.next.resize(lock(&inner.members).len(), 0);
         let Some(number) = number_of(&message).filter(|number| *number < seen.next.len()) else { continue };
         let up: anyhow::Result<Up> = unpack(&message.payload);
         let mut intake = lock(&inner.intake);
@@ -383,32 +404,65 @@ async fn follow(inner: &Inner, seen: &mut Seen) -> anyhow::Result<()> {
 }
 
 impl Inner {
+    fn members(&self) -> Vec<Arc<Member>> {
+        lock(&self.members).clone()
+    }
+
+    /// The member with a number that was given.
+    fn member(&self, number: usize) -> Arc<Member> {
+        lock(&self.members)[number].clone()
+    }
+
     /// An agent takes no part any more.
     fn lose(&self, intake: &mut Option<Intake>, number: usize, why: &str) {
-        let Some(member) = self.members.get(number).filter(|member| member.is_left()) else { return };
+        let members = self.members();
+        let Some(member) = members.get(number).filter(|member| member.is_left()) else { return };
         *lock(&member.lost) = Some(why.to_owned());
-        let left = self.members.iter().filter(|member| member.is_left()).count();
-        let of = self.members.len();
-        let words = format!("{} ({left} of {of} left): {why}", member.hello.name);
+        let words = format!("{} ({} of {} left): {why}", member.hello.name, self.left().len(), self.wanted);
         if let Some(intake) = intake.as_mut() {
             intake.lose(number, why, words);
         }
     }
 
+    /// Numbers of those that take part.
     fn left(&self) -> Vec<usize> {
-        (0..self.members.len()).filter(|number| self.members[*number].is_left()).collect()
+        let members = self.members();
+        (0..members.len()).filter(|number| members[*number].is_left()).collect()
+    }
+
+    /// Takes free agents in place of those that were lost.
+    async fn replace_lost(&self) {
+        let missing = self.wanted.saturating_sub(self.left().len());
+        if missing == 0 {
+            return;
+        }
+        // Who cannot be asked now can be at the next load.
+        let free = who_is_there(&self.link).await.unwrap_or_default();
+        for hello in free.into_iter().filter(is_free).take(missing) {
+            let number = lock(&self.members).len();
+            match join_one(&self.link, &self.session, number, &hello).await {
+                Ok(()) => {
+                    let name = hello.name.clone();
+                    lock(&self.members).push(Member::of(hello));
+                    let left = self.left().len();
+                    say::err_line!("stepladder: agent {name} has joined: {left} of {} agents", self.wanted);
+                }
+                Err(error) => say::err_line!("stepladder: {error:#}"),
+            }
+        }
     }
 }
 
 impl Coordinator {
     /// Whether each agent plays as many bots as its share of every rung. Errors: which does not.
     pub fn check(&self, plan: &Plan) -> anyhow::Result<()> {
-        let weights: Vec<u32> = self.inner.members.iter().map(|member| member.hello.cores).collect();
+        let members = self.inner.members();
+        let weights: Vec<u32> = members.iter().map(|member| member.hello.cores).collect();
         for &load in &plan.ladder.rungs {
             let workers = self.machine()?.workers(plan, load)?;
             let (units, needs) = (plan.bots.units(load), plan::needs(plan, load));
             let workers = workers.clamp(1, usize::try_from(units).unwrap_or(usize::MAX).max(1));
-            for (member, range) in self.inner.members.iter().zip(shares(workers, &weights)) {
+            for (member, range) in members.iter().zip(shares(workers, &weights)) {
                 let bots = bots_of(needs.bots, units_of(&range, units, workers), units);
                 if let Some(most) = member.hello.bots_most.filter(|most| bots > *most) {
                     bail!(
@@ -426,10 +480,9 @@ impl Coordinator {
     pub fn end(self) {
         let Coordinator { runtime, inner, lease } = self;
         runtime.block_on(async {
-            let leave = inner.left().into_iter().map(|number| {
-                let (link, hello) = (&inner.link, &inner.members[number].hello);
-                asked(link, hello, &Ask::Leave, ANSWERS_WITHIN)
-            });
+            let members = inner.members();
+            let left = members.iter().filter(|member| member.is_left());
+            let leave = left.map(|member| asked(&inner.link, &member.hello, &Ask::Leave, ANSWERS_WITHIN));
             // An agent that does not hear it leaves by itself, for lack of announcements.
             let _ = join_all(leave).await;
             if let Ok(stream) = inner.link.measured().await {
@@ -442,8 +495,8 @@ impl Coordinator {
 
 impl Generator for Coordinator {
     fn machine(&self) -> anyhow::Result<Machine> {
-        let hellos =
-            || self.inner.members.iter().filter(|member| member.is_left()).map(|member| &member.hello);
+        let members = self.inner.members();
+        let hellos = || members.iter().filter(|member| member.is_left()).map(|member| &member.hello);
         let cores: u32 = hellos().map(|hello| hello.cores).sum();
         Ok(Machine {
             descriptors: hellos().map(|hello| hello.descriptors).min().unwrap_or(0),
@@ -456,7 +509,7 @@ impl Generator for Coordinator {
 
     fn shares_cores(&self, _: SocketAddr, is_here: bool) -> bool {
         let boot = &self.inner.place.boot;
-        is_here && self.inner.members.iter().any(|member| member.hello.boot == *boot)
+        is_here && self.inner.members().iter().any(|member| member.hello.boot == *boot)
     }
 
     fn prepare(&self, order: &TrialSpec<'_>) -> anyhow::Result<Box<dyn Load>> {

@@ -9,6 +9,7 @@ use async_nats::jetstream::stream::{Config, DiscardPolicy, Stream};
 use async_nats::jetstream::{self, object_store};
 use async_nats::{Client, ConnectErrorKind, ConnectOptions};
 use climb::options::LinkArgs;
+use console::signals::Interrupt;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Runtime;
@@ -24,6 +25,8 @@ const BUNDLES: &str = "stepladder-bundles";
 const LEASE: &str = "lease";
 /// A lease expires unless it is renewed within this time.
 const LEASE_LASTS: Duration = Duration::from_secs(10);
+/// How often it is looked whether one has.
+const LOOKS_EVERY: Duration = Duration::from_millis(500);
 const STREAM: &str = "STEPLADDER";
 /// What was measured is kept at the broker for so long at the most.
 const STREAM_LASTS: Duration = Duration::from_secs(6 * 3600);
@@ -182,19 +185,38 @@ impl Link {
         self.client.connection_state() == async_nats::connection::State::Connected
     }
 
-    /// Takes the lease of this broker's agents. Errors: another coordinator holds it, and which.
+    /// Takes the lease of this broker's agents, also that of a coordinator that is gone, once it has expired. Errors: another
+    /// coordinator holds it, and which.
+    pub async fn await_lease(&self, lease: Lease, interrupt: &Interrupt) -> anyhow::Result<Held> {
+        let mut seen = None;
+        loop {
+            let refused = match self.take_lease(lease.clone()).await {
+                Ok(held) => return Ok(held),
+                Err(refused) => refused,
+            };
+            let entry = self.keys.entry(LEASE).await;
+            let revision =
+                entry.map_err(|error| without_jetstream(&self.shown, &error))?.map(|it| it.revision);
+            let Some(revision) = revision else { continue };
+            // Whoever lives has renewed it.
+            if *seen.get_or_insert(revision) != revision || interrupt.is_asked() {
+                return Err(refused);
+            }
+            tokio::time::sleep(LOOKS_EVERY).await;
+        }
+    }
+
+    /// Takes the lease of this broker's agents if nobody holds it. Errors: another coordinator does, and which.
     pub async fn take_lease(&self, lease: Lease) -> anyhow::Result<Held> {
         match self.keys.create(LEASE, to_json(&lease).into()).await {
             Ok(revision) => Ok(Held { lease, revision }),
             Err(error) if error.kind() == CreateErrorKind::AlreadyExists => {
                 let other = self.lease().await?.unwrap_or_default();
                 bail!(
-                    "another climb uses the agents of {} (on {}, pid {}); wait for its end. If it was killed, its lease ends {} s \
-                     after that",
+                    "another climb uses the agents of {} (on {}, pid {}); wait for its end",
                     self.shown,
                     other.host,
-                    other.pid,
-                    LEASE_LASTS.as_secs()
+                    other.pid
                 )
             }
             Err(error) => Err(without_jetstream(&self.shown, &error)),

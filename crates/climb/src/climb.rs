@@ -10,6 +10,7 @@ use console::exit::{Exit, Failure, not_measured, wrong_usage};
 use console::layout;
 use console::say;
 use console::signals::Interrupt;
+use ladder::wording::show_number;
 use ladder::{Criteria, Next, NextTrial, Repeats};
 use measure::{LoadUnit, Purpose, TrialHead};
 use plan::{HoldLength, Plan, Scheme, Target};
@@ -21,6 +22,7 @@ use crate::judging::{JudgedRun, PROTOCOL, schedule};
 use crate::outputs::{self, Followers, Outputs};
 use crate::preflight::Machine;
 use crate::progress::Progress;
+use crate::resume::Resumed;
 use crate::stored::{ended_early_by, keep_verdict, no_store, run_end, run_head, unix_ms};
 use crate::subject::{self, RunningSubject};
 use crate::trial::{self, Generator, Recovery, ThreadOptions, TrialSpec};
@@ -28,9 +30,10 @@ use crate::{calibration, page, preflight, profile};
 
 const SECOND_NS: u64 = 1_000_000_000;
 
-/// Climbs. Returns the run's id and the exit code.
+/// Climbs, behind what another run held whole where there is one. Returns the run's id and the exit code.
 pub fn climb(
     plan: &Plan,
+    resumed: Option<&Resumed>,
     consent: &Consent,
     outputs: &Outputs,
     interrupt: &Interrupt,
@@ -51,7 +54,8 @@ pub fn climb(
         (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error)
     })?;
     let told = (&mut progress, &mut followers);
-    let outcome = climb_subject(plan, outputs, interrupt, (&machine, generator), &store, told, &mut subject);
+    let outcome =
+        climb_subject((plan, resumed), outputs, interrupt, (&machine, generator), &store, told, &mut subject);
     progress.clear();
     subject.stop();
     followers.end();
@@ -59,7 +63,7 @@ pub fn climb(
 }
 
 fn climb_subject(
-    plan: &Plan,
+    (plan, resumed): (&Plan, Option<&Resumed>),
     outputs: &Outputs,
     interrupt: &Interrupt,
     (machine, generator): (&Machine, &dyn Generator),
@@ -74,12 +78,24 @@ fn climb_subject(
     plan::decidable_sentence(plan).iter().for_each(|text| progress.say(text));
     let (tell, committed) = channel();
     let shared_cores = generator.shares_cores(subject.address, subject.is_here());
-    let writer = store.begin_run(&run_head(plan, subject.address, shared_cores)?, Some(tell))?;
+    let head = run_head(plan, resumed, subject.address, shared_cores)?;
+    let writer = match resumed {
+        None => store.begin_run(&head, Some(tell))?,
+        Some(old) => store.begin_run_after(&head, (&old.run, old.trials), Some(tell))?,
+    };
     let run = writer.id().clone();
     followers.begin(&outputs.store, &run)?;
     let climbing =
         Climbing { plan, machine, generator, store, writer: &writer, committed: &committed, interrupt };
     let mut judged = JudgedRun::open(store, &run)?;
+    if let Some(old) = resumed {
+        judged.read_on(store)?;
+        subject.found_before(old.found_rate);
+        let held = judged.rungs().iter().map(|rung| format!("{} {}", show_number(rung.load), rung.verdict));
+        let held = held.collect::<Vec<_>>().join(", ");
+        let held = if held.is_empty() { "no load of it is whole" } else { &held };
+        progress.say(&format!("run {run} goes on behind run {}: {held}", old.run));
+    }
     let mut outcome = climbing.all_trials(&mut judged, subject, progress);
     let mut end = run_end(&outcome, interrupt);
     if end.outcome == Outcome::Finished && !plan.profile.is_off() {

@@ -21,6 +21,7 @@ pub mod preflight;
 mod probe;
 pub mod profile;
 pub mod progress;
+pub mod resume;
 pub mod secrets;
 pub mod stored;
 pub mod subject;

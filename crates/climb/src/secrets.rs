@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use console::masks;
-use plan::units::http::with_environment;
+use plan::units::http::{is_environment_name, with_environment};
 use plan::{BotSettings, LeaderboardBots, Plan, ScriptBots, WorkerPlan, WorkloadSettings as _};
 use script::{ReadFile, Rows};
 
@@ -42,6 +42,39 @@ pub fn check(plan: &Plan) -> anyhow::Result<()> {
     let largest = plan.ladder.rungs.iter().copied().fold(0.0, f64::max);
     fill_in_rows(&mut plan.bots.clone(), plan::bots_total(plan, largest), &|path| fs::read_to_string(path))?;
     plan.subject.target().map_or(Ok(()), |target| login(target).map(drop))
+}
+
+/// The options of a built-in server, filled in. Errors: a URL with a password or token in it, which would be stored; a variable
+/// that is not set.
+pub fn of_options(options: &[String]) -> anyhow::Result<Vec<String>> {
+    options_filled(options, from_environment)
+}
+
+fn options_filled(
+    options: &[String],
+    value_of: impl Fn(&str) -> Option<String>,
+) -> anyhow::Result<Vec<String>> {
+    let fill = |option: &String| {
+        anyhow::ensure!(
+            !shows_secret(option),
+            "options after --: a URL holds a password or token, and options are stored with the run; write '${{NAME}}' in its place, and \
+             set that environment variable"
+        );
+        with_environment(option, &value_of).map_err(|missing| {
+            anyhow::anyhow!("options after --: the environment variable {missing} is not set")
+        })
+    };
+    options.iter().map(fill).collect()
+}
+
+/// Whether an option has a URL with a password, or a token alone, that is not wholly the value of a variable.
+fn shows_secret(option: &str) -> bool {
+    let Some((login, _)) = option.split_once("://").and_then(|(_, rest)| rest.rsplit_once('@')) else {
+        return false;
+    };
+    let secret = login.split_once(':').map_or(login, |(_, password)| password);
+    let name = secret.strip_prefix("${").and_then(|rest| rest.strip_suffix('}'));
+    !secret.is_empty() && !name.is_some_and(is_environment_name)
 }
 
 /// A value of the environment, which no text shows from now on.
@@ -220,6 +253,31 @@ mod tests {
         assert!(!format!("{good:?}").contains("5a5a"));
         let broken = format!("{:#}", filled("hunter2-is-not-hexadecimal-at-all").expect_err("no key"));
         assert!(broken.contains("game") && !broken.contains("hunter2"), "{broken}");
+    }
+
+    #[test]
+    fn options_of_a_server_take_their_secrets_from_the_environment_and_show_none() {
+        let filled = |option: &str| {
+            let options = ["--listen=127.0.0.1:0".to_owned(), option.to_owned()];
+            options_filled(&options, |name| (name == "PW").then(|| "hunter2".to_owned()))
+        };
+        for (option, expected) in [
+            ("nats://u:${PW}@h:1", "nats://u:hunter2@h:1"),
+            ("--store=redis://:${PW}@h", "--store=redis://:hunter2@h"),
+            ("nats://${PW}@h", "nats://hunter2@h"),
+            ("nats://h:1", "nats://h:1"),
+            ("redis://u:@h", "redis://u:@h"),
+        ] {
+            assert_eq!(filled(option).expect("it is set")[1], expected);
+        }
+        for shown in
+            ["nats://u:hunter2@h", "--store=redis://:hun/ter2@h", "nats://hunter2@h", "redis://u:x${PW}@h"]
+        {
+            let said = filled(shown).expect_err("it would be stored").to_string();
+            assert!(said.contains("write '${NAME}' in its place") && !said.contains("hunter2"), "{said}");
+        }
+        let said = filled("nats://u:${ELSE}@h").expect_err("it is not set").to_string();
+        assert_eq!(said, "options after --: the environment variable ELSE is not set");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use crate::resume::Resumed;
 use console::exit::{Exit, Failure};
 use console::masks::{mask, mask_own};
 use console::signals::Interrupt;
@@ -99,8 +100,14 @@ pub fn environment() -> serde_json::Map<String, serde_json::Value> {
 
 /// The head of a climb of this plan, whose subject listens at `address`; `shared_cores`: on a machine that makes load too. Errors:
 /// the plan is no JSON.
-pub fn run_head(plan: &Plan, address: SocketAddr, shared_cores: bool) -> anyhow::Result<RunHead> {
+pub fn run_head(
+    plan: &Plan,
+    resumed: Option<&Resumed>,
+    address: SocketAddr,
+    shared_cores: bool,
+) -> anyhow::Result<RunHead> {
     let mut environment = environment();
+    environment.extend(resumed.map(|old| (ladder::RESUMED.to_owned(), old.noted())));
     if let Ok(link) = watch::NetworkLink::to(address) {
         let described = serde_json::json!({
             "interface": link.interface, "kind": link.kind.name(), "bits_per_s": link.bits_per_s,

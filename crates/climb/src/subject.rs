@@ -23,7 +23,7 @@ use watch::{
 
 use crate::consent::Consent;
 use crate::probe::Asked;
-use crate::{lookup, probe};
+use crate::{lookup, probe, secrets};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
@@ -217,7 +217,7 @@ impl RunningSubject {
         if tick_log.is_some() && is_there && !has("--append") {
             command.arg("--append");
         }
-        command.args(options);
+        command.args(secrets::of_options(options)?);
         let shown =
             std::iter::once(format!("serve {server}")).chain(options.iter().cloned()).collect::<Vec<_>>();
         let started = Started::start(command, &format!("stepladder {}", shown.join(" ")))?;
@@ -272,6 +272,14 @@ impl RunningSubject {
             "the lowest load showed no tick rate, so no ticks are read; say it, as with --tick-rate 30"
                 .to_owned(),
         )
+    }
+
+    /// What was found of its ticks in an earlier run.
+    pub(crate) fn found_before(&mut self, found: FoundRate) {
+        self.found_rate = found;
+        if found == FoundRate::None {
+            self.ticks = TickFeeds::default();
+        }
     }
 
     /// Whether it runs on this machine, as far as that can be known.
@@ -455,6 +463,7 @@ pub fn check_options(plan: &Plan) -> anyhow::Result<()> {
     let of_cells = plan.ladder.cells.iter().map(|cell| [options.as_slice(), &cell.options].concat());
     // The common options first, so that a cell's are not blamed for them.
     for options in whole.chain(of_cells) {
+        let options = secrets::of_options(&options)?;
         let words = ["serve", server].into_iter().chain(options.iter().map(String::as_str));
         let Err(error) = Serve::try_parse_from(words) else { continue };
         let text = error.to_string();

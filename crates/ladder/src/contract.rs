@@ -95,6 +95,9 @@ pub struct RunFacts {
     pub capacity_unit: LoadUnit,
 }
 
+/// Of the environment: the run that this one went on behind, and how many trials it took over.
+pub const RESUMED: &str = "resumed";
+
 /// The generator as weighed before the climb.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, TS)]
 pub struct GeneratorFigures {

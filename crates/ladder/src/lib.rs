@@ -40,7 +40,8 @@ pub use arrival_phases::ArrivalPhases;
 pub use capacity::{Capacity, CellCapacity, SearchFigures, capacity};
 pub use condition::{Condition, ConditionError};
 pub use contract::{
-    Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, RunFacts, Rung, StoredAnswers,
+    Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, RESUMED, RunFacts, Rung,
+    StoredAnswers,
 };
 pub use differing::{Difference, Origin};
 pub use disturbance::{Disturbance, DisturbedAbove, disturbance, least_disturbed};

@@ -94,6 +94,9 @@ pub enum Command {
 pub struct AgainArgs {
     /// Id or name of a stored run (a name means its newest run)
     pub run: String,
+    /// Go on with a run that ended early: a new run takes over the loads that it held whole, and holds the others
+    #[arg(long)]
+    pub resume: bool,
     #[command(flatten)]
     pub(crate) results: ResultFiles,
     #[command(flatten)]

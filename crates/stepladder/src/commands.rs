@@ -14,6 +14,7 @@ use climb::judging::JudgedRun;
 use climb::options::{AgentsArgs, ClimbArgs};
 use climb::outputs::{self, Outputs};
 use climb::planned;
+use climb::resume::Resumed;
 use climb::trial::ThisProcess;
 use climb::viewing::Viewing;
 use climb::{doctor, lookup, page};
@@ -41,7 +42,7 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     args.wait.enter(|| interrupt.is_asked())?;
     let beside = Viewing::begin(&args.store, args.view, args.report.as_deref(), Arc::new(Replay::default()))?;
-    let (run, code) = climb_with(&args.agents, &plan, &consent, &outputs, interrupt)?;
+    let (run, code) = climb_with(&args.agents, (&plan, None), &consent, &outputs, interrupt)?;
     beside.end(&args.store, &run, interrupt)?;
     Ok(code)
 }
@@ -49,16 +50,17 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
 /// Climbs with agents, where they were asked for.
 fn climb_with(
     args: &AgentsArgs,
-    plan: &Plan,
+    (plan, resumed): (&Plan, Option<&Resumed>),
     consent: &Consent,
     outputs: &Outputs,
     interrupt: &Interrupt,
 ) -> Result<(RunId, Exit), Failure> {
     let Some(coordinator) = Coordinator::gather(args, interrupt).map_err(not_measured)? else {
-        return climb::climb(plan, consent, outputs, interrupt, &ThisProcess);
+        return climb::climb(plan, resumed, consent, outputs, interrupt, &ThisProcess);
     };
     let outcome = coordinator.check(plan).map_err(not_measured);
-    let outcome = outcome.and_then(|()| climb::climb(plan, consent, outputs, interrupt, &coordinator));
+    let outcome =
+        outcome.and_then(|()| climb::climb(plan, resumed, consent, outputs, interrupt, &coordinator));
     coordinator.end();
     outcome
 }
@@ -87,6 +89,7 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
             record.head.command
         )));
     }
+    let resumed = if args.resume { Some(Resumed::of(&store, &old).map_err(not_measured)?) } else { None };
     let mut plan: Plan = serde_json::from_str(&record.head.plan)
         .with_context(|| {
             format!("the plan of run {old} is of another version of Stepladder and cannot be repeated")
@@ -99,11 +102,18 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     let consent = consent.map_err(wrong_usage)?;
     plan.profile = args.profile.unwrap_or(plan.profile);
     plan.name = args.name.clone().or(plan.name);
-    plan.note = args.note.clone().or_else(|| Some(format!("again {old}")));
+    plan.note = args
+        .note
+        .clone()
+        .or_else(|| Some(format!("{} {old}", if args.resume { "resumes" } else { "again" })));
     let outputs =
         Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
     args.wait.enter(|| interrupt.is_asked())?;
-    let (new, code) = climb_with(&args.agents, &plan, &consent, &outputs, interrupt)?;
+    let made = (&plan, resumed.as_ref());
+    let (new, code) = climb_with(&args.agents, made, &consent, &outputs, interrupt)?;
+    if resumed.is_some() {
+        return Ok(code);
+    }
     // The page overlays it on the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
     let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;

@@ -6,11 +6,13 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::path::Path;
 
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{CachedStatement, Connection, Params, params_from_iter};
 
 use crate::entries::Packs;
+use crate::error::StoreError;
 use crate::form::{Count, Form, Kind, Loads, Text};
 
 /// A column.
@@ -103,7 +105,13 @@ impl Table {
         self.insert_row(connection, row)
     }
 
-    fn insert_row(&self, connection: &Connection, mut row: Vec<Value>) -> rusqlite::Result<()> {
+    /// Whether each of its rows belongs to a trial, or is one.
+    pub fn is_of_trials(&self) -> bool {
+        self.columns().nth(1).is_some_and(|column| column.name == "trial")
+    }
+
+    /// Adds one row: the values of all columns.
+    pub fn insert_row(&self, connection: &Connection, mut row: Vec<Value>) -> rusqlite::Result<()> {
         debug_assert_eq!(row.len(), self.columns().count(), "one value for each column of {}", self.name);
         row.push(Value::Integer(self.crc(row.iter().map(ValueRef::from))));
         let places = vec!["?"; row.len()].join(", ");
@@ -276,6 +284,16 @@ pub(crate) enum ReadError {
 impl From<rusqlite::Error> for ReadError {
     fn from(error: rusqlite::Error) -> Self {
         ReadError::Sqlite(error)
+    }
+}
+
+impl ReadError {
+    /// The same of the store at `path`.
+    pub fn into_store(self, path: &Path) -> StoreError {
+        match self {
+            ReadError::Sqlite(error) => StoreError::from_sqlite(path, error),
+            ReadError::Damaged(what) => StoreError::Damaged { path: path.to_owned(), what },
+        }
     }
 }
 

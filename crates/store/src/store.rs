@@ -73,7 +73,19 @@ impl Store {
         head: &RunHead,
         committed: Option<Sender<Committed>>,
     ) -> Result<RunWriter, StoreError> {
-        writer::begin(&self.path, file::open(&self.path)?, head, committed)
+        writer::begin(&self.path, file::open(&self.path)?, head, None, committed)
+    }
+
+    /// The same, where the new run begins with the first `trials` of `old`: copies of them and of their verdicts.
+    ///
+    /// Errors: as `begin_run`, and `Damaged`; `OutOfOrder` where one of those trials has not ended. Then there is no new run.
+    pub fn begin_run_after(
+        &self,
+        head: &RunHead,
+        (old, trials): (&RunId, u32),
+        committed: Option<Sender<Committed>>,
+    ) -> Result<RunWriter, StoreError> {
+        writer::begin(&self.path, file::open(&self.path)?, head, Some((old, trials)), committed)
     }
 
     /// All runs in the order they began. Errors: only when not even their ids can be read.
@@ -332,7 +344,7 @@ impl Store {
     pub(crate) fn read(&self, error: ReadError) -> StoreError {
         match error {
             ReadError::Sqlite(error) => self.told(error),
-            ReadError::Damaged(what) => StoreError::Damaged { path: self.path.clone(), what },
+            ReadError::Damaged(_) => error.into_store(&self.path),
         }
     }
 

@@ -21,9 +21,9 @@ use rusqlite::{Connection, Transaction, TransactionBehavior, params};
 use crate::entries::{RowWriter, Unpacked, keep};
 use crate::error::StoreError;
 use crate::live::Live;
-use crate::row::{ReadError, Table};
+use crate::row::{Row, Table};
 use crate::run::{RunEnd, RunHead, RunId, StoredLine, StoredVerdict};
-use crate::tables::{self, ARTIFACT, LINE, RUN, RUN_END, TRIAL, TRIAL_END, USED_ID, VERDICT};
+use crate::tables::{self, ARTIFACT, LINE, RUN, RUN_END, TABLES, TRIAL, TRIAL_END, USED_ID, VERDICT};
 
 /// How many batches may wait for the disk before `append` blocks: a minute's, some 30 MB at most.
 const QUEUE_BATCHES: usize = 64;
@@ -69,17 +69,18 @@ enum Request {
 /// A request and, where its caller waits for the commit, whom to tell.
 type Letter = (Request, Option<SyncSender<()>>);
 
-/// Stores the head of a run and starts its writer.
+/// Stores the head of a run, and the first trials of another where it goes on behind these, and starts its writer.
 pub(crate) fn begin(
     path: &Path,
     mut connection: Connection,
     head: &RunHead,
+    taken: Option<(&RunId, u32)>,
     committed: Option<Sender<Committed>>,
 ) -> Result<RunWriter, StoreError> {
     json("the plan", &head.plan)?;
     json("the environment", &head.environment)?;
     let file = identity(path);
-    let (run, live) = begin_run(path, &mut connection, head)?;
+    let (run, live, parts) = begin_run(path, &mut connection, head, taken)?;
     let (letters, waiting) = sync_channel(QUEUE_BATCHES);
     let failure = Arc::new(OnceLock::new());
     let entries = EntrySender { run: run.clone(), letters, failure: failure.clone() };
@@ -90,9 +91,9 @@ pub(crate) fn begin(
         run,
         trial: None,
         unpacked: Unpacked::default(),
-        next_trial: 0,
+        next_trial: taken.map_or(0, |(_, trials)| trials),
         lines: 0,
-        parts: 0,
+        parts,
         committed,
     };
     let work = move || desk.work(waiting, live, &failure);
@@ -283,10 +284,7 @@ impl Desk {
         while self.unpacked.is_due() {
             let transaction = begin_immediate(&self.path, &mut self.connection)?;
             let packed = self.unpacked.pack(&transaction, &self.run, trial);
-            packed.map_err(|error| match error {
-                ReadError::Sqlite(error) => StoreError::from_sqlite(&self.path, error),
-                ReadError::Damaged(what) => StoreError::Damaged { path: self.path.clone(), what },
-            })?;
+            packed.map_err(|error| error.into_store(&self.path))?;
             commit(&self.path, transaction)?;
         }
         Ok(())
@@ -375,7 +373,13 @@ fn identity(path: &Path) -> Option<(u64, u64)> {
     path.metadata().ok().map(|file| (file.dev(), file.ino()))
 }
 
-fn begin_run(path: &Path, connection: &mut Connection, head: &RunHead) -> Result<(RunId, Live), StoreError> {
+/// The run, its lock, and how many rows of `parts` it has.
+fn begin_run(
+    path: &Path,
+    connection: &mut Connection,
+    head: &RunHead,
+    taken: Option<(&RunId, u32)>,
+) -> Result<(RunId, Live, u64), StoreError> {
     let told = |error| StoreError::from_sqlite(path, error);
     let stem = head.stem();
     let transaction = begin_immediate(path, connection)?;
@@ -391,8 +395,43 @@ fn begin_run(path: &Path, connection: &mut Connection, head: &RunHead) -> Result
     let id = tables::used_id::values(&(stem.as_str(), counted.unsigned_abs(), number.unsigned_abs()))?;
     USED_ID.insert(&transaction, run.as_str(), id).map_err(told)?;
     RUN.insert(&transaction, run.as_str(), tables::run::values(head)?).map_err(told)?;
+    let parts = taken.map_or(Ok(0), |(old, trials)| take_over(path, &transaction, &run, old, trials))?;
     commit(path, transaction)?;
-    Ok((run, live))
+    Ok((run, live, parts))
+}
+
+/// Copies the first trials of a run into another, each row checked. Returns how many rows of `parts` that are.
+fn take_over(
+    path: &Path,
+    transaction: &Transaction<'_>,
+    run: &RunId,
+    old: &RunId,
+    trials: u32,
+) -> Result<u64, StoreError> {
+    let (mut begun, mut ended, mut judged) = (0, 0, 0);
+    for table in TABLES.into_iter().filter(|table| table.is_of_trials()) {
+        let keep = |mut row: Row| {
+            row.values[0] = Value::Text(run.as_str().to_owned());
+            table.insert_row(transaction, row.values)?;
+            match table.name {
+                "trial" => begun += 1,
+                "trial_end" => ended += 1,
+                "verdict" => judged += 1,
+                _ => {}
+            }
+            Ok(())
+        };
+        let read =
+            table.for_each(transaction, "run = ?1 AND trial < ?2", params![old.as_str(), trials], keep);
+        read.map_err(|error| error.into_store(path))?;
+    }
+    if begun != trials || ended != trials {
+        return Err(out_of_order(
+            run,
+            &format!("it was to begin with {trials} trials of run {old}, of which {ended} have ended"),
+        ));
+    }
+    Ok(u64::from(begun) + u64::from(ended) + judged)
 }
 
 fn begin_immediate<'c>(path: &Path, connection: &'c mut Connection) -> Result<Transaction<'c>, StoreError> {

@@ -1,6 +1,7 @@
 //! One trial with agents: clocks are compared, shares are handed out, all begin at one instant, and the phases are announced.
 
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
@@ -13,7 +14,7 @@ use tokio::runtime::Handle;
 use tokio::task::JoinHandle;
 
 use super::intake::{Intake, Part};
-use super::{ANSWERS_WITHIN, Inner, READY_WITHIN, asked, bundle, compare_clocks, lock, reason};
+use super::{ANSWERS_WITHIN, Inner, Member, READY_WITHIN, asked, bundle, compare_clocks, lock, reason};
 use crate::clocks::{Offset, bound_between};
 use crate::merge::Samples;
 use crate::messages::{Announcement, Answer, Ask, Begin, Order, announcements_of, to_json};
@@ -60,16 +61,17 @@ impl AgentsLoad {
         runtime: &Handle,
         spec: &TrialSpec<'_>,
     ) -> anyhow::Result<AgentsLoad> {
-        let left = inner.left();
+        inner.replace_lost().await;
+        let (members, left) = (inner.members(), inner.left());
         if left.is_empty() {
-            let why = inner.members.iter().filter_map(|member| {
+            let why = members.iter().filter_map(|member| {
                 let lost = lock(&member.lost).clone()?;
                 Some(format!("{}: {lost}", member.hello.name))
             });
             bail!("no agent is left ({})", why.collect::<Vec<_>>().join("; "));
         }
         let workers = spec.workers.len();
-        let weights: Vec<u32> = left.iter().map(|number| inner.members[*number].hello.cores).collect();
+        let weights: Vec<u32> = left.iter().map(|number| members[*number].hello.cores).collect();
         let dealt: Vec<_> =
             left.into_iter().zip(shares(workers, &weights)).filter(|(_, range)| !range.is_empty()).collect();
         let name = inner.link.put_bundle(&bundle(&spec.plan)?).await?;
@@ -77,7 +79,7 @@ impl AgentsLoad {
         let address = first.address;
         let here = &inner.place;
         if address.ip().is_loopback() && spec.null.is_none() {
-            let hellos = dealt.iter().map(|(number, _)| &inner.members[*number].hello);
+            let hellos = dealt.iter().map(|(number, _)| &members[*number].hello);
             if let Some(other) =
                 hellos.into_iter().find(|hello| (&hello.boot, &hello.net) != (&here.boot, &here.net))
             {
@@ -90,9 +92,8 @@ impl AgentsLoad {
                 );
             }
         }
-        let compared = join_all(
-            dealt.iter().map(|(number, _)| compare_clocks(&inner.link, &inner.members[*number].hello)),
-        );
+        let compared =
+            join_all(dealt.iter().map(|(number, _)| compare_clocks(&inner.link, &members[*number].hello)));
         let mut offsets = Vec::new();
         for ((number, _), offset) in dealt.iter().zip(compared.await) {
             match offset {
@@ -101,20 +102,20 @@ impl AgentsLoad {
             }
         }
         if offsets.len() < dealt.len() {
-            // It ended between two loads: those that are left make this one.
+            // It ended between two loads: those that are left, or others, make this one.
             return Box::pin(AgentsLoad::prepare(inner, runtime, spec)).await;
         }
-        let trial = inner.trials.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        let trial = inner.trials.fetch_add(1, Relaxed);
         // Processes of the agents that are where `boot` and `pids` say.
         let pids_at = |boot: &str, pids: &str| -> Vec<u32> {
-            let hellos = dealt.iter().map(|(number, _)| &inner.members[*number].hello);
+            let hellos = dealt.iter().map(|(number, _)| &members[*number].hello);
             hellos.filter(|hello| hello.boot == boot && hello.pids == pids).map(|hello| hello.pid).collect()
         };
         let (pids, mut seen) = (pids_at(&here.boot, &here.pids), vec![here.boot.clone()]);
         let in_turns = dealt.len() > 1 && matches!(spec.plan.bots, plan::BotSettings::Arena(_));
         let mut orders = Vec::new();
         for (number, range) in &dealt {
-            let hello = &inner.members[*number].hello;
+            let hello = &members[*number].hello;
             // One agent reads each machine; ours is read here.
             let reads_machine = !seen.contains(&hello.boot);
             seen.push(hello.boot.clone());
@@ -141,15 +142,25 @@ impl AgentsLoad {
         }
         let units = spec.plan.bots.units(spec.load);
         let ready = join_all(dealt.iter().zip(orders).map(|((number, _), order)| {
-            let (inner, hello) = (&inner, &inner.members[*number].hello);
+            let (inner, hello) = (&inner, &members[*number].hello);
             async move { asked(&inner.link, hello, &Ask::Prepare(Box::new(order)), READY_WITHIN).await }
         }));
         let mut agents = Vec::new();
         for (((number, range), offset), answer) in dealt.iter().zip(offsets).zip(ready.await) {
-            let hello = &inner.members[*number].hello;
-            let link = match answer? {
-                Answer::Ready(link) => link,
-                other => bail!("agent {}: {}", hello.name, reason(other)),
+            let Member { hello, has_played, .. } = &*members[*number];
+            let why = match answer {
+                Ok(Answer::Ready(link)) => Ok(link),
+                Ok(other) if trial > 0 && !has_played.load(Relaxed) => Err(reason(other)),
+                Ok(other) => bail!("agent {}: {}", hello.name, reason(other)),
+                Err(error) => Err(error.to_string()),
+            };
+            let link = match why {
+                Ok(link) => link,
+                Err(why) => {
+                    // One that ended, or that came later and cannot play this: others make the load.
+                    inner.lose(&mut lock(&inner.intake), *number, &why);
+                    continue;
+                }
             };
             let facts = AgentFacts {
                 name: hello.name.clone(),
@@ -163,6 +174,10 @@ impl AgentsLoad {
             };
             agents.push((*number, offset, facts));
         }
+        if agents.len() < dealt.len() {
+            return Box::pin(AgentsLoad::prepare(inner, runtime, spec)).await;
+        }
+        dealt.iter().for_each(|(number, _)| members[*number].has_played.store(true, Relaxed));
         let is_machine_of_ours = spec.is_here || !pids.is_empty();
         let (runtime, names) = (runtime.clone(), spec.head.metric_names.clone());
         Ok(AgentsLoad {
@@ -227,11 +242,8 @@ impl Load for AgentsLoad {
             let begin = Begin { trial, zero_ns, realtime_zero_ns };
             let (number, inner) = (*number, &inner);
             async move {
-                (
-                    number,
-                    asked(&inner.link, &inner.members[number].hello, &Ask::Begin(begin), ANSWERS_WITHIN)
-                        .await,
-                )
+                let member = inner.member(number);
+                (number, asked(&inner.link, &member.hello, &Ask::Begin(begin), ANSWERS_WITHIN).await)
             }
         });
         for (number, answer) in self.runtime.block_on(join_all(begins)) {
@@ -364,7 +376,7 @@ async fn pair_in_turns(inner: Arc<Inner>) {
             continue;
         };
         last = Some(number);
-        let hello = &inner.members[number].hello;
+        let hello = &inner.member(number).hello;
         is_in_step = match asked(&inner.link, hello, &Ask::Pair { is_in_step }, PAIRS_WITHIN).await {
             Ok(Answer::Paired(is_in_step)) => {
                 if let Some(part) =

@@ -10,7 +10,7 @@ use super::deliveries::loss_rate_bound;
 use super::tick_sources;
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, CellCapacity};
-use crate::contract::{Climb, Conclusion, Rung};
+use crate::contract::{Climb, Conclusion, RESUMED, Rung};
 use crate::judge::{AGENT_LOST, Verdict, deliveries};
 use crate::models;
 use crate::schedule::Judged;
@@ -392,6 +392,7 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
             where_known.map_or("the same cores".to_owned(), |count| format!("the same {count} cores"));
         sentences.push(format!("Server and generator ran on {cores}."));
     }
+    sentences.extend(resumed(climb));
     if climb.run.environment.get("certificates").and_then(Value::as_str) == Some("any") {
         sentences.push(
             "Any certificate was accepted (--insecure): that the server is the one it says was not checked."
@@ -436,6 +437,18 @@ fn was_generator_late(rung: &Rung) -> bool {
     let latest_ns = rung.send_lag_ns.as_ref().and_then(|lag| lag.max).map(|ns| ns as f64);
     let lag_ns = evidence.send_lag_p99_ns.or(latest_ns);
     lag_ns.zip(evidence.send_lag_limit_ns).is_some_and(|(lag_ns, limit_ns)| lag_ns > limit_ns)
+}
+
+/// Which loads another run held, which ended early.
+fn resumed(climb: &Climb) -> Option<String> {
+    let old = climb.run.environment.get(RESUMED)?;
+    let (run, trials) = (old.get("run")?.as_str()?, old.get("trials")?.as_u64()?);
+    let held = climb.rungs.iter().filter(|rung| u64::from(rung.seq) < trials).count();
+    Some(match held {
+        0 => return None,
+        1 => format!("The first load was held earlier, by run {run}, which ended early."),
+        held => format!("The first {held} loads were held earlier, by run {run}, which ended early."),
+    })
 }
 
 /// The deliveries of all rungs together.

@@ -41,9 +41,8 @@ impl Islands {
     fn add(&mut self, index: u32) -> bool {
         let (pid, net) = (std::process::id(), subnet());
         let (name, ours, theirs) =
-            (format!("slt{pid}x{index}"), format!("slo{index}"), format!("slt{index}"));
+            (format!("slt{pid}x{index}"), format!("slo{pid}x{index}"), format!("slt{index}"));
         let (here, there) = (4 * index + 1, 4 * index + 2);
-        let _ = ip(&format!("link del {ours}"));
         if !ip(&format!("netns add {name}")) {
             return false;
         }
@@ -244,12 +243,12 @@ fn a_load_whose_agent_is_killed_proves_nothing_and_is_held_again_with_those_left
     );
     assert_eq!(again["agents"][0]["bots"], json!(20), "the one that is left plays the whole load");
     kept.wait_for("the climb has ended");
-    // An agent that its user ends says so, and is not asked again.
+    // An agent that its user ends says so, and is not asked again; one that comes later takes its place at the next load.
     let mut ended = islands.agent(&place, &url, 1);
     let mut climb = place.start_climb(&[
         "chat",
         "--rungs",
-        "20",
+        "20,30",
         "--gap",
         "50ms..100ms",
         "--hold",
@@ -266,21 +265,34 @@ fn a_load_whose_agent_is_killed_proves_nothing_and_is_held_again_with_those_left
     ]);
     climb.wait_for("hold ·");
     ended.signal(libc::SIGTERM);
+    climb.wait_for("INVALID");
+    let mut later = islands.agent(&place, &url, 1);
     let ran = climb.finish();
     let run = place.json("run.json");
     let rungs = run["rungs"].as_array().expect("rungs");
     let reason = rungs[0]["reason"].as_str().expect("a reason");
     assert!(reason.starts_with("agent lost: b: its user ended it"), "{reason}");
-    let left = rungs.get(1).and_then(|again| again["agents"].as_array()).map(Vec::len);
-    assert_eq!(left, Some(1), "{ran:#?}");
+    let agents = rungs.last().and_then(|rung| rung["agents"].as_array()).map(Vec::len);
+    assert_eq!(agents, Some(2), "{ran:#?}");
+    assert!(ran.err.contains("agent b has joined: 2 of 2 agents"), "{ran:#?}");
     ended.wait_for("joined a climb");
-    // A coordinator that is killed: its agents end by themselves, and play for another.
+    later.wait_for("the climb has ended");
+    // A coordinator that is killed: its agents end by themselves, and play for the one that goes on behind it, once its lease is over.
     let mut climb = place.start_climb(&[
-        "chat", "--rungs", "20", "--hold", "60s", "--nats", &url, "--agents", "1", "--", "--listen", &listen,
+        "chat", "--rungs", "10,20", "--hold", "4s", "--nats", &url, "--agents", "1", "--", "--listen", &listen,
     ]);
-    climb.wait_for("hold ·");
+    climb.wait_for("rung 20 clients · hold");
     climb.signal(libc::SIGKILL);
     kept.wait_for("nothing was heard of the coordinator for 5 s");
+    let words = ["again", "chat", "--resume", "--nats", &url, "--agents", "1", "--allow-start", "--json", "rest.json"];
+    let ran = place.run(words);
+    let rest = place.json("rest.json");
+    assert_valid(&rest);
+    let loads: Vec<&Value> = last_holds(&rest).iter().map(|rung| &rung["load"]).collect();
+    assert_eq!(loads, [&json!(10.0), &json!(20.0)], "{ran:#?}");
+    let last = rest["rungs"].as_array().and_then(|rungs| rungs.last()).expect("rungs");
+    assert_ne!(last["verdict"], "INVALID", "{ran:#?}");
+    assert_eq!(last["agents"].as_array().map(Vec::len), Some(1), "{ran:#?}");
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::main_job::assert_valid;
+use crate::main_job::{assert_valid, exit_code_of};
 use crate::place::{Place, eventually, is_gone, parse, send};
 
 const TWO_RUNGS: [&str; 7] = ["arena", "--rungs", "2,4", "--hold", "3s", "--json", "run.json"];
@@ -113,6 +113,18 @@ fn a_climb_that_is_killed_says_how_far_it_came_and_leaves_no_server_behind() {
     assert_eq!(run["rungs"][1]["verdict"], "INVALID");
     assert!(run["rungs"][1]["sent"].as_u64() > Some(0), "its seconds are intact: {run:#}");
     assert_ne!(run["rungs"][0]["verdict"], "INVALID");
+    // Another goes on behind it.
+    let ran = place.run(["again", "arena-1", "--resume", "--json", "rest.json"]);
+    let rest = place.json("rest.json");
+    assert_valid(&rest);
+    assert_eq!(ran.code, exit_code_of(&rest["verdict"]), "{ran:#?}");
+    assert_eq!(rest["rungs"][0], run["rungs"][0], "it is the same load, held once");
+    assert_eq!(verdicts(&rest).len(), 2, "{ran:#?}");
+    assert_eq!(rest["rungs"][1]["load"], 4.0);
+    assert_ne!(rest["rungs"][1]["verdict"], "INVALID", "{ran:#?}");
+    let said = rest["conclusions"].to_string();
+    assert!(said.contains("The first load was held earlier, by run arena-1, which ended early."), "{said}");
+    place.run(["again", "arena-2", "--resume"]).refused(2, &["run arena-2 is whole"]);
 }
 
 #[test]

@@ -42,7 +42,7 @@ fn a_full_disk_stops_the_writer_cleanly_and_what_was_committed_stays_readable() 
         ..RunHead::default()
     };
     let (told, committed) = std::sync::mpsc::channel();
-    let writer = begin(&path, connection, &head, Some(told)).unwrap();
+    let writer = begin(&path, connection, &head, None, Some(told)).unwrap();
     let run = writer.id().clone();
     writer.begin_trial(&trial_head(0), 1).unwrap();
     (0..5).for_each(|at| writer.append(seconds_of_text(at)).unwrap());

@@ -3,7 +3,7 @@
 use measure::{Entry, ProcessMetric};
 use rusqlite::Connection;
 use store::export::ndjson;
-use store::{Place, RunId, Store, StoreError};
+use store::{Place, RunId, Store, StoreError, StoredVerdict};
 
 use crate::given::{self, Given};
 
@@ -45,6 +45,37 @@ fn long_trial() -> (Given, RunId, Vec<Entry>) {
 fn count(given: &Given, of: &str) -> i64 {
     let shell = Connection::open(&given.path).unwrap();
     shell.query_row(&format!("SELECT count(*) FROM {of}"), [], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn a_run_that_goes_on_behind_another_has_its_trials_and_stands_alone() {
+    let (given, old, written) = long_trial();
+    let verdict = StoredVerdict {
+        judge: "climb".to_owned(),
+        verdict: "PASS".to_owned(),
+        evidence: "{}".to_owned(),
+        ..Default::default()
+    };
+    let head = given::run_head(Some("rest"));
+    let none = given.store.begin_run_after(&head, (&old, 2), None).err();
+    assert!(matches!(none, Some(StoreError::OutOfOrder { .. })), "there is no second trial: {none:?}");
+    assert_eq!(given.store.runs().unwrap().runs.len(), 1, "and no run without one");
+    let writer = given.store.begin_run_after(&head, (&old, 1), None).unwrap();
+    let new = writer.id().clone();
+    writer.verdict(0, verdict.clone()).unwrap();
+    given::record_trial(&writer, 1, 1_000.0, 3);
+    writer.end_run(given::finished()).unwrap();
+    given.store.delete_run(&old).unwrap();
+    assert_eq!(given.store.check().unwrap(), [""; 0]);
+    assert_eq!(given.store.trial_entries(&new, 0).unwrap(), written);
+    let trials = given.store.trials(&new).unwrap();
+    assert_eq!(trials.iter().map(|trial| trial.head.load).collect::<Vec<_>>(), [500.0, 1_000.0]);
+    // With a verdict, and taken from one that was itself taken.
+    let writer = given.store.begin_run_after(&head, (&new, 2), None).unwrap();
+    let third = writer.id().clone();
+    writer.end_run(given::finished()).unwrap();
+    assert_eq!(given.store.verdicts(&third, 0).unwrap(), [verdict]);
+    assert_eq!(given.store.check().unwrap(), [""; 0]);
 }
 
 #[test]
