@@ -121,8 +121,9 @@ fn climb_subject(
     outputs::append_step_summary(&climb);
     let columns =
         if outputs.take_stdout() { layout::columns_of(std::io::stderr()) } else { layout::columns() };
-    let offer = profile::offer(plan, &climb, subject.pid)
-        .map_or(String::new(), |text| layout::wrapped(&text, 0, columns) + "\n");
+    let goes_on = ended_early.is_some().then(|| format!("go on with it: stepladder again {run} --resume"));
+    let offer = goes_on.or_else(|| profile::offer(plan, &climb, subject.pid));
+    let offer = offer.map_or(String::new(), |text| layout::wrapped(&text, 0, columns) + "\n");
     let page = page::results(&climb, columns);
     if outputs.take_stdout() {
         say::err_own_text!("{page}{offer}");

@@ -279,12 +279,24 @@ fn a_load_whose_agent_is_killed_proves_nothing_and_is_held_again_with_those_left
     later.wait_for("the climb has ended");
     // A coordinator that is killed: its agents end by themselves, and play for the one that goes on behind it, once its lease is over.
     let mut climb = place.start_climb(&[
-        "chat", "--rungs", "10,20", "--hold", "4s", "--nats", &url, "--agents", "1", "--", "--listen", &listen,
+        "chat", "--rungs", "10,20", "--hold", "4s", "--nats", &url, "--agents", "1", "--", "--listen",
+        &listen,
     ]);
     climb.wait_for("rung 20 clients · hold");
     climb.signal(libc::SIGKILL);
     kept.wait_for("nothing was heard of the coordinator for 5 s");
-    let words = ["again", "chat", "--resume", "--nats", &url, "--agents", "1", "--allow-start", "--json", "rest.json"];
+    let words = [
+        "again",
+        "chat",
+        "--resume",
+        "--nats",
+        &url,
+        "--agents",
+        "1",
+        "--allow-start",
+        "--json",
+        "rest.json",
+    ];
     let ran = place.run(words);
     let rest = place.json("rest.json");
     assert_valid(&rest);

@@ -46,6 +46,7 @@ fn ctrl_c_saves_what_there_is_and_marks_it() {
         "{run:#}"
     );
     assert!(ran.out.contains("INVALID"), "{ran:#?}");
+    assert!(ran.out.contains("stepladder again arena-1 --resume"), "{ran:#?}");
     assert!(is_gone(subject), "the server was stopped");
     let runs = place.run(["runs"]);
     assert!(runs.out.contains("interrupted"), "{runs:#?}");
