@@ -374,14 +374,7 @@ impl Climbing<'_> {
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
         self.writer.begin_trial(&order.head, unix_ms())?;
-        // What judging the last trial took is given back, so that this trial's memory is that of its bots.
-        // SAFETY: the call takes no pointer and only releases what is free already.
-        unsafe { libc::malloc_trim(0) };
-        // Nor does memory of long messages stay with the allocator. Unless its threshold is set, the first long one that is freed
-        // raises it to that length, and from then on all below it lie among short-lived ones: servers that stalled within bodies
-        // took up to half as much again.
-        // SAFETY: the call takes no pointer.
-        unsafe { libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_LEAST) };
+        give_memory_back();
         let mut context =
             TrialContext::new(self.plan, subject, self.writer, self.committed, self.interrupt, progress);
         let outcome = trial::run(order, self.generator, &mut context);
@@ -392,8 +385,25 @@ impl Climbing<'_> {
     }
 }
 
-/// Memory from this size on is mapped for itself and goes back to the system when it is freed: the C library's own default.
-const MAPPED_BYTES_LEAST: libc::c_int = 128 * 1024;
+/// What judging the last trial took is given back, so that this trial's memory is that of its bots.
+fn give_memory_back() {
+    /// Memory from this size on is mapped for itself and goes back to the system when it is freed: the C library's own default.
+    #[cfg(target_env = "gnu")]
+    const MAPPED_BYTES_LEAST: libc::c_int = 128 * 1024;
+    // SAFETY: the call takes no pointer and only releases what is free already.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::malloc_trim(0);
+    }
+    // Nor does memory of long messages stay with the allocator. Unless its threshold is set, the first long one that is freed
+    // raises it to that length, and from then on all below it lie among short-lived ones: servers that stalled within bodies
+    // took up to half as much again.
+    // SAFETY: the call takes no pointer.
+    #[cfg(target_env = "gnu")]
+    unsafe {
+        libc::mallopt(libc::M_MMAP_THRESHOLD, MAPPED_BYTES_LEAST);
+    }
+}
 
 /// Stops the null server of the calibrations, where one runs.
 pub fn stop(null: Option<RunningSubject>) {

@@ -341,17 +341,21 @@ fn prepare_thread(setup: &Setup) -> io::Result<()> {
         pin_to(core)?;
     }
     if setup.realtime {
-        let parameters = libc::sched_param { sched_priority: 10 };
-        // SAFETY: the pointer is to a value of ours; 0 means this thread.
-        if unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) } != 0 {
-            let error = io::Error::last_os_error();
-            return Err(io::Error::new(
-                error.kind(),
-                format!("--realtime: {error}; it needs CAP_SYS_NICE or a real-time limit (ulimit -r)"),
-            ));
-        }
+        be_realtime(10).map_err(|error| {
+            let text = format!("--realtime: {error}; it needs CAP_SYS_NICE or a real-time limit (ulimit -r)");
+            io::Error::new(error.kind(), text)
+        })?;
     }
     Ok(())
+}
+
+/// Gives this thread a realtime priority (`SCHED_FIFO`). Errors: it is not permitted.
+pub fn be_realtime(priority: libc::c_int) -> io::Result<()> {
+    // The C library musl has the function and refuses it.
+    // SAFETY: the kernel reads one integer of ours; 0 means this thread.
+    let done =
+        unsafe { libc::syscall(libc::SYS_sched_setscheduler, 0, libc::SCHED_FIFO, &raw const priority) };
+    if done == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
 fn pin_to(core: usize) -> io::Result<()> {

@@ -30,7 +30,7 @@ impl Timer {
         let setting = libc::itimerspec {
             it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 },
             it_value: libc::timespec {
-                tv_sec: (at_ns / 1_000_000_000) as libc::time_t,
+                tv_sec: (at_ns / 1_000_000_000) as _,
                 tv_nsec: (at_ns % 1_000_000_000) as libc::c_long,
             },
         };

@@ -81,14 +81,18 @@ impl Epoll {
     pub fn wait(&mut self, timeout_ns: u64) -> usize {
         self.events.clear();
         let timeout = libc::timespec {
-            tv_sec: (timeout_ns / 1_000_000_000) as libc::time_t,
+            tv_sec: (timeout_ns / 1_000_000_000) as _,
             tv_nsec: (timeout_ns % 1_000_000_000) as libc::c_long,
         };
         let max = EVENTS_PER_CALL as libc::c_int;
         let buffer = self.events.as_mut_ptr();
         let fd = self.fd.as_raw_fd();
+        let (timeout, no_signals) = (&raw const timeout, std::ptr::null::<libc::sigset_t>());
+        // Not every C library has it as a function.
         // SAFETY: the vector has room for EVENTS_PER_CALL events, and `timeout` outlives the call.
-        let mut count = unsafe { libc::epoll_pwait2(fd, buffer, max, &timeout, std::ptr::null()) };
+        let told =
+            unsafe { libc::syscall(libc::SYS_epoll_pwait2, fd, buffer, max, timeout, no_signals, 0_usize) };
+        let mut count = told as libc::c_int;
         if count < 0 && io::Error::last_os_error().raw_os_error() == Some(libc::ENOSYS) {
             let timeout_ms = timeout_ns.div_ceil(1_000_000).min(60_000) as libc::c_int;
             // SAFETY: as above; kernels before 5.11 know only whole milliseconds.

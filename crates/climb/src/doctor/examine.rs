@@ -290,12 +290,8 @@ fn throttling(machine: &Machine) -> Finding {
 }
 
 fn realtime() -> Finding {
-    let is_permitted = thread::spawn(|| {
-        let parameters = libc::sched_param { sched_priority: 1 };
-        // SAFETY: the pointer is to a value of ours; only this thread changes, and it ends here.
-        unsafe { libc::sched_setscheduler(0, libc::SCHED_FIFO, &parameters) == 0 }
-    });
-    let is_permitted = is_permitted.join().unwrap_or(false);
+    // Only that thread changes, and it ends at once.
+    let is_permitted = thread::spawn(|| engine::thread::be_realtime(1).is_ok()).join().unwrap_or(false);
     let text = if is_permitted {
         "realtime priority is permitted (workers use it only when asked to)"
     } else {

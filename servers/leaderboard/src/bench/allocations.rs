@@ -1,7 +1,13 @@
 //! An allocator that counts while a benchmark runs, and otherwise only forwards.
 
-use std::alloc::{GlobalAlloc, Layout, System};
+#[cfg(not(target_env = "musl"))]
+use std::alloc::System as MEMORY;
+use std::alloc::{GlobalAlloc, Layout};
 use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
+
+/// That of the C library musl takes one lock for all threads.
+#[cfg(target_env = "musl")]
+static MEMORY: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 /// Only ever switched on.
 static IS_COUNTING: AtomicBool = AtomicBool::new(false);
@@ -49,33 +55,33 @@ fn count(allocations: u64, bytes: impl FnOnce() -> i64) {
     }
 }
 
-// SAFETY: all memory comes from `System`; the counters do not touch it.
+// SAFETY: all memory comes from `MEMORY`; the counters do not touch it.
 unsafe impl GlobalAlloc for CountingAllocator {
     #[inline]
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         count(1, || heap_bytes(layout.size()));
         // SAFETY: the caller's contract is passed on.
-        unsafe { System.alloc(layout) }
+        unsafe { MEMORY.alloc(layout) }
     }
 
     #[inline]
     unsafe fn alloc_zeroed(&self, layout: Layout) -> *mut u8 {
         count(1, || heap_bytes(layout.size()));
         // SAFETY: the caller's contract is passed on.
-        unsafe { System.alloc_zeroed(layout) }
+        unsafe { MEMORY.alloc_zeroed(layout) }
     }
 
     #[inline]
     unsafe fn realloc(&self, start: *mut u8, layout: Layout, size: usize) -> *mut u8 {
         count(1, || heap_bytes(size) - heap_bytes(layout.size()));
         // SAFETY: the caller's contract is passed on.
-        unsafe { System.realloc(start, layout, size) }
+        unsafe { MEMORY.realloc(start, layout, size) }
     }
 
     #[inline]
     unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
         count(0, || -heap_bytes(layout.size()));
         // SAFETY: the caller's contract is passed on.
-        unsafe { System.dealloc(start, layout) };
+        unsafe { MEMORY.dealloc(start, layout) };
     }
 }
