@@ -93,7 +93,8 @@ impl TrialEnv for TrialContext<'_> {
             load_pids,
             // If no route can be found, assume that the subject is on this machine; other programs are then not blamed.
             subject_is_here: NetworkLink::to(self.subject.address)
-                .map_or(true, |link| link.kind == LinkKind::Loopback),
+                .map_or(true, |link| link.kind == LinkKind::Loopback)
+                || self.subject.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.is_hidden_here()),
             exit: self.subject.exit,
             ticks: std::mem::take(&mut self.subject.ticks),
             zero_realtime_ns: realtime_zero_ns,
