@@ -73,7 +73,8 @@ fn counts(what: &Reading) -> Counts {
 /// Of its network, which is not that of the load generator even where the machine is the same.
 fn is_of_network(what: &Reading) -> bool {
     let metric = if let Reading::Machine(metric) = what { *metric } else { return false };
-    [MachineMetric::ListenOverflows, MachineMetric::Retransmissions, MachineMetric::UdpDrops].contains(&metric)
+    [MachineMetric::ListenOverflows, MachineMetric::Retransmissions, MachineMetric::UdpDrops]
+        .contains(&metric)
 }
 
 impl Both {
@@ -134,9 +135,11 @@ impl Both {
             Side::Load
         };
         let mut merged: Vec<Sample> = Vec::new();
-        for (of, sample) in [Side::Load, Side::Server].into_iter().zip(second).flat_map(|(of, samples)| {
-            samples.into_iter().map(move |sample| (of, sample))
-        }) {
+        for (of, sample) in [Side::Load, Side::Server]
+            .into_iter()
+            .zip(second)
+            .flat_map(|(of, samples)| samples.into_iter().map(move |sample| (of, sample)))
+        {
             let is_others = matches!(counts(&sample.what), Counts::Others);
             if is_others && of != side {
                 continue;
@@ -192,12 +195,16 @@ mod tests {
         assert_eq!(at_once, [at(1, CORES, 2.0)], "how busy the generator's machine is explains no server");
         assert!(both.ready().is_empty(), "the server's machine has said nothing");
         // 1 of 32 cores is less of them than 0.2 of 2.
-        let told = [at(1, STEAL, 0.1), at(1, BUSY, 0.5), at(1, CPU, 7.0), at(1, CORES, 32.0), at(1, OTHERS, 1.0)];
+        let told =
+            [at(1, STEAL, 0.1), at(1, BUSY, 0.5), at(1, CPU, 7.0), at(1, CORES, 32.0), at(1, OTHERS, 1.0)];
         let at_once = both.take(Side::Server, told);
         assert_eq!(at_once, [at(1, BUSY, 0.5), at(1, CPU, 7.0)]);
         both.take(Side::Server, [at(2, STEAL, 0.4), at(2, OTHERS, 8.0)]);
         let ready = both.ready();
-        assert_eq!((value(&ready, &STEAL), value(&ready, &OTHERS), value(&ready, &OF_CORES)), (Some(0.3), Some(0.2), None));
+        assert_eq!(
+            (value(&ready, &STEAL), value(&ready, &OTHERS), value(&ready, &OF_CORES)),
+            (Some(0.3), Some(0.2), None)
+        );
         let rest = both.rest();
         assert_eq!(
             (value(&rest, &STEAL), value(&rest, &OTHERS), value(&rest, &OF_CORES)),
@@ -211,17 +218,31 @@ mod tests {
         let mut both = Both::new(true);
         let program = |name: &str| Reading::Program(name.to_owned());
         both.take(Side::Load, [at(1, CORES, 2.0), at(1, OTHERS, 0.5), at(1, program("cc1"), 0.5)]);
-        both.take(Side::Server, [at(1, CORES, 2.0), at(1, OTHERS, 0.7), at(1, program("backup"), 0.4), at(1, program("cron"), 0.3)]);
+        both.take(
+            Side::Server,
+            [
+                at(1, CORES, 2.0),
+                at(1, OTHERS, 0.7),
+                at(1, program("backup"), 0.4),
+                at(1, program("cron"), 0.3),
+            ],
+        );
         let rest = both.rest();
         assert_eq!(value(&rest, &program("cc1")), None);
-        assert_eq!((value(&rest, &program("backup")), value(&rest, &program("cron"))), (Some(0.4), Some(0.3)));
+        assert_eq!(
+            (value(&rest, &program("backup")), value(&rest, &program("cron"))),
+            (Some(0.4), Some(0.3))
+        );
     }
 
     #[test]
     fn a_machine_that_is_both_is_read_once_and_its_servers_network_there() {
         let mut both = Both::new(false);
         let overflows = Reading::Machine(MachineMetric::ListenOverflows);
-        let at_once = both.take(Side::Server, [at(1, STEAL, 0.9), at(1, BUSY, 0.9), at(1, CPU, 7.0), at(1, overflows.clone(), 5.0)]);
+        let at_once = both.take(
+            Side::Server,
+            [at(1, STEAL, 0.9), at(1, BUSY, 0.9), at(1, CPU, 7.0), at(1, overflows.clone(), 5.0)],
+        );
         assert_eq!(at_once, [at(1, CPU, 7.0), at(1, overflows, 5.0)]);
         assert_eq!(both.take(Side::Load, [at(1, BUSY, 0.5), at(1, STEAL, 0.1)]), [at(1, BUSY, 0.5)]);
         assert_eq!(both.ready(), [at(1, STEAL, 0.1)], "nothing is waited for");

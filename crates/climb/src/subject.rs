@@ -62,11 +62,7 @@ impl RunningSubject {
     }
 
     /// The same; what watches it elsewhere is the generator's.
-    pub fn start_watched(
-        plan: &Plan,
-        consent: &Consent,
-        generator: &dyn Generator,
-    ) -> anyhow::Result<Self> {
+    pub fn start_watched(plan: &Plan, consent: &Consent, generator: &dyn Generator) -> anyhow::Result<Self> {
         let cell_options = plan.ladder.cells.first().map(|cell| cell.options.clone()).unwrap_or_default();
         let started = Self::start_with(plan, consent, cell_options, TicksFrom::Nothing, generator)?;
         Ok(RunningSubject { consent: consent.clone(), ..started })
@@ -309,6 +305,16 @@ impl RunningSubject {
         self.pid.is_some() || self.group.is_some() || link.is_ok_and(|link| link.kind == LinkKind::Loopback)
     }
 
+    /// Whether its CPU could be that of a program of this machine, unless its process is watched here.
+    pub fn is_hidden_here(&self) -> bool {
+        match &self.elsewhere {
+            // Where it is watched on this machine all the same, its process is known (`Load::pids`).
+            Some(elsewhere) => elsewhere.is_hidden_here(),
+            // If no route can be found, assume that it is here; other programs are then not blamed.
+            None => NetworkLink::to(self.address).map_or(true, |link| link.kind == LinkKind::Loopback),
+        }
+    }
+
     /// True when its process has ended.
     pub fn has_ended(&self) -> bool {
         self.exit.as_ref().is_some_and(|exit| exit.peek().is_some())
@@ -336,13 +342,8 @@ impl RunningSubject {
             let mut plan = plan.clone();
             self.found_rate.put_into(&mut plan);
             let plan = &plan;
-            let started = RunningSubject::start_with(
-                plan,
-                &consent,
-                cell_options,
-                TicksFrom::Present,
-                &ThisProcess,
-            )?;
+            let started =
+                RunningSubject::start_with(plan, &consent, cell_options, TicksFrom::Present, &ThisProcess)?;
             *self = RunningSubject { consent, found_rate, ..started };
             if self.found_rate == FoundRate::None {
                 self.ticks = TickFeeds::default();

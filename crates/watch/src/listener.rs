@@ -52,16 +52,14 @@ fn is_at(local: SocketAddr, address: SocketAddr) -> bool {
 
 fn streams(address: SocketAddr) -> BTreeSet<u64> {
     let all = [procfs::net::tcp(), procfs::net::tcp6()].into_iter().flatten().flatten();
-    let is_it =
-        |entry: &TcpNetEntry| entry.state == TcpState::Listen && is_at(entry.local_address, address);
+    let is_it = |entry: &TcpNetEntry| entry.state == TcpState::Listen && is_at(entry.local_address, address);
     all.filter(is_it).map(|entry| entry.inode).collect()
 }
 
 fn datagrams(address: SocketAddr) -> BTreeSet<u64> {
     let all = [procfs::net::udp(), procfs::net::udp6()].into_iter().flatten().flatten();
     // One that is connected sends to a server elsewhere.
-    let is_it =
-        |entry: &UdpNetEntry| entry.remote_address.port() == 0 && is_at(entry.local_address, address);
+    let is_it = |entry: &UdpNetEntry| entry.remote_address.port() == 0 && is_at(entry.local_address, address);
     all.filter(is_it).map(|entry| entry.inode).collect()
 }
 

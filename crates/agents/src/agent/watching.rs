@@ -202,3 +202,88 @@ const EVENT_CHARS: usize = 1_000;
 fn is_own(address: SocketAddr) -> bool {
     NetworkLink::to(address).is_ok_and(|link| link.kind == LinkKind::Loopback)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::net::TcpListener;
+
+    use measure::{ProcessMetric, Reading, Sample};
+    use tokio::sync::mpsc::unbounded_channel;
+
+    use super::*;
+    use crate::messages::Begin;
+
+    fn sought(listener: &TcpListener) -> Sought {
+        Sought { address: listener.local_addr().unwrap(), is_datagrams: false }
+    }
+
+    #[test]
+    fn who_listens_is_watched_from_the_trials_zero_until_it_is_over() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let (watching, (outbox, mut told)) = (Watching::new(None).unwrap(), unbounded_channel());
+        let Answer::Found(found) = watching.answer(Ask::Find(sought(&listener)), None) else {
+            panic!("this process listens")
+        };
+        assert_eq!(found.pid, std::process::id());
+        // An hour of the trial is over by this clock.
+        let ago_ns = 3_600_000_000_000;
+        let zero_ns = clock::monotonic_ns().saturating_sub(ago_ns);
+        let watch = Watch { trial: 7, zero_ns, load_pids: Vec::new() };
+        let answer = watching.answer(Ask::Watch(watch), Some(outbox.clone()));
+        assert_eq!((answer, watching.trial()), (Answer::Found(found), Some(7)));
+        assert_eq!(watching.answer(Ask::EndWatch, Some(outbox.clone())), Answer::Watched(None));
+        drop(outbox);
+        let mut all = Vec::new();
+        while let Ok((trial, what)) = told.try_recv() {
+            assert_eq!(trial, 7);
+            all.push(what);
+        }
+        assert!(matches!(all.pop(), Some(What::Done)), "that nothing more comes is told last");
+        let samples = all.into_iter().flat_map(|what| match what {
+            What::Samples(samples) => samples,
+            _ => Vec::new(),
+        });
+        let cpu = Reading::Subject(ProcessMetric::CpuTime);
+        let of_server: Vec<Sample> = samples.map(Sample::from).filter(|sample| sample.what == cpu).collect();
+        assert!(of_server.len() >= 2, "at the begin and at the end: {of_server:?}");
+        let since_ns = clock::monotonic_ns() - zero_ns;
+        assert!(of_server.iter().all(|one| one.at_ns <= since_ns && (one.at_ns >= ago_ns || zero_ns == 0)));
+        assert_eq!(watching.trial(), None);
+    }
+
+    #[test]
+    fn it_makes_no_load_and_watches_nothing_that_is_not_there() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let nowhere = sought(&listener);
+        drop(listener);
+        let (watching, (outbox, _told)) = (Watching::new(None).unwrap(), unbounded_channel());
+        let begin = Begin { trial: 0, zero_ns: 0, realtime_zero_ns: 0 };
+        let watch = Watch { trial: 0, zero_ns: 0, load_pids: Vec::new() };
+        let elsewhere = Sought { address: "192.0.2.1:80".parse().unwrap(), is_datagrams: false };
+        for (ask, said) in [
+            (Ask::Begin(begin), "it makes no load"),
+            (Ask::Pair { is_in_step: false }, "it makes no load"),
+            (Ask::Find(nowhere), "nothing listens at"),
+            (Ask::Find(elsewhere), "its machine does not have the address 192.0.2.1"),
+            (Ask::Watch(watch.clone()), "it was not asked which server"),
+        ] {
+            let answer = watching.answer(ask.clone(), Some(outbox.clone()));
+            assert!(matches!(&answer, Answer::Refused(why) if why.contains(said)), "{ask:?}: {answer:?}");
+        }
+        let alone = watching.answer(Ask::Watch(watch), None);
+        assert_eq!(alone, Answer::Refused("it belongs to no climb".to_owned()));
+        let none = Watching::new(Some(4_194_304)).err().map(|error| format!("{error:#}"));
+        assert!(none.is_some_and(|why| why.starts_with("--pid 4194304: there is no such process")));
+    }
+
+    #[test]
+    fn the_clock_of_the_day_at_a_trials_zero_is_that_of_this_machine() {
+        let now_ns = SystemTime::now().duration_since(UNIX_EPOCH).unwrap().as_nanos() as u64;
+        let (monotonic_ns, hour_ns, minute_ns) = (clock::monotonic_ns(), 3_600_000_000_000, 60_000_000_000);
+        // Both clocks are read one after the other, on a machine that may be taken away in between.
+        let ahead_ns = realtime_at(monotonic_ns + hour_ns);
+        assert!(ahead_ns.abs_diff(now_ns + hour_ns) < minute_ns, "{ahead_ns} at {now_ns}");
+        let ago_ns = realtime_at(monotonic_ns.saturating_sub(hour_ns));
+        assert!(ago_ns.abs_diff(now_ns - hour_ns.min(monotonic_ns)) < minute_ns, "{ago_ns} at {now_ns}");
+    }
+}

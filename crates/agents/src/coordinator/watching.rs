@@ -23,9 +23,7 @@ use watch::Listens;
 
 use super::{ANSWERS_WITHIN, ASKED_EVERY, Coordinator, Inner, asked, lock, reason};
 use crate::link::Link;
-use crate::messages::{
-    Answer, Ask, Followed, Found, Hello, Sought, Sources, VERSION, WHO, WIRE, from_json,
-};
+use crate::messages::{Answer, Ask, Followed, Found, Hello, Sought, Sources, VERSION, WHO, WIRE, from_json};
 
 use heard::Heard;
 use load::WatchedLoad;
@@ -160,7 +158,8 @@ impl Watchers {
             !address.ip().is_loopback() || (&hello.boot, &hello.net) == (&here.boot, &here.net)
         };
         let (near, far): (Vec<Hello>, Vec<Hello>) = free.into_iter().partition(can_be);
-        let far = far.iter().map(|hello| format!("{}: its machine's {} is another", hello.name, address.ip()));
+        let far =
+            far.iter().map(|hello| format!("{}: its machine's {} is another", hello.name, address.ip()));
         let (mut whys, mut found): (Vec<String>, Vec<(Hello, Found)>) = (far.collect(), Vec::new());
         let find = Ask::Find(wanted.sought);
         let answers = join_all(near.iter().map(|hello| asked(link, hello, &find, ANSWERS_WITHIN))).await;
@@ -257,7 +256,11 @@ impl Watchers {
     /// The machine with this boot makes a part of the load.
     fn makes_load(&self, boot: &str) -> bool {
         let members = &self.inner.members;
-        if members.is_empty() { self.inner.place.boot == boot } else { members.iter().any(|one| one.hello.boot == boot) }
+        if members.is_empty() {
+            self.inner.place.boot == boot
+        } else {
+            members.iter().any(|one| one.hello.boot == boot)
+        }
     }
 
     /// Processes that make the load or hold it together, where the one that watches sees them.

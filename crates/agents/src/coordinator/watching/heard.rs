@@ -201,13 +201,20 @@ mod tests {
         let [Entry::Ticks(_), Entry::Event(log), Entry::Event(clock)] = &heard.entries[..] else {
             panic!("{:?}", heard.entries)
         };
-        assert_eq!((log.kind.as_str(), clock.text.as_str()), (kind::TICK_LOG, "on the server's machine: said"));
+        assert_eq!(
+            (log.kind.as_str(), clock.text.as_str()),
+            (kind::TICK_LOG, "on the server's machine: said")
+        );
         assert!(!heard.has_ended);
         heard.take(up(3, What::Events(vec![event(kind::SUBJECT_EXITED)])));
         assert!(heard.has_ended, "the server's process");
         heard.lose("gone");
         heard.take(up(3, What::Ticks(Box::default())));
-        assert_eq!((heard.entries.len(), heard.lost.as_deref()), (4, Some("gone")), "nothing counts after it");
+        assert_eq!(
+            (heard.entries.len(), heard.lost.as_deref()),
+            (4, Some("gone")),
+            "nothing counts after it"
+        );
         heard.begin(4, false);
         assert_eq!((heard.has_ended, heard.lost.is_some(), heard.rate_hz), (false, false, Some(30.0)));
     }

@@ -224,23 +224,31 @@ impl Load for WatchedLoad {
     fn end(&mut self) {
         self.load.end();
         self.has_ended = true;
-        let Ok(Present { taken, gone: None, .. }) = &self.watcher else { return };
-        let is_done = || lock(&self.watchers.heard).is_done;
+        if let Ok(Present { taken, gone: None, .. }) = &self.watcher {
+            self.watchers.end_watch(taken);
+        }
+        lock(&self.watchers.heard).trial = None;
+    }
+}
+
+impl Watchers {
+    /// Waits for the last readings.
+    fn end_watch(&self, taken: &Taken) {
+        let is_done = || lock(&self.heard).is_done;
         if !is_done() {
-            let ask = asked(&self.watchers.inner.link, &taken.hello, &Ask::EndWatch, ENDS_WITHIN);
-            match self.watchers.runtime.block_on(ask) {
+            let ask = asked(&self.inner.link, &taken.hello, &Ask::EndWatch, ENDS_WITHIN);
+            match self.runtime.block_on(ask) {
                 Ok(Answer::Watched(rate_hz)) => {
-                    let mut heard = lock(&self.watchers.heard);
+                    let mut heard = lock(&self.heard);
                     heard.rate_hz = rate_hz.filter(|hz| *hz > 0.0).or(heard.rate_hz);
                 }
-                Ok(other) => lock(&self.watchers.heard).lose(&reason(other)),
-                Err(error) => lock(&self.watchers.heard).lose(&error.to_string()),
+                Ok(other) => lock(&self.heard).lose(&reason(other)),
+                Err(error) => lock(&self.heard).lose(&error.to_string()),
             }
         }
         let began = Instant::now();
         while began.elapsed() < ENDS_WITHIN && !is_done() {
             std::thread::sleep(LOOKS_EVERY);
         }
-        lock(&self.watchers.heard).trial = None;
     }
 }
