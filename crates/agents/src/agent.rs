@@ -3,6 +3,7 @@
 mod outbox;
 mod playing;
 mod prepare;
+mod watching;
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -20,12 +21,13 @@ use tokio::sync::mpsc::UnboundedSender;
 use crate::link::{Link, runtime};
 use crate::messages::{
     Announcement, Answer, Ask, Begin, Hello, Order, State, VERSION, WHO, WIRE, What, announcements_of,
-    ask_of, from_json, random_id, state_of, to_json,
+    ask_of, from_json, random_id, state_of, to_json, watchers_of,
 };
 use crate::{BROKER_GONE_NS, GONE_NS};
 
 use playing::Playing;
 use prepare::{Prepared, prepare};
+use watching::Watching;
 
 /// Options of `agent`.
 #[derive(Clone, Debug, Args)]
@@ -44,6 +46,12 @@ pub struct AgentArgs {
     /// Allow targets beyond loopback and private addresses
     #[arg(long, value_name = "HOST")]
     i_may_load: Vec<String>,
+    /// Make no load: watch the server that runs on this machine, for climbs whose bots are elsewhere
+    #[arg(long, conflicts_with_all = ["max_bots", "cores", "i_may_load"])]
+    watch_only: bool,
+    /// Process of the server [default: the one that listens where the bots go]
+    #[arg(long, value_name = "N", requires = "watch_only")]
+    pid: Option<u32>,
 }
 
 /// How often it looks whether there is something to do.
@@ -77,6 +85,7 @@ fn hello(args: &AgentArgs) -> anyhow::Result<Hello> {
         ports: machine.ports,
         bots_most: args.max_bots,
         session: None,
+        watches: args.watch_only,
     })
 }
 
@@ -105,18 +114,27 @@ impl Place {
 
 async fn serve(args: &AgentArgs, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let hello = hello(args)?;
+    let watching = args.watch_only.then(|| Watching::new(args.pid)).transpose()?;
     let link = Link::connect(&args.link, &format!("stepladder agent {}", hello.name)).await?;
     let mut who = link.client.subscribe(WHO).await?;
     let mut asks = link.client.subscribe(ask_of(&hello.id)).await?;
     link.client.flush().await?;
-    say::err_line!(
-        "agent {} waits at {} for a climb (--nats {1} --agents N): {} cores, {} descriptors; Ctrl-C ends it",
-        hello.name,
-        link.shown,
-        hello.cores,
-        hello.descriptors
-    );
-    let mut agent = Agent { args: args.clone(), link, hello, session: None };
+    if args.watch_only {
+        say::err_line!(
+            "agent {} waits at {} to watch the server of a climb (--nats {1}); Ctrl-C ends it",
+            hello.name,
+            link.shown
+        );
+    } else {
+        say::err_line!(
+            "agent {} waits at {} for a climb (--nats {1} --agents N): {} cores, {} descriptors; Ctrl-C ends it",
+            hello.name,
+            link.shown,
+            hello.cores,
+            hello.descriptors
+        );
+    }
+    let mut agent = Agent { args: args.clone(), link, hello, watching, session: None };
     loop {
         tokio::select! {
             Some(asked) = who.next() => agent.introduce(&asked).await,
@@ -143,12 +161,16 @@ struct Agent {
     args: AgentArgs,
     link: Link,
     hello: Hello,
+    /// it makes no load and does this instead
+    watching: Option<Watching>,
     session: Option<Session>,
 }
 
 /// As the agent of a coordinator.
 struct Session {
     name: String,
+    /// under which it is numbered
+    channel: String,
     number: usize,
     announcements: Subscriber,
     /// when the coordinator was heard of last, or the broker came back
@@ -177,6 +199,14 @@ impl Agent {
             Err(error) => Some(Answer::Refused(format!("{error:#}"))),
             Ok(Ask::Time) => Some(Answer::Time(engine::clock::monotonic_ns())),
             Ok(Ask::Join { session, number }) => Some(self.join(session, number).await),
+            Ok(Ask::Leave) => {
+                self.end_session("the climb has ended");
+                Some(Answer::Done)
+            }
+            Ok(ask) if self.watching.is_some() => {
+                self.watch(ask, reply.clone());
+                None
+            }
             Ok(Ask::Prepare(order)) => {
                 self.prepare(*order, reply.clone());
                 None
@@ -186,9 +216,8 @@ impl Agent {
                 self.pair(is_in_step, reply.clone());
                 None
             }
-            Ok(Ask::Leave) => {
-                self.end_session("the climb has ended");
-                Some(Answer::Done)
+            Ok(Ask::Find(_) | Ask::Follow(_) | Ask::Watch(_) | Ask::EndWatch) => {
+                Some(Answer::Refused("it makes load and watches no server".to_owned()))
             }
         };
         if let Some(answer) = answer {
@@ -211,11 +240,18 @@ impl Agent {
             Ok(announcements) => announcements,
             Err(error) => return Answer::Refused(error.to_string()),
         };
-        say::err_line!("agent {}: joined a climb as its agent {}", self.hello.name, number + 1);
-        let outbox = outbox::start(self.link.clone(), session.clone(), number);
+        let channel = if self.watching.is_some() {
+            say::err_line!("agent {}: joined a climb, whose server it watches", self.hello.name);
+            watchers_of(&session)
+        } else {
+            say::err_line!("agent {}: joined a climb as its agent {}", self.hello.name, number + 1);
+            session.clone()
+        };
+        let outbox = outbox::start(self.link.clone(), channel.clone(), number);
         let now = Instant::now();
         self.session = Some(Session {
             name: session,
+            channel,
             number,
             announcements,
             heard: now,
@@ -252,6 +288,17 @@ impl Agent {
                 Err(error) => Answer::Refused(format!("{error:#}")),
             };
             let _ = link.client.publish(reply, to_json(&answer).into()).await;
+        });
+    }
+
+    fn watch(&self, ask: Ask, reply: async_nats::Subject) {
+        let Some(watching) = self.watching.clone() else { return };
+        let client = self.link.client.clone();
+        let outbox = self.session.as_ref().map(|session| session.outbox.clone());
+        tokio::spawn(async move {
+            let answered = tokio::task::spawn_blocking(move || watching.answer(ask, outbox)).await;
+            let answer = answered.unwrap_or_else(|error| Answer::Refused(error.to_string()));
+            let _ = client.publish(reply, to_json(&answer).into()).await;
         });
     }
 
@@ -328,7 +375,7 @@ impl Agent {
         let since = now.duration_since(session.told);
         if since >= STATE_EVERY || (is_news && since >= TURN) {
             session.told = now;
-            let subject = state_of(&session.name, session.number);
+            let subject = state_of(&session.channel, session.number);
             let _ = self.link.client.publish(subject, to_json(&session.state).into()).await;
         }
     }
@@ -339,6 +386,9 @@ impl Agent {
             if let Some(playing) = &session.playing {
                 playing.stop();
             }
+            if let Some(watching) = &self.watching {
+                watching.forget();
+            }
             say::err_line!("agent {}: {why}; it waits for the next climb", self.hello.name);
         }
     }
@@ -348,6 +398,9 @@ impl Agent {
         if let Some(playing) = &session.playing {
             let _ = session.outbox.send((playing.trial(), What::Lost(why.to_owned())));
             playing.stop();
+        }
+        if let Some(trial) = self.watching.as_ref().and_then(Watching::trial) {
+            let _ = session.outbox.send((trial, What::Lost(why.to_owned())));
         }
         // What is on its way to the broker.
         tokio::time::sleep(Duration::from_millis(300)).await;

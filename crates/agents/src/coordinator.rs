@@ -1,7 +1,9 @@
 //! The coordinator's side: finds agents, holds their lease, and makes a climb's loads with them.
 
+mod follow;
 pub(crate) mod intake;
 mod trial;
+mod watching;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -11,8 +13,6 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, anyhow, bail};
 use async_nats::Message;
-use async_nats::jetstream::consumer::DeliverPolicy;
-use async_nats::jetstream::consumer::pull::OrderedConfig;
 use climb::options::{AgentsArgs, LinkArgs};
 use climb::preflight::Machine;
 use climb::secrets::paths_of_rows;
@@ -28,13 +28,15 @@ use crate::agent::Place;
 use crate::clocks::{Exchange, Offset};
 use crate::link::{Held, Link, runtime};
 use crate::messages::{
-    Answer, Ask, Bundle, Hello, Lease, State, Up, VERSION, WHO, WIRE, ask_of, from_json, random_id,
-    states_of, to_json, unpack, ups_of,
+    Answer, Ask, Bundle, Hello, Lease, State, VERSION, WHO, WIRE, ask_of, from_json, random_id, states_of,
+    to_json, ups_of, watchers_of,
 };
 use crate::share::{bots_of, shares, units_of};
 
 use intake::Intake;
 use trial::{AgentsLoad, announce};
+use watching::Watchers;
+pub use watching::WithWatcher;
 
 /// More is a mistake in writing, or a plan that one coordinator does not carry (docs/scale.md).
 const AGENTS_MOST: usize = 1_000;
@@ -52,6 +54,8 @@ pub struct Coordinator {
     runtime: Runtime,
     inner: Arc<Inner>,
     lease: Arc<tokio::sync::Mutex<Held>>,
+    /// agents that watch the server
+    watchers: Arc<Watchers>,
 }
 
 /// What its tasks share.
@@ -70,6 +74,8 @@ struct Inner {
     intake: Mutex<Option<Intake>>,
     /// the lease is another's: no further trial
     is_over: AtomicBool,
+    /// what an agent watches, where one does
+    watched: Mutex<Option<watching::Place>>,
 }
 
 /// One agent.
@@ -96,27 +102,27 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Coordinator {
-    /// Finds the agents and takes them; `None` where none were asked for. Errors: no broker, too few agents, another version,
-    /// another climb that uses them.
+    /// Finds the agents and takes them, and who could watch the server; `None` where none were asked for. Errors: no broker, too few
+    /// agents, another version, another climb that uses them.
     pub fn gather(args: &AgentsArgs, interrupt: &Interrupt) -> anyhow::Result<Option<Coordinator>> {
-        let Some(count) = args.agents else {
-            if args.link.nats.is_some() {
-                bail!("--nats is for agents; say how many with --agents N");
-            }
+        if args.link.nats.is_none() {
             return Ok(None);
-        };
-        if count == 0 || count > AGENTS_MOST {
+        }
+        // Without a number this process makes the load, and the server is watched elsewhere.
+        let count = args.agents.unwrap_or(0);
+        if args.agents == Some(0) || count > AGENTS_MOST {
             bail!("--agents {count}: from 1 to {AGENTS_MOST}");
         }
         let runtime = runtime("coordinator")?;
         let within = Duration::from_secs(args.agents_within);
-        let (inner, lease) = runtime.block_on(gather(&args.link, count, within, interrupt))?;
+        let (inner, lease, watchers) = runtime.block_on(gather(&args.link, count, within, interrupt))?;
         let (inner, lease) = (Arc::new(inner), Arc::new(tokio::sync::Mutex::new(lease)));
         runtime.spawn(renew(inner.clone(), lease.clone()));
         runtime.spawn(hear_states(inner.clone()));
         runtime.spawn(take_up(inner.clone()));
         runtime.spawn(announce(inner.clone()));
-        Ok(Some(Coordinator { runtime, inner, lease }))
+        let watchers = Watchers::new(inner.clone(), runtime.handle().clone(), watchers);
+        Ok(Some(Coordinator { runtime, inner, lease, watchers }))
     }
 }
 
@@ -125,7 +131,7 @@ async fn gather(
     count: usize,
     within: Duration,
     interrupt: &Interrupt,
-) -> anyhow::Result<(Inner, Held)> {
+) -> anyhow::Result<(Inner, Held, Vec<Hello>)> {
     let place = Place::here();
     let link = Link::connect(args, &format!("stepladder climb on {}", place.host)).await?;
     let session = random_id();
@@ -138,10 +144,10 @@ async fn gather(
     let mut held = link.await_lease(lease, interrupt).await?;
     let found = find(&link, count, within, interrupt, &mut held).await;
     let members = match found {
-        Ok(found) => join(&link, &session, found).await,
+        Ok((found, watchers)) => join(&link, &session, found).await.map(|members| (members, watchers)),
         Err(error) => Err(error),
     };
-    let members = match members {
+    let (members, watchers) = match members {
         Ok(members) => members,
         Err(error) => {
             link.give_back(&held).await;
@@ -158,11 +164,15 @@ async fn gather(
         trials: AtomicU32::new(0),
         intake: Mutex::default(),
         is_over: AtomicBool::default(),
+        watched: Mutex::default(),
     };
-    Ok((inner, held))
+    Ok((inner, held, watchers))
 }
 
 fn say_who(members: &[Arc<Member>]) {
+    if members.is_empty() {
+        return;
+    }
     let each = members.iter().map(|member| format!("{} ({} cores)", member.hello.name, member.hello.cores));
     let each: Vec<String> = each.collect();
     let agents = if members.len() == 1 { "agent" } else { "agents" };
@@ -178,21 +188,22 @@ fn say_who(members: &[Arc<Member>]) {
     }
 }
 
-/// Asks until `count` free agents of this version have answered.
+/// Asks until `count` free agents of this version have answered, or with 0 one that watches. Returns these, and all that watch.
 async fn find(
     link: &Link,
     count: usize,
     within: Duration,
     interrupt: &Interrupt,
     held: &mut Held,
-) -> anyhow::Result<Vec<Hello>> {
+) -> anyhow::Result<(Vec<Hello>, Vec<Hello>)> {
     let (began, mut renewed, mut told) = (Instant::now(), Instant::now(), false);
     loop {
         let known = who_is_there(link).await?;
-        let mut free: Vec<Hello> = known.iter().filter(|hello| is_free(hello)).cloned().collect();
-        if free.len() >= count {
+        let free = known.iter().filter(|hello| is_free(hello)).cloned();
+        let (watchers, mut free): (Vec<Hello>, Vec<Hello>) = free.partition(|hello| hello.watches);
+        if free.len() >= count && (count > 0 || !watchers.is_empty()) {
             free.truncate(count);
-            return Ok(free);
+            return Ok((free, watchers));
         }
         if interrupt.is_asked() {
             bail!("it was interrupted while it waited for agents");
@@ -201,11 +212,15 @@ async fn find(
             return Err(too_few(link, count, free.len(), known.iter()));
         }
         if !std::mem::replace(&mut told, true) {
-            say::err_line!(
-                "stepladder: waiting for agents at {}: {} of {count} are there",
-                link.shown,
-                free.len()
-            );
+            if count == 0 {
+                say::err_line!("stepladder: waiting at {} for an agent that watches the server", link.shown);
+            } else {
+                say::err_line!(
+                    "stepladder: waiting for agents at {}: {} of {count} are there",
+                    link.shown,
+                    free.len()
+                );
+            }
         }
         if renewed.elapsed() >= RENEWED_EVERY {
             link.renew(held).await?;
@@ -240,6 +255,9 @@ fn too_few<'a>(
     free: usize,
     known: impl Iterator<Item = &'a Hello>,
 ) -> anyhow::Error {
+    if count == 0 {
+        return watching::none_there(link, free, known);
+    }
     let mut more = String::new();
     for hello in known {
         if !hello.is_of_this_version() {
@@ -368,42 +386,35 @@ struct Seen {
 }
 
 async fn follow(inner: &Inner, seen: &mut Seen) -> anyhow::Result<()> {
-    let config = OrderedConfig {
-        filter_subject: ups_of(&inner.session),
-        deliver_policy: DeliverPolicy::ByStartSequence { start_sequence: seen.at_broker + 1 },
-        ..Default::default()
-    };
-    let stream = inner.link.measured().await?;
-    let consumer = stream.create_consumer(config).await.map_err(|error| anyhow!("{error}"))?;
-    let mut messages = consumer.messages().await.map_err(|error| anyhow!("{error}"))?;
-    while let Some(message) = messages.next().await {
-        let message = message.map_err(|error| anyhow!("what agents measured cannot be read ({error})"))?;
-        if let Ok(info) = message.info() {
-            seen.at_broker = seen.at_broker.max(info.stream_sequence);
-        }
-        seen.next.resize(lock(&inner.members).len(), 0);
-        let Some(number) = number_of(&message).filter(|number| *number < seen.next.len()) else { continue };
-        let up: anyhow::Result<Up> = unpack(&message.payload);
+    let Seen { next, at_broker } = seen;
+    follow::follow(&inner.link, ups_of(&inner.session), at_broker, &mut |number, up| {
+        next.resize(lock(&inner.members).len(), 0);
+        let Some(next) = next.get_mut(number) else { return };
         let mut intake = lock(&inner.intake);
         match up {
             // It was taken before.
-            Ok(up) if up.seq < seen.next[number] => {}
-            Ok(up) if up.seq > seen.next[number] => {
+            Ok(up) if up.seq < *next => {}
+            Ok(up) if up.seq > *next => {
                 inner.lose(&mut intake, number, "a part of what it measured is missing at the broker");
             }
             Ok(up) => {
-                seen.next[number] += 1;
+                *next += 1;
                 if let Some(intake) = intake.as_mut() {
                     intake.take(number, up);
                 }
             }
             Err(error) => inner.lose(&mut intake, number, &format!("{error:#}")),
         }
-    }
-    Ok(())
+    })
+    .await
 }
 
 impl Inner {
+    /// Whether no agent was asked for but one that watches.
+    fn makes_no_load(&self) -> bool {
+        self.wanted == 0
+    }
+
     fn members(&self) -> Vec<Arc<Member>> {
         lock(&self.members).clone()
     }
@@ -438,7 +449,8 @@ impl Inner {
         }
         // Who cannot be asked now can be at the next load.
         let free = who_is_there(&self.link).await.unwrap_or_default();
-        for hello in free.into_iter().filter(is_free).take(missing) {
+        let plays = |hello: &Hello| is_free(hello) && !hello.watches;
+        for hello in free.into_iter().filter(plays).take(missing) {
             let number = lock(&self.members).len();
             match join_one(&self.link, &self.session, number, &hello).await {
                 Ok(()) => {
@@ -457,6 +469,9 @@ impl Coordinator {
     /// Whether each agent plays as many bots as its share of every rung. Errors: which does not.
     pub fn check(&self, plan: &Plan) -> anyhow::Result<()> {
         let members = self.inner.members();
+        if self.inner.makes_no_load() {
+            return Ok(());
+        }
         let weights: Vec<u32> = members.iter().map(|member| member.hello.cores).collect();
         for &load in &plan.ladder.rungs {
             let workers = self.machine()?.workers(plan, load)?;
@@ -478,15 +493,17 @@ impl Coordinator {
 
     /// Lets the agents go.
     pub fn end(self) {
-        let Coordinator { runtime, inner, lease } = self;
+        let Coordinator { runtime, inner, lease, watchers } = self;
         runtime.block_on(async {
             let members = inner.members();
             let left = members.iter().filter(|member| member.is_left());
             let leave = left.map(|member| asked(&inner.link, &member.hello, &Ask::Leave, ANSWERS_WITHIN));
             // An agent that does not hear it leaves by itself, for lack of announcements.
             let _ = join_all(leave).await;
+            watchers.let_go().await;
             if let Ok(stream) = inner.link.measured().await {
                 let _ = stream.purge().filter(ups_of(&inner.session)).await;
+                let _ = stream.purge().filter(ups_of(&watchers_of(&inner.session))).await;
             }
             inner.link.give_back(&*lease.lock().await).await;
         });

@@ -10,6 +10,7 @@
 //! How to use it: docs/scale.md. Units: ns unless a name says otherwise.
 
 mod agent;
+mod both;
 mod broker;
 mod clocks;
 mod coordinator;
@@ -22,7 +23,7 @@ pub mod simulation;
 
 pub use agent::{AgentArgs, run};
 pub use broker::{UpArgs, up};
-pub use coordinator::Coordinator;
+pub use coordinator::{Coordinator, WithWatcher};
 
 /// Silence for so long means that the other side is gone, while the broker is there.
 const GONE_NS: u64 = 5_000_000_000;

@@ -3,6 +3,8 @@
 //! Control messages are JSON, so that a version can read that it is spoken to by another. What is measured is postcard behind
 //! deflate: a second of ten operations is a few KB.
 
+mod watching;
+
 use std::io::{Read as _, Write as _};
 use std::net::SocketAddr;
 
@@ -10,15 +12,17 @@ use anyhow::Context as _;
 use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
-use measure::{Event, Interval, Reading, Sample};
+use measure::{Event, Interval, Reading, Sample, TickSecond};
 use plan::{Scheme, Target};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+pub use watching::{Followed, Found, Sought, Sources, Watch};
+
 /// What speaks: programs of other versions may measure other things, and do not merge.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Changes with every change of these messages or of what they contain.
-pub const WIRE: u32 = 1;
+pub const WIRE: u32 = 2;
 /// A message that unpacks to more is not one of ours.
 const UNPACKED_MOST: u64 = 256 << 20;
 
@@ -57,6 +61,11 @@ pub fn ups_of(session: &str) -> String {
     format!("{UP}.{session}.*")
 }
 
+/// The session's name where what is measured and told comes from agents that watch its server: they are numbered apart.
+pub fn watchers_of(session: &str) -> String {
+    format!("{session}-watch")
+}
+
 /// An agent, as it introduces itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -91,6 +100,8 @@ pub struct Hello {
     pub bots_most: Option<u64>,
     /// the session that it belongs to
     pub session: Option<String>,
+    /// it makes no load and watches the server of its machine
+    pub watches: bool,
 }
 
 impl Hello {
@@ -137,6 +148,14 @@ pub enum Ask {
     },
     /// it is needed no longer
     Leave,
+    /// whether it can watch this server
+    Find(Sought),
+    /// to read these ticks from now on, in place of those before
+    Follow(Sources),
+    /// to watch in a trial
+    Watch(Watch),
+    /// the trial is over
+    EndWatch,
 }
 
 /// What an agent answers.
@@ -152,6 +171,10 @@ pub enum Answer {
     Paired(bool),
     /// it will not, and why
     Refused(String),
+    /// the server is there
+    Found(Found),
+    /// it watches no more; the tick rate that it found, Hz
+    Watched(Option<f64>),
 }
 
 /// One trial for one agent.
@@ -278,6 +301,10 @@ pub enum What {
     Bug(String),
     /// it cannot go on
     Lost(String),
+    /// a second of the server's ticks
+    Ticks(Box<TickSecond>),
+    /// what happened to the server
+    Events(Vec<Event>),
 }
 
 /// A sample as the store writes it.

@@ -48,7 +48,7 @@ pub fn climb(
     let mut followers = outputs.followed.prepare(&outputs.results.all()).map_err(wrong_usage)?;
     let store = Store::open_or_create(&outputs.store).map_err(no_store)?;
     let mut progress = Progress::new();
-    let mut subject = RunningSubject::start(plan, consent).map_err(|error| {
+    let mut subject = RunningSubject::start_watched(plan, consent, generator).map_err(|error| {
         // The name was resolved only now, but an address that must not be loaded is still a usage error.
         let is_usage = error.is::<plan::TargetRefused>();
         (if is_usage { Exit::WrongUsage } else { Exit::NotMeasured }, error)

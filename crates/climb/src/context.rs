@@ -10,7 +10,7 @@ use measure::trial::kind;
 use measure::{Entry, Event};
 use plan::Plan;
 use store::{Committed, RunWriter};
-use watch::{LinkKind, NetworkLink, Sampler, SamplerPlan};
+use watch::{Sampler, SamplerPlan};
 
 use crate::progress::Progress;
 use crate::subject::RunningSubject;
@@ -91,9 +91,7 @@ impl TrialEnv for TrialContext<'_> {
             subject_pid: self.subject.pid,
             subject_group: self.subject.group.clone(),
             load_pids,
-            // If no route can be found, assume that the subject is on this machine; other programs are then not blamed.
-            subject_is_here: NetworkLink::to(self.subject.address)
-                .map_or(true, |link| link.kind == LinkKind::Loopback),
+            subject_is_here: self.subject.is_hidden_here(),
             exit: self.subject.exit,
             ticks: std::mem::take(&mut self.subject.ticks),
             zero_realtime_ns: realtime_zero_ns,

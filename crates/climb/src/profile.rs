@@ -126,6 +126,11 @@ fn profiled(
     progress: &mut Progress,
 ) -> anyhow::Result<(Conclusion, [Profiled; 2])> {
     let Some(pid) = subject.pid else {
+        if subject.elsewhere.is_some() {
+            bail!(
+                "the server is watched on another machine, where it is not profiled; climb it there with --profile"
+            );
+        }
         bail!("the server's process is not known; name it with --pid, or let --start start it")
     };
     let Some(pair) = Pair::of(climb) else { bail!("it needs a load that held and a larger one that failed") };

@@ -6,6 +6,7 @@ use std::os::fd::AsRawFd as _;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -23,6 +24,7 @@ use watch::{
 
 use crate::consent::Consent;
 use crate::probe::Asked;
+use crate::trial::{Elsewhere, Generator, Sought, ThisProcess};
 use crate::{lookup, probe, secrets};
 
 const READY_WITHIN: Duration = Duration::from_secs(20);
@@ -45,6 +47,8 @@ pub struct RunningSubject {
     pub ticks: TickFeeds,
     /// how often it ticks, where that was to be found
     pub found_rate: FoundRate,
+    /// what watches its process on another machine
+    pub elsewhere: Option<Arc<dyn Elsewhere>>,
     started: Option<Started>,
     /// options of a built-in server, after those of the plan: its cell's
     cell_options: Vec<String>,
@@ -54,14 +58,19 @@ pub struct RunningSubject {
 impl RunningSubject {
     /// Starts the subject where the plan says so, with the options of the first cell, and waits until it can be reached.
     pub fn start(plan: &Plan, consent: &Consent) -> anyhow::Result<Self> {
+        Self::start_watched(plan, consent, &ThisProcess)
+    }
+
+    /// The same; what watches it elsewhere is the generator's.
+    pub fn start_watched(plan: &Plan, consent: &Consent, generator: &dyn Generator) -> anyhow::Result<Self> {
         let cell_options = plan.ladder.cells.first().map(|cell| cell.options.clone()).unwrap_or_default();
-        let started = Self::start_with(plan, consent, cell_options, TicksFrom::Nothing)?;
+        let started = Self::start_with(plan, consent, cell_options, TicksFrom::Nothing, generator)?;
         Ok(RunningSubject { consent: consent.clone(), ..started })
     }
 
     /// The same, without probing with a client first: the next one is checked closely anyway.
     pub fn start_unasked(plan: &Plan, consent: &Consent) -> anyhow::Result<Self> {
-        Self::start_with(plan, consent, Vec::new(), TicksFrom::Present)
+        Self::start_with(plan, consent, Vec::new(), TicksFrom::Present, &ThisProcess)
     }
 
     fn start_with(
@@ -69,20 +78,25 @@ impl RunningSubject {
         consent: &Consent,
         cell_options: Vec<String>,
         ticks_from: TicksFrom,
+        generator: &dyn Generator,
     ) -> anyhow::Result<Self> {
+        let watched_here = Some("it is started here");
         match &plan.subject.source {
             SubjectSource::BuiltIn { server, options } => {
                 let options = [options.as_slice(), &cell_options].concat();
                 let started = Self::start_built_in(plan, server, &options, ticks_from)?;
+                let (address, listens) = (started.address, listens(&started.target));
+                generator.watch(&Sought { plan, address, listens, watched_here })?;
                 Ok(RunningSubject { cell_options, ..started })
             }
             SubjectSource::Started { command, target } => {
                 let addresses = lookup::resolve(target, &plan.may_load, consent)?;
-                let ticks = follow(plan, consent, ticks_from)?;
+                let ticks = follow(plan, consent, ticks_from, None)?;
                 let listens = listens(target);
                 addresses.iter().try_for_each(|address| watch::refuse_taken(*address, listens))?;
                 let started = Started::start(watch::shell(command), command)?;
                 let address = started.wait_until_listening(&addresses, listens, READY_WITHIN)?;
+                generator.watch(&Sought { plan, address, listens, watched_here })?;
                 if ticks_from == TicksFrom::Nothing {
                     tell_which(target, &addresses, address);
                 }
@@ -106,7 +120,14 @@ impl RunningSubject {
                     ),
                     None => None,
                 };
-                let ticks = follow(plan, consent, TicksFrom::Present)?;
+                let watched_here = match (pid, cgroup) {
+                    (Some(_), _) => Some("--pid names its process on this machine"),
+                    (None, Some(_)) => Some("--watch-cgroup names its group on this machine"),
+                    (None, None) => None,
+                };
+                let elsewhere =
+                    generator.watch(&Sought { plan, address, listens: listens(target), watched_here })?;
+                let ticks = follow(plan, consent, TicksFrom::Present, elsewhere.as_deref())?;
                 let mut subject = RunningSubject {
                     target: target.clone(),
                     address,
@@ -116,6 +137,7 @@ impl RunningSubject {
                     exit,
                     ticks,
                     found_rate: FoundRate::NotYet,
+                    elsewhere,
                     started: None,
                     cell_options,
                     consent: consent.clone(),
@@ -248,6 +270,7 @@ impl RunningSubject {
             exit: Some(started.exit_watch()),
             ticks,
             found_rate: FoundRate::NotYet,
+            elsewhere: None,
             started: Some(started),
             cell_options: Vec::new(),
             consent: Consent::Own,
@@ -260,7 +283,8 @@ impl RunningSubject {
         if !plan.subject.finds_tick_rate() || self.found_rate != FoundRate::NotYet {
             return None;
         }
-        if let Some(hz) = self.ticks.judged().and_then(TickFeed::rate_hz) {
+        let there = self.elsewhere.as_ref().and_then(|elsewhere| elsewhere.tick_rate_hz());
+        if let Some(hz) = self.ticks.judged().and_then(TickFeed::rate_hz).or(there) {
             self.found_rate = FoundRate::Hz(hz);
             return Some(format!(
                 "tick rate {} Hz, found from the intervals at the lowest load and kept; --tick-rate says another",
@@ -268,6 +292,7 @@ impl RunningSubject {
             ));
         }
         (self.found_rate, self.ticks) = (FoundRate::None, TickFeeds::default());
+        self.elsewhere.iter().for_each(|elsewhere| elsewhere.forget_ticks());
         Some(
             "the lowest load showed no tick rate, so no ticks are read; say it, as with --tick-rate 30"
                 .to_owned(),
@@ -279,6 +304,7 @@ impl RunningSubject {
         self.found_rate = found;
         if found == FoundRate::None {
             self.ticks = TickFeeds::default();
+            self.elsewhere.iter().for_each(|elsewhere| elsewhere.forget_ticks());
         }
     }
 
@@ -288,9 +314,20 @@ impl RunningSubject {
         self.pid.is_some() || self.group.is_some() || link.is_ok_and(|link| link.kind == LinkKind::Loopback)
     }
 
+    /// Whether its CPU could be that of a program of this machine, unless its process is watched here.
+    pub fn is_hidden_here(&self) -> bool {
+        match &self.elsewhere {
+            // Where it is watched on this machine all the same, its process is known (`Load::pids`).
+            Some(elsewhere) => elsewhere.is_hidden_here(),
+            // If no route can be found, assume that it is here; other programs are then not blamed.
+            None => NetworkLink::to(self.address).map_or(true, |link| link.kind == LinkKind::Loopback),
+        }
+    }
+
     /// True when its process has ended.
     pub fn has_ended(&self) -> bool {
         self.exit.as_ref().is_some_and(|exit| exit.peek().is_some())
+            || self.elsewhere.as_ref().is_some_and(|elsewhere| elsewhere.has_ended())
     }
 
     /// What it printed last, once it has ended; `None` for one that we did not start, whose output we do not see.
@@ -314,7 +351,8 @@ impl RunningSubject {
             let mut plan = plan.clone();
             self.found_rate.put_into(&mut plan);
             let plan = &plan;
-            let started = RunningSubject::start_with(plan, &consent, cell_options, TicksFrom::Present)?;
+            let started =
+                RunningSubject::start_with(plan, &consent, cell_options, TicksFrom::Present, &ThisProcess)?;
             *self = RunningSubject { consent, found_rate, ..started };
             if self.found_rate == FoundRate::None {
                 self.ticks = TickFeeds::default();
@@ -498,8 +536,8 @@ fn value_of<'a>(options: &'a [String], name: &str) -> Option<&'a str> {
     None
 }
 
-/// How the sources of ticks were written, where there are several.
-fn tick_names(plan: &Plan) -> Vec<String> {
+/// How the sources of ticks were written, where there are several; else empty.
+pub fn tick_names(plan: &Plan) -> Vec<String> {
     let names = plan.subject.tick_sources().map(|source| mask(&source.to_string()).into_owned());
     if plan.subject.compared_ticks.is_empty() { Vec::new() } else { names.collect() }
 }
@@ -509,26 +547,47 @@ fn named(names: &[String], at: usize, feed: TickFeed) -> NamedFeed {
     NamedFeed { compared_as: names.get(at).filter(|_| at > 0).cloned(), feed }
 }
 
-fn follow(plan: &Plan, consent: &Consent, from: TicksFrom) -> anyhow::Result<TickFeeds> {
+/// Those that are read here.
+fn follow(
+    plan: &Plan,
+    consent: &Consent,
+    from: TicksFrom,
+    elsewhere: Option<&dyn Elsewhere>,
+) -> anyhow::Result<TickFeeds> {
     let names = tick_names(plan);
     let mut feeds = Vec::new();
     for (at, source) in plan.subject.tick_sources().enumerate() {
-        feeds.extend(feed(plan, source, consent, from)?.map(|feed| named(&names, at, feed)));
+        if elsewhere.is_none_or(|elsewhere| !elsewhere.follows(source)) {
+            let may_ask = |endpoint: &Target| lookup::resolve(endpoint, &plan.may_load, consent);
+            let feed = feed(source, plan.subject.tick_rate_hz, from, &may_ask)?;
+            feeds.extend(feed.map(|feed| named(&names, at, feed)));
+        }
     }
     Ok(TickFeeds { names, feeds })
 }
 
+/// A source of ticks of a server that runs on this machine, for a climb elsewhere: what comes from now on. `rate_hz`: 0 where it is
+/// to be found. Errors: it cannot be read here; its endpoint is another machine's.
+pub fn follow_running(source: &TickSource, rate_hz: f64) -> anyhow::Result<Option<TickFeed>> {
+    let may_ask = |endpoint: &Target| match endpoint.literal_address() {
+        Some(ip) if ip.is_loopback() => Ok(vec![SocketAddr::new(ip, endpoint.port)]),
+        _ => bail!("{endpoint} is not this machine's; write 127.0.0.1, or let the climb ask it"),
+    };
+    feed(source, rate_hz, TicksFrom::Present, &may_ask)
+}
+
+/// `rate_hz`: 0 where it is to be found.
 fn feed(
-    plan: &Plan,
     source: &TickSource,
-    consent: &Consent,
+    rate_hz: f64,
     from: TicksFrom,
+    may_ask: &dyn Fn(&Target) -> anyhow::Result<Vec<SocketAddr>>,
 ) -> anyhow::Result<Option<TickFeed>> {
-    let known_hz = Some(plan.subject.tick_rate_hz).filter(|_| !plan.subject.finds_tick_rate());
+    let known_hz = Some(rate_hz).filter(|rate_hz| *rate_hz > 0.0 || !source.tells_rate());
     match source {
-        TickSource::Log(Some(path)) => Ok(Some(follow_file(path, plan.subject.tick_rate_hz, from)?.into())),
+        TickSource::Log(Some(path)) => Ok(Some(follow_file(path, rate_hz, from)?.into())),
         TickSource::Frames(form, path) => {
-            let log = follow_file(path, plan.subject.tick_rate_hz, from)?.with_form(form.clone(), known_hz);
+            let log = follow_file(path, rate_hz, from)?.with_form(form.clone(), known_hz);
             Ok(Some(log.with_context(|| format!("{}: its header cannot be read", path.display()))?.into()))
         }
         TickSource::Statsd { address, metric } => {
@@ -538,9 +597,8 @@ fn feed(
             )))
         }
         TickSource::OpenMetrics { endpoint, metric, unit } => {
-            let reader = MetricReader::new(metric.clone(), *unit, plan.subject.tick_rate_hz);
-            let addresses =
-                lookup::resolve(endpoint, &plan.may_load, consent).context("--ticks openmetrics")?;
+            let reader = MetricReader::new(metric.clone(), *unit, rate_hz);
+            let addresses = may_ask(endpoint).context("--ticks openmetrics")?;
             let place = (endpoint.authority(), plan::percent::encoded(&endpoint.path));
             let scraper = Scraper::start(endpoint.to_string(), addresses, (&place.0, &place.1), reader);
             Ok(Some(TickFeed::Metrics(

@@ -197,6 +197,7 @@ pub fn disturbance(trial: &Trial) -> Disturbance {
         let host = &second.host;
         others.add(host.others_cores);
         steal.add(host.steal_share);
+        found.cores = host.others_of_cores.or(found.cores);
         found.throttled += u32::from(is_throttled(host));
         found.beside_other_runs += u32::from(is_beside_another_run(host));
         for (name, cores) in &host.programs {
@@ -357,7 +358,10 @@ pub fn fair_seconds_needed(asked_s: f64) -> usize {
 }
 
 /// Whether something other than server and generator took CPU in a second.
+///
+/// `cores`: of the load generator's machine.
 pub fn is_disturbed(host: &HostSecond, cores: Option<f64>) -> bool {
+    let cores = host.others_of_cores.or(cores);
     let share_of_cores = |used: f64| cores.filter(|cores| *cores > 0.0).map_or(used, |cores| used / cores);
     let others = host.others_cores.map_or(0.0, share_of_cores);
     let waiting = host.worker_waiting_share.is_some_and(|share| share > WAITING_SHARE_MOST);

@@ -26,6 +26,7 @@ mod shutdown;
 mod silence;
 mod ticks_due;
 mod views;
+mod watching;
 
 use std::fmt;
 
@@ -468,7 +469,7 @@ pub(crate) fn look(objective: &Objective, trial: &Trial, disturbance: &Disturban
 }
 
 /// How the server ended, where it was told to; what it refused; what reads found; how many answers were redirects; which
-/// connections it closed; what its sources of ticks could not tell; whether an
+/// connections it closed; what its sources of ticks could not tell; that it was not watched to the end; whether an
 /// emulated network was slower than asked for; how much of the hold was disturbed, by what, and which objectives were judged without it.
 fn remark(case: &Case<'_>) -> Option<String> {
     let parts: Vec<String> = [
@@ -479,6 +480,7 @@ fn remark(case: &Case<'_>) -> Option<String> {
         games::remark,
         reopened::remark,
         ticks_due::remark,
+        watching::remark,
         consistency::remark,
         crate::network::remark,
     ]

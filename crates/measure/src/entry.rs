@@ -43,7 +43,7 @@ impl Entry {
 }
 
 /// A second of a server's ticks as its own log, metrics or the clients tell it, or whatever shorter time it tells at once.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct TickSecond {
     /// `log`, `statsd`, …; of a source that is only compared with the judged one `also ` and how it was written:
     /// `also statsd=127.0.0.1:8125`

@@ -154,6 +154,8 @@ readings! {
         Temperature "temperature_c" Largest,
         /// CPU that programs other than this one and the subject used, cores
         OthersCores "others_cores" OfSecond,
+        /// cores of the machine that these programs ran on, where that is not the load generator's
+        OthersOfCores "others_of_cores" Largest,
         /// other runs of Stepladder that go on
         OtherRuns "other_runs" Largest,
         /// connections that the kernel refused because an accept queue was full

@@ -47,7 +47,7 @@ pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     Ok(code)
 }
 
-/// Climbs with agents, where they were asked for.
+/// Climbs with agents, where they were asked for: they make the load, or watch the server.
 fn climb_with(
     args: &AgentsArgs,
     (plan, resumed): (&Plan, Option<&Resumed>),
@@ -59,8 +59,9 @@ fn climb_with(
         return climb::climb(plan, resumed, consent, outputs, interrupt, &ThisProcess);
     };
     let outcome = coordinator.check(plan).map_err(not_measured);
-    let outcome =
-        outcome.and_then(|()| climb::climb(plan, resumed, consent, outputs, interrupt, &coordinator));
+    let generator = coordinator.generator();
+    let outcome = outcome.and_then(|()| climb::climb(plan, resumed, consent, outputs, interrupt, &generator));
+    drop(generator);
     coordinator.end();
     outcome
 }

@@ -3,9 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs};
 
 use inflight_analysis::Usage;
-use procfs::net::TcpState;
-use procfs::process::FDTarget;
-use watch::{ControlGroup, ProcessTree};
+use watch::{ControlGroup, Listens, ProcessTree};
 
 /// The server under the clients, where it runs on this machine.
 pub struct Member {
@@ -17,7 +15,7 @@ pub struct Member {
 impl Member {
     /// The control group, or the process named by `--pid`, or the one that listens on the target's first port.
     pub fn of(target: &str, pid: Option<u32>, group: Option<ControlGroup>) -> Member {
-        Member { pid: pid.or_else(|| listener(first_address(target)?)), group }
+        Member { pid: pid.or_else(|| watch::listener(first_address(target)?, Listens::Stream).ok()), group }
     }
 
     /// `None` where the process or group is unknown or has ended.
@@ -34,28 +32,6 @@ fn first_address(target: &str) -> Option<SocketAddr> {
     let rest = target.split_once("://")?.1;
     let member = rest.split(['/', ',']).next()?;
     member.to_socket_addrs().ok()?.next()
-}
-
-/// The process that listens on an address, or on all addresses with its port.
-fn listener(address: SocketAddr) -> Option<u32> {
-    let tables = [procfs::net::tcp(), procfs::net::tcp6()];
-    let inodes: Vec<u64> = tables
-        .into_iter()
-        .flatten()
-        .flatten()
-        .filter(|entry| entry.state == TcpState::Listen && entry.local_address.port() == address.port())
-        .map(|entry| entry.inode)
-        .collect();
-    let holds = |process: &procfs::process::Process| {
-        process
-            .fd()
-            .ok()?
-            .flatten()
-            .find(|entry| matches!(entry.target, FDTarget::Socket(inode) if inodes.contains(&inode)))
-    };
-    let mut all = procfs::process::all_processes().ok()?.flatten();
-    let found = all.find(|process| holds(process).is_some())?;
-    u32::try_from(found.pid).ok()
 }
 
 #[cfg(test)]

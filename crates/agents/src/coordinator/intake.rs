@@ -131,6 +131,8 @@ impl Intake {
                 self.samples.take(worker, samples);
                 return;
             }
+            // It makes load and watches nothing.
+            What::Ticks(_) | What::Events(_) => return,
             What::Ledger { is_last, bytes } => {
                 part.ledger.extend(bytes);
                 if is_last {

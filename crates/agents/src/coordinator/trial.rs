@@ -121,6 +121,7 @@ impl AgentsLoad {
             seen.push(hello.boot.clone());
             let mut load_pids = pids_at(&hello.boot, &hello.pids);
             load_pids.retain(|pid| *pid != hello.pid);
+            load_pids.extend(inner.watched_pids(&hello.boot, &hello.pids));
             orders.push(Order {
                 trial,
                 bundle: name.clone(),

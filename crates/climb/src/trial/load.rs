@@ -9,6 +9,8 @@ use std::sync::mpsc::Sender;
 use engine::collector::FromWorker;
 use engine::{Collector, MonotonicClock, Progress, Shared, Timeline};
 use measure::Entry;
+use plan::{Plan, TickSource};
+use watch::Listens;
 
 use super::spec::TrialSpec;
 use super::threads::{ThreadOptions, Threads};
@@ -27,8 +29,44 @@ pub trait Generator {
         address.ip().is_loopback()
     }
 
+    /// Another machine's view of a server, where there is one. Errors: it is asked for and not to be had, and why.
+    fn watch(&self, sought: &Sought<'_>) -> anyhow::Result<Option<Arc<dyn Elsewhere>>> {
+        let _ = sought;
+        Ok(None)
+    }
+
     /// Gets ready for a trial. Errors: it cannot be made here, and why.
     fn prepare(&self, order: &TrialSpec<'_>) -> anyhow::Result<Box<dyn Load>>;
+}
+
+/// A server that is to be watched.
+pub struct Sought<'a> {
+    /// its ticks and their rate
+    pub plan: &'a Plan,
+    /// where it listens
+    pub address: SocketAddr,
+    /// for what
+    pub listens: Listens,
+    /// why its process is watched by this one already
+    pub watched_here: Option<&'static str>,
+}
+
+/// A server whose process is watched on its own machine. What is read there comes with the load's entries (`Load::merge`).
+pub trait Elsewhere: Send + Sync {
+    /// True when its process has ended.
+    fn has_ended(&self) -> bool;
+
+    /// Whether this source of its ticks is read there.
+    fn follows(&self, source: &TickSource) -> bool;
+
+    /// The tick rate that was found there, Hz.
+    fn tick_rate_hz(&self) -> Option<f64>;
+
+    /// Its ticks are not read any more.
+    fn forget_ticks(&self);
+
+    /// Its process is one of this machine that cannot be told from other programs here.
+    fn is_hidden_here(&self) -> bool;
 }
 
 /// The load of one trial.

@@ -21,6 +21,8 @@ pub struct HostSecond {
     pub quota_throttle_events: Option<f64>,
     /// CPU that programs other than this one and the subject used, cores
     pub others_cores: Option<f64>,
+    /// cores of the machine that these ran on; `None`: that of the load generator
+    pub others_of_cores: Option<f64>,
     /// other runs of Stepladder that went on
     pub other_runs: Option<f64>,
     /// the largest of these programs by name, cores
@@ -52,6 +54,7 @@ impl HostSecond {
             Reading::Machine(MachineMetric::ThrottleEvents) => self.throttle_events = value,
             Reading::Machine(MachineMetric::QuotaThrottleEvents) => self.quota_throttle_events = value,
             Reading::Machine(MachineMetric::OthersCores) => self.others_cores = value,
+            Reading::Machine(MachineMetric::OthersOfCores) => self.others_of_cores = value,
             Reading::Machine(MachineMetric::OtherRuns) => self.other_runs = value,
             Reading::Program(name) => self.programs.push((name.clone(), sample.value)),
             Reading::Worker(ProcessMetric::CpuShareMax) => self.worker_cpu_share = value,

@@ -42,6 +42,10 @@ pub const NETWORKS: &str = "networks";
 pub const AGENTS: &str = "agents";
 /// the share of an agent is missing; the text says whose and why
 pub const AGENT_LOST: &str = "agent lost";
+/// an agent on the server's machine watches the server; the text says which, its process and how far its clock may be off
+pub const WATCHER: &str = "watcher";
+/// it does so no longer, and the load is whole all the same; the text says which and why
+pub const WATCHER_LOST: &str = "watcher lost";
 /// what there is to say of the file that tells of the subject's ticks: it cannot be read, another took its name …
 pub const TICK_LOG: &str = "tick log";
 /// its tick rate was not said and was found from the intervals between its ticks; the text is `30 Hz`

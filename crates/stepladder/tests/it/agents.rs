@@ -18,14 +18,14 @@ use crate::place::{Place, Ran, Running, eventually, free_port};
 static ALONE: Mutex<()> = Mutex::new(());
 
 /// Two machines beside this one, as network namespaces, each with a cable to it.
-struct Islands {
-    names: Vec<String>,
+pub struct Islands {
+    pub names: Vec<String>,
     _alone: MutexGuard<'static, ()>,
 }
 
 impl Islands {
     /// Without the right to make them there are none.
-    fn new() -> Islands {
+    pub fn new() -> Islands {
         let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let mut islands = Islands { names: Vec::new(), _alone: alone };
         for index in 0..2 {
@@ -62,25 +62,30 @@ impl Islands {
     }
 
     /// Where servers of this machine listen, so that all reach them.
-    fn address(&self) -> String {
+    pub fn address(&self) -> String {
         if self.names.is_empty() { "127.0.0.1".to_owned() } else { format!("{}.1", subnet()) }
     }
 
     fn agent(&self, place: &Place, broker: &str, index: usize) -> Running {
         let name = ["a", "b"][index];
         let own = place.command(["agent", "--nats", broker, "--name", name, "--cores", "2"]);
-        let command = match self.names.get(index) {
-            None => own,
-            Some(namespace) => {
-                let mut command = Command::new("ip");
-                command.args(["netns", "exec", namespace]).arg(own.get_program()).args(own.get_args());
-                command.current_dir(place.path("")).stdin(Stdio::null()).env("STEPLADDER_LOCK", "");
-                command
-            }
-        };
-        let mut agent = place.start_command(command);
+        let mut agent = place.start_command(self.there(place, own, index));
         agent.wait_for("waits at");
         agent
+    }
+
+    /// The same command on one of the machines; without them on this one.
+    pub fn there(&self, place: &Place, own: Command, index: usize) -> Command {
+        let Some(namespace) = self.names.get(index) else { return own };
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", namespace]).arg(own.get_program()).args(own.get_args());
+        command.current_dir(place.path("")).stdin(Stdio::null()).env("STEPLADDER_LOCK", "");
+        command
+    }
+
+    /// Where servers of one of the machines listen.
+    pub fn address_of(&self, index: u32) -> String {
+        if self.names.is_empty() { "127.0.0.1".to_owned() } else { format!("{}.{}", subnet(), 4 * index + 2) }
     }
 
     fn remove(&mut self) {
@@ -108,7 +113,7 @@ fn ip(words: &str) -> bool {
 }
 
 /// A broker with these options; `None`, said once, where there is no nats-server.
-fn broker(place: &Place, address: &str, options: &[&str]) -> Option<(Running, String)> {
+pub fn broker(place: &Place, address: &str, options: &[&str]) -> Option<(Running, String)> {
     let program = ["/usr/sbin/nats-server", "/usr/local/bin/nats-server"].map(PathBuf::from);
     let Some(program) = program.into_iter().find(|path| path.exists()) else {
         eprintln!("NOT RUN: there is no nats-server");

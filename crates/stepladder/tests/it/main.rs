@@ -51,3 +51,4 @@ mod tidy;
 mod tls_proxy;
 mod urls;
 mod viewing;
+mod watching;
