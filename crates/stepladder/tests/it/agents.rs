@@ -41,7 +41,7 @@ impl Islands {
     fn add(&mut self, index: u32) -> bool {
         let (pid, net) = (std::process::id(), subnet());
         let (name, ours, theirs) =
-            (format!("slt{pid}x{index}"), format!("slo{pid}x{index}"), format!("slt{index}"));
+            (format!("slt{pid}x{index}"), format!("slo{pid}x{index}"), format!("sl{pid}x{index}"));
         let (here, there) = (4 * index + 1, 4 * index + 2);
         if !ip(&format!("netns add {name}")) {
             return false;
