@@ -112,6 +112,9 @@ fn a_load_is_whole_without_the_one_that_watches_and_the_next_is_watched_by_anoth
     let mut climb = place.start_climb(&words);
     climb.wait_for("hold ·");
     first.signal(libc::SIGKILL);
+    // The second rung goes on without one, and the third finds another.
+    climb.wait_for("rung 200 req/s · hold");
+    let _second = watcher(&place, &islands, &url, "v", &[]);
     let ran = climb.finish();
     let run = place.json("run.json");
     assert_valid(&run);
@@ -125,7 +128,9 @@ fn a_load_is_whole_without_the_one_that_watches_and_the_next_is_watched_by_anoth
     }
     let said = events(&all[1], "watcher lost");
     assert!(said.len() == 1 && said[0].starts_with("the server was not watched: agent w: "), "{said:?}");
-    assert_eq!(all[1].get("subject"), None, "{:#}", all[1]);
+    assert_eq!(all[1]["subject"], Value::Null, "{:#}", all[1]);
+    assert_watched(&all[2], &server);
+    assert!(events(&all[2], "watcher")[0].starts_with("v on "), "{ran:#?}");
     drop(server);
 }
 
