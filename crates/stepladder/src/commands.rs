@@ -61,7 +61,6 @@ fn climb_with(
     let outcome = coordinator.check(plan).map_err(not_measured);
     let generator = coordinator.generator();
     let outcome = outcome.and_then(|()| climb::climb(plan, resumed, consent, outputs, interrupt, &generator));
-    drop(generator);
     coordinator.end();
     outcome
 }

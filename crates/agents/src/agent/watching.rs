@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::{Context as _, bail};
 use engine::{Clock as _, MonotonicClock, clock};
-use measure::{Entry, Event, plain_name};
+use measure::{Entry, plain_name};
 use tokio::sync::mpsc::UnboundedSender;
 use watch::{
     ExitWatch, LinkKind, Listens, NamedFeed, NetworkLink, Sampler, SamplerPlan, SamplerReport, TickFeeds,
@@ -185,18 +185,11 @@ fn hand_on(trial: u32, sampled: &Receiver<Entry>, outbox: &Outbox) {
             say(What::Samples(samples));
         }
         if !events.is_empty() {
-            say(What::Events(events.into_iter().map(plain).collect()));
+            say(What::Events(events));
         }
     }
     say(What::Done);
 }
-
-/// Words of other programs are text.
-fn plain(event: Event) -> Event {
-    Event { text: measure::plain_text(&event.text, EVENT_CHARS), ..event }
-}
-
-const EVENT_CHARS: usize = 1_000;
 
 /// Whether an address is one of this machine's.
 fn is_own(address: SocketAddr) -> bool {

@@ -75,6 +75,11 @@ impl Inner {
     }
 }
 
+/// The name of a process of another machine is text.
+fn plain(found: Found) -> Found {
+    Found { name: measure::plain_name(&found.name), ..found }
+}
+
 /// What to do where no agent watches. `free`: those that make load.
 pub(super) fn none_there<'a>(
     link: &Link,
@@ -165,7 +170,7 @@ impl Watchers {
         let answers = join_all(near.iter().map(|hello| asked(link, hello, &find, ANSWERS_WITHIN))).await;
         for (hello, answer) in near.into_iter().zip(answers) {
             match answer {
-                Ok(Answer::Found(there)) => found.push((hello, there)),
+                Ok(Answer::Found(there)) => found.push((hello, plain(there))),
                 Ok(other) => whys.push(format!("{}: {}", hello.name, reason(other))),
                 Err(error) => whys.push(error.to_string()),
             }

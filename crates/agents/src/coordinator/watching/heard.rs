@@ -19,6 +19,8 @@ use crate::{BROKER_GONE_NS, GONE_NS};
 const LOOKS_EVERY: Duration = Duration::from_millis(100);
 /// What the sampler calls a step of the clock.
 const CLOCK: &str = "clock";
+/// Characters of an event.
+const WORDS_MOST: usize = 1_000;
 /// What it may tell of: never of what the load or its phases did.
 const KINDS: [&str; 7] = [
     kind::SUBJECT_EXITED,
@@ -88,6 +90,7 @@ impl Heard {
         if !KINDS.contains(&event.kind.as_str()) {
             return;
         }
+        event.text = measure::plain_text(&event.text, WORDS_MOST);
         self.has_ended |= event.kind == kind::SUBJECT_EXITED;
         if event.kind == CLOCK {
             event.text = format!("on the server's machine: {}", event.text);

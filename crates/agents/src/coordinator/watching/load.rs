@@ -8,7 +8,6 @@ use std::time::{Duration, Instant};
 
 use climb::trial::{Counts, Load, Start};
 use engine::{Clock as _, Collector, MonotonicClock};
-use ladder::wording::show_ns;
 use measure::trial::kind;
 use measure::{Entry, Event, Sample};
 
@@ -80,8 +79,9 @@ impl WatchedLoad {
             }
             Ok(Present { taken: Taken { hello, found, .. }, offset, .. }) => {
                 let (name, host, pid, process) = (&hello.name, &hello.host, found.pid, &found.name);
-                let within = show_ns(offset.bound_ns as f64);
-                let text = format!("{name} on {host}: process {pid} ({process}), clock within {within}");
+                let within_us = offset.bound_ns.div_ceil(1_000);
+                let text =
+                    format!("{name} on {host}: process {pid} ({process}), clock within {within_us} µs");
                 self.tell(0, kind::WATCHER, text);
             }
             Err(why) => {
@@ -145,7 +145,7 @@ async fn present(watchers: &Watchers) -> Result<Present, String> {
     let gone = match answer.map_err(|error| error.to_string())? {
         Answer::Found(found) => {
             // One that was started again has another process.
-            taken.found = found;
+            taken.found = super::plain(found);
             watchers.place(&taken);
             None
         }
