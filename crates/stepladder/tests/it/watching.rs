@@ -82,11 +82,15 @@ fn a_server_on_another_machine_is_read_there_and_its_limit_is_named_as_it_is_her
         assert_eq!(rung.get("agents"), None, "this process made the load");
         assert_eq!(events(rung, "watcher lost"), [""; 0], "{rung:#}");
     }
-    let verdicts = |run: &Value| rungs(run).iter().map(|rung| rung["verdict"].clone()).collect::<Vec<_>>();
     // All of it runs on the cores of this machine here, whose namespaces share them.
     assert_eq!(run["run"]["shared_cores"], json!(true), "{:#}", run["run"]);
-    if verdicts(&here).last() == Some(&json!("FAIL")) && verdicts(&run).last() == Some(&json!("FAIL")) {
-        assert_eq!(cause(&run), cause(&here), "{ran:#?}");
+    let last = |run: &Value| rungs(run).last().expect("a rung").clone();
+    if last(&run)["verdict"] == "FAIL" {
+        assert!(cause(&run).is_string(), "what the server did is known: {ran:#?}");
+        // What takes CPU away may hide a lock from either.
+        let is_fair =
+            |run: &Value| last(run)["verdict"] == "FAIL" && last(run)["disturbance"]["disturbed"] == 0;
+        assert!(!is_fair(&here) || !is_fair(&run) || cause(&run) == cause(&here), "{ran:#?}");
     }
     agent.wait_for("the climb has ended");
     // The same with an agent that makes the load.
