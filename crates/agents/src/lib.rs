@@ -13,6 +13,7 @@ mod agent;
 mod broker;
 mod clocks;
 mod coordinator;
+mod limits;
 mod link;
 mod merge;
 mod messages;

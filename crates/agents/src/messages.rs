@@ -15,10 +15,12 @@ use plan::{Scheme, Target};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Limits;
+
 /// What speaks: programs of other versions may measure other things, and do not merge.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Changes with every change of these messages or of what they contain.
-pub const WIRE: u32 = 1;
+pub const WIRE: u32 = 2;
 /// A message that unpacks to more is not one of ours.
 const UNPACKED_MOST: u64 = 256 << 20;
 
@@ -87,8 +89,8 @@ pub struct Hello {
     pub descriptors: u64,
     /// ephemeral ports per source address and target
     pub ports: u64,
-    /// most bots that it plays; `None`: no limit of its user
-    pub bots_most: Option<u64>,
+    /// what its user allows
+    pub limits: Limits,
     /// the session that it belongs to
     pub session: Option<String>,
 }
