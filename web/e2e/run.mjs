@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { deflateSync } from 'node:zlib'
-import { held, planted } from '../fixtures/planted.mjs'
+import { crowd, held, planted } from '../fixtures/planted.mjs'
 import { eventually, test as testOf, walk } from './harness.mjs'
 import { reportOf, serve } from './server.mjs'
 
@@ -210,6 +210,28 @@ test('charts without data are not shown', {}, async ({ page, open }) => {
   await page.waitForSelector('#panel-ticks')
   await eventually(async () => assert.equal(await page.locator('#panel-deliveries').count(), 0))
   await eventually(async () => assert.equal(await page.locator('#panel-generator').count(), 1))
+})
+
+test('the agents of a rung are rows, of many the worst, and what is the same for all is said once', { runs: [planted('chat-1'), planted('arena-1'), crowd(100)] }, async ({ page, open }) => {
+  const rows = () => page.locator('#panel-agents .agents > .scroll tbody tr').evaluateAll(all => all.map(row => [...row.children].map(cell => cell.textContent)))
+  await open('#/runs/chat-1/1')
+  await page.waitForSelector('#panel-agents table')
+  await eventually(async () => assert.deepEqual((await rows()).map(row => [row[0], row[1]]), [['load-1', '120 µs'], ['load-2', '192 µs']]))
+  await eventually(async () => assert.match(await page.textContent('#panel-agents p'), /^2 agents: 128 bots each, 2 workers each, over eth0, 10000 Mbit\/s\./))
+  await eventually(async () => assert.equal(await page.locator('#panel-agents details, #panel-agents li').count(), 0))
+  await page.keyboard.press('j')
+  await eventually(async () => assert.match(await page.textContent('#panel-agents p'), /^2 agents: 256 bots each/, 'those of the rung in view'))
+  await open('#/runs/crowd-100/1')
+  await page.waitForSelector('#panel-agents details')
+  await eventually(async () => assert.deepEqual((await rows()).map(row => row[0]), ['load-0 lost', ...[99, 98, 97, 96, 95, 94, 93].map(at => `load-${at}`)]))
+  await eventually(async () => assert.equal(await page.textContent('#panel-agents li'), 'load-0 was lost: nothing was heard of it for 5 s'))
+  await eventually(async () => assert.ok(!await page.isVisible('#panel-agents details table')))
+  await page.click('#panel-agents summary')
+  await eventually(async () => assert.ok(await page.isVisible('#panel-agents details table')))
+  await eventually(async () => assert.equal(await page.locator('#panel-agents details tbody tr').count(), 92))
+  await open('#/runs/arena-1')
+  await page.waitForSelector('#panel-generator')
+  await eventually(async () => assert.equal(await page.locator('#panel-agents').count(), 0, 'this process made the load'))
 })
 
 test('a figure that may not be stated is a dash that tells why', {}, async ({ page, open }) => {

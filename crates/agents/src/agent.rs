@@ -18,6 +18,7 @@ use console::signals::Interrupt;
 use futures_util::StreamExt as _;
 use tokio::sync::mpsc::UnboundedSender;
 
+use crate::limits::Limits;
 use crate::link::{Link, runtime};
 use crate::messages::{
     Announcement, Answer, Ask, Begin, Hello, Order, State, VERSION, WHO, WIRE, What, announcements_of,
@@ -40,6 +41,10 @@ pub struct AgentArgs {
     /// Most bots that it plays at once; a load with a larger share is refused
     #[arg(long, value_name = "N")]
     max_bots: Option<u64>,
+    /// Most messages per second that it sends: a load whose plan says more is refused, and a second with more ends its part. Its own
+    /// null server, of the calibration, is excepted
+    #[arg(long, value_name = "N")]
+    max_rate: Option<u64>,
     /// Cores that it counts as: how its share compares with those of others [default: as many as it may use]
     #[arg(long, value_name = "N")]
     cores: Option<u32>,
@@ -47,11 +52,17 @@ pub struct AgentArgs {
     #[arg(long, value_name = "HOST")]
     i_may_load: Vec<String>,
     /// Make no load: watch the server that runs on this machine, for climbs whose bots are elsewhere
-    #[arg(long, conflicts_with_all = ["max_bots", "cores", "i_may_load"])]
+    #[arg(long, conflicts_with_all = ["max_bots", "max_rate", "cores", "i_may_load"])]
     watch_only: bool,
     /// Process of the server [default: the one that listens where the bots go]
     #[arg(long, value_name = "N", requires = "watch_only")]
     pid: Option<u32>,
+}
+
+impl AgentArgs {
+    fn limits(&self) -> Limits {
+        Limits { bots_most: self.max_bots, rate_most: self.max_rate }
+    }
 }
 
 /// How often it looks whether there is something to do.
@@ -83,7 +94,7 @@ fn hello(args: &AgentArgs) -> anyhow::Result<Hello> {
         cores: args.cores.unwrap_or(machine.cores.len() as u32).max(1),
         descriptors: machine.descriptors,
         ports: machine.ports,
-        bots_most: args.max_bots,
+        limits: args.limits(),
         session: None,
         watches: args.watch_only,
     })
@@ -273,7 +284,7 @@ impl Agent {
             let ready = match bundle {
                 Ok(bundle) => {
                     let ready = tokio::task::spawn_blocking(move || {
-                        prepare(order, &bundle, args.max_bots, &args.i_may_load)
+                        prepare(order, &bundle, args.limits(), &args.i_may_load)
                     });
                     ready.await.unwrap_or_else(|error| Err(anyhow::anyhow!("{error}")))
                 }

@@ -5,7 +5,7 @@ pub(crate) mod intake;
 mod trial;
 mod watching;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,12 +26,13 @@ use tokio::runtime::Runtime;
 
 use crate::agent::Place;
 use crate::clocks::{Exchange, Offset};
+use crate::limits::rate_of;
 use crate::link::{Held, Link, runtime};
 use crate::messages::{
     Answer, Ask, Bundle, Hello, Lease, State, VERSION, WHO, WIRE, ask_of, from_json, random_id, states_of,
     to_json, ups_of, watchers_of,
 };
-use crate::share::{bots_of, shares, units_of};
+use crate::share::{bots_of, share_of, shares, units_of};
 
 use intake::Intake;
 use trial::{AgentsLoad, announce};
@@ -44,6 +45,8 @@ const ASKED_EVERY: Duration = Duration::from_millis(500);
 const RENEWED_EVERY: Duration = Duration::from_secs(3);
 /// How many times a clock is compared before a trial.
 const EXCHANGES: usize = 16;
+/// Of an agent's name.
+const NAME_CHARS: usize = 60;
 /// One question to an agent.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 /// To fetch the plan, start a null server and read rows.
@@ -177,15 +180,22 @@ fn say_who(members: &[Arc<Member>]) {
     let each: Vec<String> = each.collect();
     let agents = if members.len() == 1 { "agent" } else { "agents" };
     say::err_line!("stepladder: {} {agents}: {}", members.len(), each.join(", "));
-    let kinds: std::collections::BTreeSet<&str> =
-        members.iter().map(|member| member.hello.arch.as_str()).collect();
-    if kinds.len() > 1 {
-        let kinds: Vec<&str> = kinds.into_iter().collect();
-        say::err_line!(
-            "stepladder: the agents are of different kinds ({}): each plays as many workers as it has cores, whatever these can do",
-            kinds.join(", ")
-        );
+    if let Some(words) = of_kinds(members.iter().map(|member| &member.hello)) {
+        say::err_line!("stepladder: {words}");
     }
+}
+
+/// That their processors differ, where they do.
+fn of_kinds<'a>(hellos: impl Iterator<Item = &'a Hello>) -> Option<String> {
+    let kinds: BTreeSet<String> = hellos.map(|hello| measure::plain_name(&hello.arch)).collect();
+    let kinds: Vec<String> = kinds.into_iter().collect();
+    (kinds.len() > 1).then(|| {
+        format!(
+            "the agents have different processors ({}): each plays as many workers as it has cores, whatever these can do; \
+             agent --cores N weighs one otherwise",
+            kinds.join(", ")
+        )
+    })
 }
 
 /// Asks until `count` free agents of this version have answered, or with 0 one that watches. Returns these, and all that watch.
@@ -209,7 +219,11 @@ async fn find(
             bail!("it was interrupted while it waited for agents");
         }
         if began.elapsed() >= within {
-            return Err(too_few(link, count, free.len(), known.iter()));
+            let known = known.iter();
+            return Err(match count {
+                0 => watching::none_there(link, free.len(), known),
+                _ => too_few(&link.shown, count, free.len(), known),
+            });
         }
         if !std::mem::replace(&mut told, true) {
             if count == 0 {
@@ -242,7 +256,8 @@ async fn who_is_there(link: &Link) -> anyhow::Result<Vec<Hello>> {
     while let Ok(Some(answer)) =
         tokio::time::timeout(ASKED_EVERY.saturating_sub(asked.elapsed()), answers.next()).await
     {
-        if let Ok(hello) = from_json::<Hello>(&answer.payload) {
+        if let Ok(mut hello) = from_json::<Hello>(&answer.payload) {
+            hello.name = measure::plain_text(&hello.name, NAME_CHARS);
             known.insert((hello.name.clone(), hello.id.clone()), hello);
         }
     }
@@ -250,28 +265,26 @@ async fn who_is_there(link: &Link) -> anyhow::Result<Vec<Hello>> {
 }
 
 fn too_few<'a>(
-    link: &Link,
+    shown: &str,
     count: usize,
     free: usize,
     known: impl Iterator<Item = &'a Hello>,
 ) -> anyhow::Error {
-    if count == 0 {
-        return watching::none_there(link, free, known);
-    }
     let mut more = String::new();
     for hello in known {
         if !hello.is_of_this_version() {
             more += &format!(
                 "; agent {} is version {} ({}), and this is {VERSION} ({WIRE}): both must be the same",
-                hello.name, hello.version, hello.wire
+                hello.name,
+                measure::plain_name(&hello.version),
+                hello.wire
             );
         } else if hello.session.is_some() {
             more += &format!("; agent {} plays for another climb", hello.name);
         }
     }
     anyhow!(
-        "{free} of {count} agents are there; start more with stepladder agent --nats {}, or ask for fewer{more}",
-        link.shown
+        "{free} of {count} agents are there; start more with stepladder agent --nats {shown}, or ask for fewer{more}"
     )
 }
 
@@ -475,15 +488,16 @@ impl Coordinator {
         let weights: Vec<u32> = members.iter().map(|member| member.hello.cores).collect();
         for &load in &plan.ladder.rungs {
             let workers = self.machine()?.workers(plan, load)?;
-            let (units, needs) = (plan.bots.units(load), plan::needs(plan, load));
+            let (units, needs, rate_per_s) =
+                (plan.bots.units(load), plan::needs(plan, load), rate_of(plan, load));
             let workers = workers.clamp(1, usize::try_from(units).unwrap_or(usize::MAX).max(1));
             for (member, range) in members.iter().zip(shares(workers, &weights)) {
-                let bots = bots_of(needs.bots, units_of(&range, units, workers), units);
-                if let Some(most) = member.hello.bots_most.filter(|most| bots > *most) {
+                let own = units_of(&range, units, workers);
+                let rate_per_s = rate_per_s.map(|per_s| share_of(per_s, own, units));
+                if let Some(why) = member.hello.limits.refusal(bots_of(needs.bots, own, units), rate_per_s) {
+                    let name = &member.hello.name;
                     bail!(
-                        "rung {load}: agent {} plays at most {most} bots, and its share is {bots}; use more agents, lower the rung, or \
-                         raise its --max-bots",
-                        member.hello.name
+                        "rung {load}: agent {name} {why}; use more agents, lower the rung, or raise its limit"
                     );
                 }
             }
@@ -550,3 +564,6 @@ fn bundle(plan: &Plan) -> anyhow::Result<Bundle> {
     let files = paths.into_iter().map(read).collect::<anyhow::Result<_>>()?;
     Ok(Bundle { plan: serde_json::to_string(plan)?, files })
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,6 +14,7 @@ mod both;
 mod broker;
 mod clocks;
 mod coordinator;
+mod limits;
 mod link;
 mod merge;
 mod messages;

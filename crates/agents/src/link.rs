@@ -1,5 +1,7 @@
 //! The connection to the broker, its credentials, and what is kept there.
 
+use std::io;
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -7,9 +9,11 @@ use async_nats::jetstream::kv::{CreateErrorKind, Store as Keys};
 use async_nats::jetstream::object_store::ObjectStore;
 use async_nats::jetstream::stream::{Config, DiscardPolicy, Stream};
 use async_nats::jetstream::{self, object_store};
-use async_nats::{Client, ConnectErrorKind, ConnectOptions};
+use async_nats::rustls::{self, CertificateError};
+use async_nats::{Client, ConnectError, ConnectErrorKind, ConnectOptions};
 use climb::options::LinkArgs;
 use console::signals::Interrupt;
+use nkeys::KeyPair;
 use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Runtime;
@@ -91,22 +95,44 @@ impl Link {
         // Neither is shown or logged.
         let _ = (url.set_username(""), url.set_password(None));
         let shown = url.to_string();
-        if let Some(file) = &args.nats_creds {
-            options = options.credentials_file(file).await.with_context(|| {
-                format!("--nats-creds {}: these are no credentials of NATS", file.display())
-            })?;
-        }
-        if let Some(file) = &args.nats_nkey {
-            let seed = std::fs::read_to_string(file)
-                .with_context(|| format!("--nats-nkey {}: it cannot be read", file.display()))?;
-            options = options.nkey(seed.trim().to_owned());
-        }
-        if let Some(file) = &args.nats_ca {
-            options = options.add_root_certificates(file.clone());
-        }
-        let client = options.connect(shown.as_str()).await.map_err(|error| refused(&shown, &error))?;
+        let options = with_files(options, args)?;
+        let client = options.connect(shown.as_str()).await;
+        let client = client.map_err(|error| refused(&shown, args.nats_ca.as_deref(), &error))?;
         Link::of(client, shown).await
     }
+}
+
+/// Adds what stands in files. Errors: which of them cannot be read, or holds something else.
+fn with_files(mut options: ConnectOptions, args: &LinkArgs) -> anyhow::Result<ConnectOptions> {
+    if let Some((text, named)) = read("--nats-creds", args.nats_creds.as_deref())? {
+        options = options.credentials(&text).map_err(|error| {
+            anyhow!("{named}: no credentials of NATS ({error}); nsc generate creds writes such a file")
+        })?;
+    }
+    if let Some((text, named)) = read("--nats-nkey", args.nats_nkey.as_deref())? {
+        let seed = text.trim();
+        if KeyPair::from_seed(seed).is_err() {
+            bail!(
+                "{named}: no seed of an NKey, which is one line that begins with SU (nk -gen user makes one)"
+            );
+        }
+        options = options.nkey(seed.to_owned());
+    }
+    if let Some((text, named)) = read("--nats-ca", args.nats_ca.as_deref())? {
+        if !text.contains("-----BEGIN CERTIFICATE-----") {
+            bail!("{named}: no certificate (PEM) is in it");
+        }
+        options = options.add_root_certificates(args.nats_ca.clone().unwrap_or_default());
+    }
+    Ok(options)
+}
+
+/// A file's text, and how the option that names it is called in messages.
+fn read(option: &str, file: Option<&Path>) -> anyhow::Result<Option<(String, String)>> {
+    let Some(file) = file else { return Ok(None) };
+    let named = format!("{option} {}", file.display());
+    let text = std::fs::read_to_string(file).with_context(|| format!("{named}: it cannot be read"))?;
+    Ok(Some((text, named)))
 }
 
 /// Threads for the connection to a broker, beside those of the workers. Errors: none could be started.
@@ -123,19 +149,67 @@ fn filled(part: &str) -> anyhow::Result<String> {
 }
 
 /// Why there is no connection, and what to do.
-fn refused(shown: &str, error: &async_nats::ConnectError) -> anyhow::Error {
+fn refused(shown: &str, authority: Option<&Path>, error: &ConnectError) -> anyhow::Error {
+    match tls_error(error) {
+        Some(rustls::Error::InvalidCertificate(wrong)) => {
+            return anyhow!("{shown}: {}", about_certificate(wrong, authority));
+        }
+        Some(rustls::Error::InvalidMessage(_)) => {
+            return anyhow!("{shown} does not speak TLS; write nats:// instead of tls://");
+        }
+        _ => {}
+    }
     match error.kind() {
         ConnectErrorKind::AuthorizationViolation | ConnectErrorKind::Authentication => anyhow!(
             "{shown} refuses these credentials; give those of its configuration (nats://USER:PASSWORD@HOST, --nats-creds or \
              --nats-nkey)"
         ),
         ConnectErrorKind::Tls => {
-            anyhow!("{shown}: no TLS connection ({error}); --nats-ca FILE names who signed its certificate")
+            anyhow!(
+                "{shown}: no TLS connection ({error}); check its certificate, or write nats:// if it has no TLS"
+            )
         }
         ConnectErrorKind::Dns => anyhow!("{shown}: its name cannot be looked up; check it"),
         _ => anyhow!(
             "no broker answers at {shown} ({error}); start one there (stepladder up, or nats-server --jetstream)"
         ),
+    }
+}
+
+/// What went wrong with TLS, where that is why there is no connection: the library calls it an IO error.
+fn tls_error(error: &ConnectError) -> Option<&rustls::Error> {
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        // An IO error's source is that of what it wraps.
+        let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
+        let found = wrapped.and_then(|wrapped| wrapped.downcast_ref()).or_else(|| error.downcast_ref());
+        if found.is_some() {
+            return found;
+        }
+        source = error.source();
+    }
+    None
+}
+
+fn about_certificate(wrong: &CertificateError, authority: Option<&Path>) -> String {
+    match (wrong, authority) {
+        (CertificateError::UnknownIssuer, None) => {
+            "this machine does not know who signed its certificate; name the authority with --nats-ca FILE"
+                .to_owned()
+        }
+        (CertificateError::UnknownIssuer, Some(file)) => {
+            format!(
+                "its certificate was not signed by that of --nats-ca {}; name the one that did",
+                file.display()
+            )
+        }
+        (CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. }, _) => {
+            format!("its certificate is for another name ({wrong}); write that name in --nats")
+        }
+        (CertificateError::Expired | CertificateError::ExpiredContext { .. }, _) => {
+            format!("its certificate has expired ({wrong}); renew it, or set the clock of this machine")
+        }
+        _ => format!("its certificate is not valid ({wrong})"),
     }
 }
 
@@ -267,13 +341,18 @@ impl Link {
             .read_to_end(&mut bytes)
             .await
             .map_err(|error| anyhow!("the plan at the broker cannot be read ({error})"))?;
-        if digest(&bytes) != name {
-            bail!(
-                "the plan at the broker is not the one that its name says (SHA-256 {name}), so it is not played"
-            );
-        }
-        from_json(&bytes)
+        verified(name, &bytes)
     }
+}
+
+/// A bundle that was fetched by its name. Errors: it is another than its name says, or none.
+fn verified(name: &str, bytes: &[u8]) -> anyhow::Result<Bundle> {
+    if digest(bytes) != name {
+        bail!(
+            "the plan at the broker is not the one that its name says (SHA-256 {name}), so it is not played"
+        );
+    }
+    from_json(bytes)
 }
 
 /// The stream of a key-value bucket, as NATS lays it out (ADR-8). The library makes one only after asking for the account, whose
@@ -296,4 +375,25 @@ fn of_keys() -> Config {
 
 fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bundle_that_is_not_what_its_name_says_is_not_played() {
+        let bundle = Bundle { plan: "{}".to_owned(), files: vec![("rows.csv".to_owned(), "a,b".to_owned())] };
+        let bytes = to_json(&bundle);
+        let name = digest(&bytes);
+        assert_eq!(verified(&name, &bytes).expect("it is the one"), bundle);
+        for at in 0..bytes.len() {
+            let mut changed = bytes.clone();
+            changed[at] ^= 1;
+            let said = verified(&name, &changed).expect_err("one bit is another").to_string();
+            assert!(said.contains(&format!("not the one that its name says (SHA-256 {name})")), "{said}");
+        }
+        let other = b"not JSON";
+        assert!(verified(&digest(other), other).is_err(), "a name that fits does not make it a bundle");
+    }
 }

@@ -17,6 +17,8 @@ use plan::{Scheme, Target};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::limits::Limits;
+
 pub use watching::{Followed, Found, Sought, Sources, Watch};
 
 /// What speaks: programs of other versions may measure other things, and do not merge.
@@ -96,8 +98,8 @@ pub struct Hello {
     pub descriptors: u64,
     /// ephemeral ports per source address and target
     pub ports: u64,
-    /// most bots that it plays; `None`: no limit of its user
-    pub bots_most: Option<u64>,
+    /// what its user allows
+    pub limits: Limits,
     /// the session that it belongs to
     pub session: Option<String>,
     /// it makes no load and watches the server of its machine

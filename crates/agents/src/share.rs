@@ -23,7 +23,12 @@ pub fn units_of(range: &Range<usize>, units: u64, workers: usize) -> u64 {
 
 /// Of all `bots` of a load, those of the workers that have `own` of its `units`.
 pub fn bots_of(bots: u64, own: u64, units: u64) -> u64 {
-    (bots as f64 * own as f64 / units.max(1) as f64).round() as u64
+    share_of(bots as f64, own, units).round() as u64
+}
+
+/// Of something of all `units` of a load, what `own` of them have.
+pub fn share_of(all: f64, own: u64, units: u64) -> f64 {
+    all * own as f64 / units.max(1) as f64
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@ use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
 use console::layout::wrapped;
 use ladder::wording::{show_cell, show_many, show_number, show_share};
-use ladder::{Climb, Rung, Verdict};
+use ladder::{AgentRows, Climb, Rung, Verdict};
 
 use crate::profile;
 
@@ -60,20 +60,7 @@ pub fn rung(rung: &Rung) -> String {
 /// The results page: the table, the books of deliveries, the reasons, the three answers. `columns`: as wide as it may be.
 pub fn results(climb: &Climb, columns: Option<usize>) -> String {
     let page = ladder::results_page(climb);
-    let mut text = String::new();
-    let mut left_out = 0;
-    for table in &page.tables {
-        let (table, without) = table.within(columns.unwrap_or(usize::MAX));
-        left_out = left_out.max(without);
-        text.push('\n');
-        text += &laid_out(&table, climb, columns);
-    }
-    if left_out > 0 {
-        let plural = if left_out == 1 { "column" } else { "columns" };
-        let run = &climb.run.id;
-        text += &wrapped(&format!("… {left_out} more {plural}: stepladder show {run} --wide"), 2, columns);
-        text.push('\n');
-    }
+    let mut text = narrowed(&page.tables, climb, columns);
     for line in &page.marks {
         text += &format!("{}\n", wrapped(line, 2, columns));
     }
@@ -92,9 +79,31 @@ pub fn results(climb: &Climb, columns: Option<usize>) -> String {
     for (heading, words) in &page.conclusions {
         text += &format!("\n{bold}{heading}{bold:#}\n  {}\n", wrapped(words, 2, columns));
     }
+    if let Some(AgentRows { table, below }) = &page.agents {
+        text += &narrowed(std::slice::from_ref(table), climb, columns);
+        below.iter().for_each(|line| text += &format!("{}\n", wrapped(line, 2, columns)));
+    }
     text += &profile::table(climb, columns);
     let run = format!("run {} · stepladder show {}", climb.run.id, climb.run.id);
     text += &format!("\n{}\n", wrapped(&run, 2, columns));
+    text
+}
+
+/// Tables without the columns that they have no space for, and how many those are.
+fn narrowed(tables: &[ladder::Table], climb: &Climb, columns: Option<usize>) -> String {
+    let (mut text, mut left_out) = (String::new(), 0);
+    for table in tables {
+        let (table, without) = table.within(columns.unwrap_or(usize::MAX));
+        left_out = left_out.max(without);
+        text.push('\n');
+        text += &laid_out(&table, climb, columns);
+    }
+    if left_out > 0 {
+        let plural = if left_out == 1 { "column" } else { "columns" };
+        let run = &climb.run.id;
+        text += &wrapped(&format!("… {left_out} more {plural}: stepladder show {run} --wide"), 2, columns);
+        text.push('\n');
+    }
     text
 }
 

@@ -77,8 +77,7 @@ fn paths(plan: &WorkerPlan) -> Vec<Path> {
         loss: one.loss,
         rto_ns: one.rto_ns(),
         bits_per_s: one.bits_per_s,
-        // The arena pairs its players by their order of arrival.
-        keeps_arrivals: matches!(plan.bots, plan::BotSettings::Arena(_)),
+        keeps_arrivals: plan.bots.pairs_by_arrival(),
         seed: plan.seed,
     };
     networks.iter().enumerate().map(path).collect()

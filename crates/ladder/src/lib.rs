@@ -34,6 +34,7 @@ pub mod wording;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 
+pub use agents::AgentRows;
 pub use allowed::Allowed;
 pub use answers::{Asked, TickSourceFigures, answers, run_verdict, rung};
 pub use arrival_phases::ArrivalPhases;

@@ -10,6 +10,7 @@ use std::fmt;
 
 use measure::{LoadUnit, Summary};
 
+use crate::agents::{self, AgentRows};
 use crate::contract::{Climb, Rung};
 use crate::disturbance::Disturbance;
 use crate::gate::GateResult;
@@ -21,7 +22,11 @@ pub const NOT_STATED: &str = "—";
 
 /// Columns that go first where a table is wider than it may be: those that tell least of the server's users. What is not
 /// named here stays.
-const LEAST_TELLING_FIRST: [&str; 25] = [
+const LEAST_TELLING_FIRST: [&str; 29] = [
+    "round trip",
+    "workers",
+    "CPU",
+    "clock ±",
     "mem",
     "bots CPU",
     "mem",
@@ -71,18 +76,20 @@ pub struct ResultsPage {
     pub answers: Vec<(String, String)>,
     /// what a sweep shows: heading and words
     pub conclusions: Vec<(String, String)>,
+    /// how each agent did, where agents made the loads
+    pub agents: Option<AgentRows>,
 }
 
 /// Some rungs as rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
-    /// the cell of a sweep
+    /// the cell of a sweep; which agents the rows are
     pub title: Option<String>,
     /// names of the columns; columns that no rung could fill are left out
     pub header: Vec<String>,
-    /// one row per rung, as many cells as the header
+    /// one row per rung, or per agent of one; as many cells as the header
     pub rows: Vec<Vec<String>>,
-    /// which of the climb's rungs each row is
+    /// which of the climb's rungs each row is; empty where rows are no rungs
     pub rungs: Vec<usize>,
 }
 
@@ -106,7 +113,8 @@ pub fn results_page(climb: &Climb) -> ResultsPage {
     }
     let books = climb.rungs.iter().flat_map(books).collect();
     let gates = climb.gates.iter().map(gate).collect();
-    ResultsPage { tables, marks: marks(&climb.rungs), books, notes, gates, answers, conclusions }
+    let agents = agents::rows(climb);
+    ResultsPage { tables, marks: marks(&climb.rungs), books, notes, gates, answers, conclusions, agents }
 }
 
 /// What was met although something took the CPU is met: a mark says so, and one line what the mark is.
@@ -428,6 +436,12 @@ impl fmt::Display for ResultsPage {
             let width = parts.iter().map(|(name, _)| name.chars().count()).max().unwrap_or(0);
             for (name, text) in parts {
                 writeln!(f, "{name:<width$}  {text}")?;
+            }
+        }
+        if let Some(AgentRows { table, below }) = &self.agents {
+            write!(f, "\n{table}")?;
+            for line in below {
+                writeln!(f, "{line}")?;
             }
         }
         Ok(())

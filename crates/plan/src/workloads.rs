@@ -126,6 +126,11 @@ pub trait Workload {
         false
     }
 
+    /// True when its servers tell clients apart by their order of arrival alone: what lets them arrive keeps it.
+    fn pairs_by_arrival(&self) -> bool {
+        false
+    }
+
     /// True when some clients tell the server's ticks.
     fn asks_for_snapshots(&self) -> bool {
         false

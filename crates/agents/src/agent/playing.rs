@@ -17,6 +17,7 @@ use watch::tick_feed::TickFeeds;
 use watch::{Sampler, SamplerPlan};
 
 use super::prepare::Prepared;
+use crate::limits::{Limits, sent};
 use crate::messages::{Announcement, Begin, OneSample, State, What, pack};
 
 /// A turn of pairing lasts so long at least; more pairs fit into a longer one, and others wait longer.
@@ -82,6 +83,7 @@ impl Playing {
             timeline,
             outbox,
             reads_machine: ready.order.reads_machine,
+            limits: ready.limits,
             samples: Vec::new(),
             events: Vec::new(),
             ledger: Vec::new(),
@@ -162,6 +164,7 @@ struct Handing {
     timeline: Arc<Timeline>,
     outbox: UnboundedSender<(u32, What)>,
     reads_machine: bool,
+    limits: Limits,
     samples: Vec<OneSample>,
     events: Vec<Event>,
     ledger: Vec<LedgerPart>,
@@ -181,7 +184,12 @@ impl Handing {
                         self.sampled(sampled);
                         let mut events = std::mem::take(&mut self.events);
                         events.extend(marks(&mut interval));
+                        let broken = self.limits.broken_by(sent(&interval));
                         self.say(What::Second { interval, events });
+                        if let Some(why) = broken {
+                            self.say(What::Lost(why));
+                            return;
+                        }
                     }
                     Ok(None) => {}
                     Err(imbalance) => self.say(What::Bug(format!("the books: {imbalance}"))),

@@ -11,8 +11,9 @@ use climb::{lookup, secrets};
 use plan::{Plan, Target, WorkerPlan, needs};
 use watch::{LinkKind, NetworkLink};
 
+use crate::limits::{Limits, rate_of};
 use crate::messages::{Bundle, Order};
-use crate::share::{bots_of, units_of};
+use crate::share::{bots_of, share_of, units_of};
 
 /// Workers that can begin.
 pub(super) struct Prepared {
@@ -24,6 +25,8 @@ pub(super) struct Prepared {
     pub(super) link: String,
     /// its own null server, where that is the subject
     pub(super) null: Option<RunningSubject>,
+    /// in each second of it
+    pub(super) limits: Limits,
     bots: u64,
 }
 
@@ -39,16 +42,20 @@ impl Prepared {
 pub(super) fn prepare(
     order: Order,
     bundle: &Bundle,
-    bots_most: Option<u64>,
+    limits: Limits,
     may_load: &[String],
 ) -> anyhow::Result<Prepared> {
     let mut plan: Plan = serde_json::from_str(&bundle.plan).context("its plan cannot be read")?;
     plan.generator.workers = Some(order.workers);
     let range = order.first..order.first + order.count;
     let units = plan.bots.units(order.load);
-    let bots = bots_of(needs(&plan, order.load).bots, units_of(&range, units, order.workers), units);
-    if let Some(most) = bots_most.filter(|most| bots > *most) {
-        bail!("it plays at most {most} bots (--max-bots), and its share of this load is {bots}");
+    let own = units_of(&range, units, order.workers);
+    let bots = bots_of(needs(&plan, order.load).bots, own, units);
+    // Its own null server is nobody's but its own.
+    let limits = if order.null.is_some() { Limits { rate_most: None, ..limits } } else { limits };
+    let rate_per_s = rate_of(&plan, order.load).map(|per_s| share_of(per_s, own, units));
+    if let Some(why) = limits.refusal(bots, rate_per_s) {
+        bail!("it {why}");
     }
     let machine = Machine::prepare()?;
     machine.workers(&plan, order.load)?;
@@ -87,7 +94,7 @@ pub(super) fn prepare(
     })?;
     let options = ThreadOptions::of(&plan, &machine.cores);
     let link = words(&NetworkLink::to(address)?);
-    Ok(Prepared { order, workers, target, options, link, null, bots })
+    Ok(Prepared { order, workers, target, options, link, null, limits, bots })
 }
 
 fn words(link: &NetworkLink) -> String {

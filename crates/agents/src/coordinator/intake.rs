@@ -17,6 +17,9 @@ use measure::{
 use crate::merge::Samples;
 use crate::messages::{Announcement, State, Up, What, unpack};
 
+/// Of why an agent ended, in its own words.
+const WHY_CHARS: usize = 300;
+
 /// A trial's agents. Parts are numbered as the collector knows them, agents as the session does.
 pub(crate) struct Intake {
     pub(crate) trial: u32,
@@ -150,10 +153,12 @@ impl Intake {
             }
             What::Bug(why) => {
                 part.is_done = true;
+                let why = measure::plain_text(&why, WHY_CHARS);
                 FromWorker::Panicked { worker, why: format!("agent {}: {why}", part.facts.name) }
             }
             What::Lost(why) => {
                 part.is_done = true;
+                let why = measure::plain_text(&why, WHY_CHARS);
                 part.facts.lost = Some(why.clone());
                 FromWorker::Lost { worker, why: format!("{}: {why}", part.facts.name) }
             }

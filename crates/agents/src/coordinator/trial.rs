@@ -112,7 +112,7 @@ impl AgentsLoad {
             hellos.filter(|hello| hello.boot == boot && hello.pids == pids).map(|hello| hello.pid).collect()
         };
         let (pids, mut seen) = (pids_at(&here.boot, &here.pids), vec![here.boot.clone()]);
-        let in_turns = dealt.len() > 1 && matches!(spec.plan.bots, plan::BotSettings::Arena(_));
+        let in_turns = dealt.len() > 1 && spec.plan.bots.pairs_by_arrival();
         let mut orders = Vec::new();
         for (number, range) in &dealt {
             let hello = &members[*number].hello;

@@ -8,8 +8,8 @@ use std::fmt::Write;
 
 use console::masks::mask_own;
 use console::say;
-use ladder::Climb;
 use ladder::duel::DuelFigure;
+use ladder::{AgentRows, Climb, Table};
 
 use crate::outputs::duel_answer::DuelAnswer;
 
@@ -30,18 +30,7 @@ pub fn page(climb: &Climb) -> String {
     for (question, answer) in &closing.answers {
         page += &format!("\n**{}?** {}\n", escaped(question), escaped(answer));
     }
-    for table in &closing.tables {
-        if let Some(title) = &table.title {
-            page += &format!("\n### {}\n", escaped(title));
-        }
-        page.push('\n');
-        page += &row(&table.header);
-        page += &format!("|{}\n", " ---: |".repeat(table.header.len()));
-        table.rows.iter().take(ROWS_MAX).for_each(|cells| page += &row(cells));
-        if let Some(more) = table.rows.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
-            let _ = writeln!(page, "\n… {more} more rows; `stepladder show` has them all.");
-        }
-    }
+    closing.tables.iter().for_each(|table| put_table(&mut page, table));
     for mark in &closing.marks {
         page += &format!("\n{}\n", escaped(mark));
     }
@@ -50,8 +39,25 @@ pub fn page(climb: &Climb) -> String {
     for (heading, words) in &closing.conclusions {
         page += &format!("\n**{}:** {}\n", escaped(heading), escaped(words));
     }
+    if let Some(AgentRows { table, below }) = &closing.agents {
+        put_table(&mut page, table);
+        list(&mut page, below);
+    }
     page += &format!("\nRun {}, stepladder {}.", escaped(&climb.run.id), escaped(&climb.run.stepladder));
     page
+}
+
+fn put_table(page: &mut String, table: &Table) {
+    if let Some(title) = &table.title {
+        *page += &format!("\n### {}\n", escaped(title));
+    }
+    page.push('\n');
+    *page += &row(&table.header);
+    *page += &format!("|{}\n", " ---: |".repeat(table.header.len()));
+    table.rows.iter().take(ROWS_MAX).for_each(|cells| *page += &row(cells));
+    if let Some(more) = table.rows.len().checked_sub(ROWS_MAX).filter(|more| *more > 0) {
+        let _ = writeln!(page, "\n… {more} more rows; `stepladder show` has them all.");
+    }
 }
 
 /// The whole page of a duel: both sides, what is known, a table per load, and why it ended.

@@ -573,6 +573,7 @@ proptest! {
     }
 }
 
+mod agents;
 mod allowed;
 mod from_above;
 mod page;

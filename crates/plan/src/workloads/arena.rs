@@ -83,6 +83,10 @@ impl Workload for ArenaBots {
         true
     }
 
+    fn pairs_by_arrival(&self) -> bool {
+        true
+    }
+
     fn asks_for_snapshots(&self) -> bool {
         self.snapshots > 0.0
     }

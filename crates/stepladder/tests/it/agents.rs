@@ -4,6 +4,10 @@
 //! They need nats-server; without it they print NOT RUN. Without the right to make network namespaces agents run beside the server.
 //! Other tests run beside these, so a load that lost an agent for want of a core is held again, and the last hold of a load counts.
 
+mod brokers;
+mod examples;
+mod limits;
+
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -186,7 +190,8 @@ fn agents_on_other_machines_offer_what_one_machine_does_and_their_books_are_one(
     assert!(deliveries["owed"].as_u64() >= Some(39 * 1_200), "{deliveries:#}");
     let bots: Vec<&Value> = rung["agents"].as_array().into_iter().flatten().map(|one| &one["bots"]).collect();
     assert_eq!(bots, [20, 20], "{rung:#}");
-    assert!(ran.out.contains("2 agents made the load of 40: a: 20 bots"), "{}", ran.out);
+    assert!(ran.out.contains("2 agents made the load of 40 clients: 20 bots each"), "{}", ran.out);
+    assert!(ran.out.contains("Agents under 40 clients\n"), "{}", ran.out);
     // Pairs are whole, though two machines let players in.
     let (ran, run) = climb(
         &place,
@@ -346,7 +351,7 @@ fn a_broker_that_is_none_or_agents_that_are_too_few_are_said_with_what_to_do() {
     let mut agent = place.start(["agent", "--nats", &open, "--max-bots", "10"]);
     agent.wait_for("waits at");
     let ran = place.run(["climb", "chat", "--rungs", "5,20", "--nats", &open, "--agents", "1"]);
-    ran.fails(2, &["rung 20: agent", "plays at most 10 bots, and its share is 20"]);
+    ran.fails(2, &["rung 20: agent", "plays at most 10 bots (--max-bots), and its share is 20"]);
     if !islands.names.is_empty() {
         let (_broker, url) = broker(&place, &islands.address(), &["--jetstream"]).expect("there is one");
         let _agent = islands.agent(&place, &url, 0);

@@ -11,8 +11,8 @@ use ladder::{Climb, Criteria, Objective, RunFacts, answers, judge, rung};
 use measure::ledger::{ReceiverBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    Books, Distribution, Entry, Flow, Interval, LoadUnit, MachineMetric, Measure, MetricNames, Phase,
-    ProcessMetric, Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
+    AgentFacts, Books, Distribution, Entry, Flow, Interval, LoadUnit, MachineMetric, Measure, MetricNames,
+    Phase, ProcessMetric, Purpose, Reading, Sample, TickCounts, TickSecond, TrialHead,
 };
 use serde_json::{Value, json};
 use store::{Outcome, RunEnd, RunHead, RunId, RunKind, RunWriter, Store};
@@ -323,6 +323,23 @@ impl Plant {
         Books { sent: self.load as u64, drops_are_told: true, ..books }
     }
 
+    /// Two machines play half of the clients each; the second is later, and its worker is busier.
+    fn agents(&self) -> [AgentFacts; 2] {
+        [("load-1", 1.0), ("load-2", 1.6)].map(|(name, worse)| AgentFacts {
+            name: name.to_owned(),
+            bots: self.bots() / 2,
+            workers: 2,
+            send_lag_p99_ns: Some((worse * 4.0 * self.send_lag_ns) as u64),
+            busy_share_max: Some(worse * (0.05 + self.load / 6_000.0)),
+            cpu_cores: Some(worse * self.load / 7e3),
+            clock_bound_ns: 83_200,
+            clock_offset_ns: -1_204_000,
+            round_trip_ns: 166_400,
+            link: "eth0, 10000 Mbit/s".to_owned(),
+            lost: None,
+        })
+    }
+
     fn record(&self, writer: &RunWriter, seq: u32) {
         writer.begin_trial(&self.head(seq), 0).unwrap();
         let end_s = HOLD_FROM_S + self.hold_s;
@@ -345,6 +362,10 @@ impl Plant {
             writer.append(batch).unwrap();
         }
         let books = (self.subject == CHAT).then(|| Entry::Books(Box::new(self.books())));
+        if self.subject == CHAT {
+            let agents = serde_json::to_string(&self.agents()).unwrap();
+            writer.append(vec![mark(end_s, kind::AGENTS, &agents)]).unwrap();
+        }
         writer.append(books.into_iter().chain([mark(end_s + 1, kind::END, "")]).collect()).unwrap();
         writer.end_trial(0).unwrap();
     }
