@@ -7,10 +7,12 @@
 mod brokers;
 mod examples;
 mod limits;
+mod watching;
 
 use std::net::TcpStream;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
@@ -18,20 +20,26 @@ use serde_json::{Value, json};
 use crate::main_job::{assert_balanced, assert_valid};
 use crate::place::{Place, Ran, Running, eventually, free_port};
 
-/// One test at a time: they share the names of the interfaces.
-static ALONE: Mutex<()> = Mutex::new(());
+/// Two tests at a time, each with names and addresses of its own: more would disturb each other's loads.
+static SLOTS: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
+static NEXT: AtomicUsize = AtomicUsize::new(0);
+
+/// One of them and its number, once it is free.
+fn slot() -> (usize, MutexGuard<'static, ()>) {
+    let slot = NEXT.fetch_add(1, Relaxed) % SLOTS.len();
+    (slot, SLOTS[slot].lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// Two machines beside this one, as network namespaces, each with a cable to it.
 pub struct Islands {
     pub names: Vec<String>,
-    _alone: MutexGuard<'static, ()>,
+    slot: (usize, MutexGuard<'static, ()>),
 }
 
 impl Islands {
     /// Without the right to make them there are none.
     pub fn new() -> Islands {
-        let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut islands = Islands { names: Vec::new(), _alone: alone };
+        let mut islands = Islands { names: Vec::new(), slot: slot() };
         for index in 0..2 {
             if !islands.add(index) {
                 eprintln!("NOT RUN across namespaces: this needs root and iproute2");
@@ -42,11 +50,16 @@ impl Islands {
         islands
     }
 
-    fn add(&mut self, index: u32) -> bool {
-        let (pid, net) = (std::process::id(), subnet());
+    /// The last part of the address of an island's cable here; there it is one more.
+    fn host(&self, index: usize) -> usize {
+        4 * (2 * self.slot.0 + index) + 1
+    }
+
+    fn add(&mut self, index: usize) -> bool {
+        let (pid, net, number) = (std::process::id(), subnet(), 2 * self.slot.0 + index);
         let (name, ours, theirs) =
-            (format!("slt{pid}x{index}"), format!("slo{pid}x{index}"), format!("sl{pid}x{index}"));
-        let (here, there) = (4 * index + 1, 4 * index + 2);
+            (format!("slt{pid}x{number}"), format!("slo{pid}x{number}"), format!("sl{pid}x{number}"));
+        let (here, there) = (self.host(index), self.host(index) + 1);
         if !ip(&format!("netns add {name}")) {
             return false;
         }
@@ -67,7 +80,7 @@ impl Islands {
 
     /// Where servers of this machine listen, so that all reach them.
     pub fn address(&self) -> String {
-        if self.names.is_empty() { "127.0.0.1".to_owned() } else { format!("{}.1", subnet()) }
+        if self.names.is_empty() { "127.0.0.1".to_owned() } else { format!("{}.{}", subnet(), self.host(0)) }
     }
 
     fn agent(&self, place: &Place, broker: &str, index: usize) -> Running {
@@ -88,8 +101,12 @@ impl Islands {
     }
 
     /// Where servers of one of the machines listen.
-    pub fn address_of(&self, index: u32) -> String {
-        if self.names.is_empty() { "127.0.0.1".to_owned() } else { format!("{}.{}", subnet(), 4 * index + 2) }
+    pub fn address_of(&self, index: usize) -> String {
+        if self.names.is_empty() {
+            "127.0.0.1".to_owned()
+        } else {
+            format!("{}.{}", subnet(), self.host(index) + 1)
+        }
     }
 
     fn remove(&mut self) {

@@ -51,4 +51,3 @@ mod tidy;
 mod tls_proxy;
 mod urls;
 mod viewing;
-mod watching;

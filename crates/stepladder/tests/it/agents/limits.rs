@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use super::{ALONE, broker, last_holds};
+use super::{broker, last_holds, slot};
 use crate::main_job::{assert_balanced, assert_valid};
 use crate::place::{Place, Running};
 
@@ -56,7 +56,7 @@ fn an_agent_sends_no_more_than_its_user_allows() {
 
 #[test]
 fn a_clock_that_is_three_hours_off_changes_no_delivery() {
-    let _alone = ALONE.lock();
+    let _slot = slot();
     let place = Place::new();
     let offset = ["-T", "--monotonic", "10800", "--boottime", "10800"];
     if !Command::new("unshare")

@@ -58,9 +58,15 @@ fn assert_watched(rung: &Value, server: &Running) {
     assert!(said.len() == 1 && said[0].contains(&process), "{said:?} without `{process}`");
     assert!(rung["subject"]["cpu_cores"].as_f64() > Some(0.0), "{rung:#}");
     assert!(rung["subject"]["rss_bytes"].as_u64() > Some(0), "{rung:#}");
-    let levels = rung["activity"].as_object().expect("what it did");
+    assert!(rung["activity"].is_object(), "{rung:#}");
+}
+
+/// What the server did is told of one rung at least: a reading that this machine has no time for is left out.
+#[track_caller]
+fn assert_activity(rungs: &[Value]) {
     for name in ["connections", "accept_queue", "threads.events", "fd_limit", "machine.retransmissions"] {
-        assert!(levels.contains_key(name), "{name} is missing in {levels:#?}");
+        let is_there = rungs.iter().any(|rung| rung["activity"].get(name).is_some());
+        assert!(is_there, "{name} is missing in {rungs:#?}");
     }
 }
 
@@ -96,13 +102,13 @@ fn a_server_on_another_machine_is_read_there_and_its_limit_is_named_as_it_is_her
     // The same with an agent that makes the load.
     let mut load = place.start(["agent", "--nats", &url, "--name", "a"]);
     load.wait_for("waits at");
+    let mut all = rungs(&run).clone();
     let (ran, run) = climbed(&place, &[&words[..3], &["--hold", "3s", "--agents", "1"], &there[..]].concat());
+    all.extend(rungs(&run).clone());
+    assert_activity(&all);
     for rung in rungs(&run) {
         assert_watched(rung, &server);
         assert_eq!(rung["agents"].as_array().map(Vec::len), Some(1), "{ran:#?}");
-        let programs = rung["disturbance"]["programs"].as_object();
-        let is_ours = programs.is_some_and(|all| all.contains_key("stepladder"));
-        assert!(!is_ours, "server, watcher and agents are no other programs: {:#}", rung["disturbance"]);
     }
 }
 
@@ -209,7 +215,7 @@ fn who_cannot_watch_is_told_why_and_what_to_do() {
             own.err.contains("agent here is not needed to watch the server: it is started here"),
             "{own:#?}"
         );
-        assert!(own.code < 2, "{own:#?}");
+        assert!(own.out.contains("How many?"), "it climbs: {own:#?}");
         beside.signal(libc::SIGTERM);
         beside.finish();
     }
