@@ -270,22 +270,28 @@ fn too_few<'a>(
     free: usize,
     known: impl Iterator<Item = &'a Hello>,
 ) -> anyhow::Error {
-    let mut more = String::new();
+    let more = why_not_free(known, "plays");
+    anyhow!(
+        "{free} of {count} agents are there; start more with stepladder agent --nats {shown}, or ask for fewer{more}"
+    )
+}
+
+/// Of each agent that cannot be taken, why; `does`: what it does for another climb.
+fn why_not_free<'a>(known: impl Iterator<Item = &'a Hello>, does: &str) -> String {
+    let mut whys = String::new();
     for hello in known {
+        let name = &hello.name;
         if !hello.is_of_this_version() {
-            more += &format!(
-                "; agent {} is version {} ({}), and this is {VERSION} ({WIRE}): both must be the same",
-                hello.name,
+            whys += &format!(
+                "; agent {name} is version {} ({}), and this is {VERSION} ({WIRE}): both must be the same",
                 measure::plain_name(&hello.version),
                 hello.wire
             );
         } else if hello.session.is_some() {
-            more += &format!("; agent {} plays for another climb", hello.name);
+            whys += &format!("; agent {name} {does} for another climb");
         }
     }
-    anyhow!(
-        "{free} of {count} agents are there; start more with stepladder agent --nats {shown}, or ask for fewer{more}"
-    )
+    whys
 }
 
 async fn join(link: &Link, session: &str, found: Vec<Hello>) -> anyhow::Result<Vec<Arc<Member>>> {

@@ -4,7 +4,7 @@ use measure::{Interval, LoadUnit};
 use plan::Plan;
 use serde::{Deserialize, Serialize};
 
-/// Random arrivals may be so many standard deviations above their mean in a second; more is no chance.
+/// Random arrivals in a second may exceed their mean by this many standard deviations; more is not chance.
 const DEVIATIONS: f64 = 5.0;
 
 /// Of one agent; `None`: its user set none.
@@ -27,7 +27,7 @@ impl Limits {
         Some(format!("sends at most {most} messages/s (--max-rate), and its share is {rate:.0}"))
     }
 
-    /// Why its part ends after a second in which it sent so many messages.
+    /// Why its part ends after a second in which it sent this many messages; `None`: its user allows them.
     pub fn broken_by(self, sent: u64) -> Option<String> {
         let most =
             self.rate_most.filter(|most| sent as f64 > *most as f64 + DEVIATIONS * (*most as f64).sqrt())?;

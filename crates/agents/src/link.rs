@@ -272,7 +272,7 @@ impl Link {
             let revision =
                 entry.map_err(|error| without_jetstream(&self.shown, &error))?.map(|it| it.revision);
             let Some(revision) = revision else { continue };
-            // Whoever lives has renewed it.
+            // A coordinator that is alive has renewed it.
             if *seen.get_or_insert(revision) != revision || interrupt.is_asked() {
                 return Err(refused);
             }

@@ -51,7 +51,7 @@ pub(super) fn prepare(
     let units = plan.bots.units(order.load);
     let own = units_of(&range, units, order.workers);
     let bots = bots_of(needs(&plan, order.load).bots, own, units);
-    // Its own null server is nobody's but its own.
+    // The null server of a calibration is its own, so its user's limit of a rate does not apply.
     let limits = if order.null.is_some() { Limits { rate_most: None, ..limits } } else { limits };
     let rate_per_s = rate_of(&plan, order.load).map(|per_s| share_of(per_s, own, units));
     if let Some(why) = limits.refusal(bots, rate_per_s) {

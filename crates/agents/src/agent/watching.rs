@@ -82,8 +82,7 @@ impl Watching {
     }
 
     fn find(&self, sought: Sought) -> anyhow::Result<Found> {
-        let link = NetworkLink::to(sought.address);
-        if !link.is_ok_and(|link| link.kind == LinkKind::Loopback) {
+        if !is_own(sought.address) {
             bail!("its machine does not have the address {}", sought.address.ip());
         }
         let pid = self.pid_of(sought)?;
@@ -106,7 +105,7 @@ impl Watching {
             let compared_as = followed.compared_as.clone();
             feeds.extend(feed.map(|feed| NamedFeed { compared_as, feed }));
         }
-        // The names of all sources are told where the others are read.
+        // The coordinator knows the names of all sources.
         self.state().ticks = TickFeeds { names: Vec::new(), feeds };
         Ok(())
     }
@@ -231,7 +230,7 @@ mod tests {
             assert_eq!(trial, 7);
             all.push(what);
         }
-        assert!(matches!(all.pop(), Some(What::Done)), "that nothing more comes is told last");
+        assert!(matches!(all.pop(), Some(What::Done)), "the last message says that no more follow");
         let samples = all.into_iter().flat_map(|what| match what {
             What::Samples(samples) => samples,
             _ => Vec::new(),

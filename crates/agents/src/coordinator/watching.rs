@@ -9,21 +9,19 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicUsize};
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
 
 use anyhow::{anyhow, bail};
 use climb::preflight::Machine;
 use climb::trial::{self, Elsewhere, Generator, Load, ThisProcess, TrialSpec};
 use console::say;
-use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use plan::{Plan, TickSource};
 use tokio::runtime::Handle;
 use watch::Listens;
 
-use super::{ANSWERS_WITHIN, ASKED_EVERY, Coordinator, Inner, asked, lock, reason};
+use super::{ANSWERS_WITHIN, Coordinator, Inner, asked, is_free, lock, reason, who_is_there, why_not_free};
 use crate::link::Link;
-use crate::messages::{Answer, Ask, Followed, Found, Hello, Sought, Sources, VERSION, WHO, WIRE, from_json};
+use crate::messages::{Answer, Ask, Followed, Found, Hello, Sought, Sources};
 
 use heard::Heard;
 use load::WatchedLoad;
@@ -86,17 +84,7 @@ pub(super) fn none_there<'a>(
     free: usize,
     known: impl Iterator<Item = &'a Hello>,
 ) -> anyhow::Error {
-    let mut more = String::new();
-    for hello in known.filter(|hello| hello.watches) {
-        if !hello.is_of_this_version() {
-            more += &format!(
-                "; agent {} is version {} ({}), and this is {VERSION} ({WIRE}): both must be the same",
-                hello.name, hello.version, hello.wire
-            );
-        } else if hello.session.is_some() {
-            more += &format!("; agent {} watches for another climb", hello.name);
-        }
-    }
+    let mut more = why_not_free(known.filter(|hello| hello.watches), "watches");
     if free > 0 {
         more += &format!("; {free} wait there to make the load: --agents N says how many of them do");
     }
@@ -220,7 +208,8 @@ impl Watchers {
         let (Some(why), Some(old)) = (why, lock(&self.taken).clone()) else {
             return lock(&self.taken).clone().ok_or_else(|| "there is none".to_owned());
         };
-        let free = self.free_now().await.unwrap_or_default();
+        let mut free = who_is_there(&self.inner.link).await.unwrap_or_default();
+        free.retain(|hello| hello.watches && is_free(hello));
         match self.take_one(free, &wanted).await {
             Ok(Ok(taken)) => {
                 self.keep(taken.clone());
@@ -229,24 +218,6 @@ impl Watchers {
             Ok(Err(_)) => Err(format!("agent {}: {why}", old.hello.name)),
             Err(error) => Err(format!("agent {}: {why}; {error:#}", old.hello.name)),
         }
-    }
-
-    /// Those that wait at the broker now.
-    async fn free_now(&self) -> anyhow::Result<Vec<Hello>> {
-        let link = &self.inner.link;
-        let inbox = link.client.new_inbox();
-        let mut answers = link.client.subscribe(inbox.clone()).await?;
-        link.client.publish_with_reply(WHO, inbox, Vec::new().into()).await?;
-        let (began, mut free) = (Instant::now(), Vec::new());
-        while let Ok(Some(answer)) =
-            tokio::time::timeout(ASKED_EVERY.saturating_sub(began.elapsed()), answers.next()).await
-        {
-            let hello = from_json::<Hello>(&answer.payload).ok();
-            let is_free = |one: &Hello| one.watches && one.is_of_this_version() && one.session.is_none();
-            free.extend(hello.filter(is_free));
-        }
-        free.sort_by(|a: &Hello, b| (&a.name, &a.id).cmp(&(&b.name, &b.id)));
-        Ok(free)
     }
 
     /// The one that is taken is asked for nothing more.

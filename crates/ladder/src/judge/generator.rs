@@ -160,7 +160,7 @@ fn is_limited(signal: &str, reason: String) -> Option<Ruling> {
     Some(Ruling::new(Verdict::GeneratorLimited, signal, reason))
 }
 
-/// Random arrivals may be fewer than intended by so many standard deviations: chance exceeds it in one of 10 million rungs.
+/// Random arrivals may be fewer than intended by this many standard deviations; chance alone exceeds it in one of 10 million rungs.
 const OFFERED_DEVIATIONS: f64 = 5.0;
 
 /// A load other than the requested one was offered, and no disturbance is to blame.

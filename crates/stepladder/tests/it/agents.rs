@@ -150,6 +150,11 @@ pub fn broker(place: &Place, address: &str, options: &[&str]) -> Option<(Running
     Some((running, url))
 }
 
+/// A chat whose clients speak often, played by two agents; the load follows.
+fn chat_by_two(broker: &str) -> [&str; 9] {
+    ["chat", "--gap", "50ms..100ms", "--nats", broker, "--agents", "2", "--json", "run.json"]
+}
+
 /// The last hold of each load.
 fn last_holds(run: &Value) -> Vec<&Value> {
     let rungs = run["rungs"].as_array().expect("rungs");
@@ -228,24 +233,8 @@ fn a_load_whose_agent_is_killed_proves_nothing_and_is_held_again_with_those_left
     let Some((_broker, url)) = broker(&place, &address, &["--jetstream"]) else { return };
     let [mut kept, lost] = [0, 1].map(|index| islands.agent(&place, &url, index));
     let listen = format!("{address}:0");
-    let mut climb = place.start_climb(&[
-        "chat",
-        "--rungs",
-        "20",
-        "--gap",
-        "50ms..100ms",
-        "--hold",
-        "4s",
-        "--nats",
-        &url,
-        "--agents",
-        "2",
-        "--json",
-        "run.json",
-        "--",
-        "--listen",
-        &listen,
-    ]);
+    let load = ["--rungs", "20", "--hold", "4s", "--", "--listen", &listen];
+    let mut climb = place.start_climb(&[&chat_by_two(&url)[..], &load].concat());
     climb.wait_for("hold ·");
     // The lease is held.
     place
@@ -272,24 +261,8 @@ fn a_load_whose_agent_is_killed_proves_nothing_and_is_held_again_with_those_left
     kept.wait_for("the climb has ended");
     // An agent that its user ends says so, and is not asked again; one that comes later takes its place at the next load.
     let mut ended = islands.agent(&place, &url, 1);
-    let mut climb = place.start_climb(&[
-        "chat",
-        "--rungs",
-        "20,30",
-        "--gap",
-        "50ms..100ms",
-        "--hold",
-        "3s",
-        "--nats",
-        &url,
-        "--agents",
-        "2",
-        "--json",
-        "run.json",
-        "--",
-        "--listen",
-        &listen,
-    ]);
+    let load = ["--rungs", "20,30", "--hold", "3s", "--", "--listen", &listen];
+    let mut climb = place.start_climb(&[&chat_by_two(&url)[..], &load].concat());
     climb.wait_for("hold ·");
     ended.signal(libc::SIGTERM);
     climb.wait_for("INVALID");

@@ -4,7 +4,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::json;
 
-use super::{broker, last_holds, slot};
+use super::{broker, chat_by_two, last_holds, slot};
 use crate::main_job::{assert_balanced, assert_valid};
 use crate::place::{Place, Running};
 
@@ -77,23 +77,8 @@ fn a_clock_that_is_three_hours_off_changes_no_delivery() {
     elsewhere.current_dir(place.path("")).stdin(Stdio::null()).env("STEPLADDER_LOCK", "");
     let mut agents = [agent("a"), elsewhere].map(|command| place.start_command(command));
     agents.iter_mut().for_each(|agent| agent.wait_for("waits at"));
-    let ran = place.climb(&[
-        "chat",
-        "--rungs",
-        "20",
-        "--gap",
-        "50ms..100ms",
-        "--hold",
-        "2s",
-        "--workers",
-        "2",
-        "--nats",
-        &url,
-        "--agents",
-        "2",
-        "--json",
-        "run.json",
-    ]);
+    let load = ["--rungs", "20", "--hold", "2s", "--workers", "2"];
+    let ran = place.climb(&[&chat_by_two(&url)[..], &load].concat());
     let run = place.json("run.json");
     assert_valid(&run);
     assert_balanced(&run);
