@@ -1,0 +1,88 @@
+// Builds the workspace's tests and runs the test programs several at a time: most of their tests wait, and `cargo test`
+// runs one program after another. Run by ../check.
+//   node .ci/suites.mjs [FLAGS OF CARGO]
+// The seconds of every test stand in target/suites.txt afterwards, longest first. The first program that fails ends it.
+// AT_A_TIME=N: how many programs run at a time (default: the number of cores).
+import { spawn } from "node:child_process";
+import { writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
+import { dirname, relative } from "node:path";
+import { createInterface } from "node:readline";
+
+const flags = ["--workspace", "--features", "stepladder/otlp", ...process.argv.slice(2)];
+// The end-to-end tests take longest: what starts first ends the whole soonest.
+const LONG = ["crates/stepladder/tests/it", "servers/tests/it", "proof/truth/tests/oracles"];
+
+const run = (command, args, options) => {
+    const child = spawn(command, args, options);
+    const ended = new Promise((resolve, reject) => {
+        child.on("error", reject);
+        const end = (code, signal) => resolve(code ?? `signal ${signal}`);
+        child.on("close", end);
+        // A server that a test left behind may hold the pipe.
+        child.on("exit", (code, signal) => setTimeout(end, 2000, code, signal).unref());
+    });
+    return { child, ended };
+};
+
+async function build() {
+    const args = ["test", "--no-run", "--message-format=json-render-diagnostics", ...flags];
+    const { child, ended } = run("cargo", args, { stdio: ["ignore", "pipe", "inherit"] });
+    const programs = [];
+    for await (const line of createInterface({ input: child.stdout })) {
+        const message = JSON.parse(line);
+        if (message.reason !== "compiler-artifact" || !message.profile.test || !message.executable) continue;
+        const folder = dirname(message.manifest_path);
+        const isUnit = !message.target.kind.includes("test");
+        const name = isUnit ? relative("", folder) : `${relative("", folder)}/tests/${message.target.name}`;
+        programs.push({ name, path: message.executable, folder });
+    }
+    if ((await ended) !== 0) process.exit(101);
+    const rank = ({ name }) => (LONG.includes(name) ? LONG.indexOf(name) : LONG.length);
+    return programs.sort((a, b) => rank(a) - rank(b));
+}
+
+const running = new Set();
+const tests = [];
+const notRun = new Set();
+
+async function test(program) {
+    const began = performance.now();
+    const args = ["--show-output", "-Zunstable-options", "--report-time"];
+    // The times of tests are an unstable option of their harness.
+    const env = { ...process.env, RUSTC_BOOTSTRAP: "1", CARGO_MANIFEST_DIR: program.folder };
+    const { child, ended } = run(program.path, args, { cwd: program.folder, env, stdio: ["ignore", "pipe", "pipe"] });
+    running.add(child);
+    let output = "";
+    for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
+    const code = await ended;
+    running.delete(child);
+    const seconds = (performance.now() - began) / 1000;
+    for (const [, name, took] of output.matchAll(/^test (\S+).* <([\d.]+)s>$/gm)) tests.push([Number(took), `${program.name} ${name}`]);
+    for (const [line] of output.matchAll(/^.*NOT RUN.*$/gm)) notRun.add(line.trim());
+    const result = /^test result: .*$/m.exec(output)?.[0] ?? `ended with ${code}`;
+    const whole = code === 0 ? "" : `${output}\n`;
+    console.log(`${whole}${program.name}: ${seconds.toFixed(1)} s. ${result}`);
+    return code;
+}
+
+const programs = await build();
+const began = performance.now();
+const next = programs[Symbol.iterator]();
+const worker = async () => {
+    for (const program of next) if ((await test(program)) !== 0) return program;
+};
+const atATime = Number(process.env.AT_A_TIME || availableParallelism());
+const workers = Array.from({ length: atATime }, async () => {
+    const failed = await worker();
+    if (!failed) return;
+    for (const child of running) child.kill("SIGTERM");
+    console.log(`\n${failed.name} failed; again: (cd ${failed.folder} && ${failed.path})`);
+    process.exit(101);
+});
+await Promise.all(workers);
+tests.sort(([a], [b]) => b - a);
+writeFileSync("target/suites.txt", tests.map(([took, name]) => `${took.toFixed(3)} ${name}\n`).join(""));
+const sum = tests.reduce((sum, [took]) => sum + took, 0);
+console.log(`${tests.length} tests in ${((performance.now() - began) / 1000).toFixed(0)} s (${sum.toFixed(0)} s of tests; target/suites.txt)`);
+for (const line of notRun) console.log(`!! ${line}`);
