@@ -54,6 +54,9 @@ pub struct AgentArgs {
     /// Make no load: watch the server that runs on this machine, for climbs whose bots are elsewhere
     #[arg(long, conflicts_with_all = ["max_bots", "max_rate", "cores", "i_may_load"])]
     watch_only: bool,
+    /// Let climbs profile the server (`climb --profile`), with perf and the profiler of its runtime, behind their loads
+    #[arg(long, requires = "watch_only")]
+    allow_profiles: bool,
     /// Process of the server [default: the one that listens where the bots go]
     #[arg(long, value_name = "N", requires = "watch_only")]
     pid: Option<u32>,
@@ -97,6 +100,7 @@ fn hello(args: &AgentArgs) -> anyhow::Result<Hello> {
         limits: args.limits(),
         session: None,
         watches: args.watch_only,
+        profiles: args.allow_profiles,
     })
 }
 
@@ -125,7 +129,7 @@ impl Place {
 
 async fn serve(args: &AgentArgs, interrupt: &Interrupt) -> anyhow::Result<Exit> {
     let hello = hello(args)?;
-    let watching = args.watch_only.then(|| Watching::new(args.pid)).transpose()?;
+    let watching = args.watch_only.then(|| Watching::new(args.pid, args.allow_profiles)).transpose()?;
     let link = Link::connect(&args.link, &format!("stepladder agent {}", hello.name)).await?;
     let mut who = link.client.subscribe(WHO).await?;
     let mut asks = link.client.subscribe(ask_of(&hello.id)).await?;
@@ -227,7 +231,7 @@ impl Agent {
                 self.pair(is_in_step, reply.clone());
                 None
             }
-            Ok(Ask::Find(_) | Ask::Follow(_) | Ask::Watch(_) | Ask::EndWatch) => {
+            Ok(Ask::Find(_) | Ask::Follow(_) | Ask::Watch(_) | Ask::EndWatch | Ask::Profile(_)) => {
                 Some(Answer::Refused("it makes load and watches no server".to_owned()))
             }
         };
@@ -304,12 +308,23 @@ impl Agent {
 
     fn watch(&self, ask: Ask, reply: async_nats::Subject) {
         let Some(watching) = self.watching.clone() else { return };
-        let client = self.link.client.clone();
+        let link = self.link.clone();
         let outbox = self.session.as_ref().map(|session| session.outbox.clone());
         tokio::spawn(async move {
-            let answered = tokio::task::spawn_blocking(move || watching.answer(ask, outbox)).await;
-            let answer = answered.unwrap_or_else(|error| Answer::Refused(error.to_string()));
-            let _ = client.publish(reply, to_json(&answer).into()).await;
+            let refused = |error: anyhow::Error| Answer::Refused(format!("{error:#}"));
+            let answered = tokio::task::spawn_blocking(move || match ask {
+                Ask::Profile(step) => watching.profile(step).map(|seen| (Answer::Done, seen)),
+                ask => Ok((watching.answer(ask, outbox), None)),
+            });
+            let answer = match answered.await {
+                Err(error) => Answer::Refused(error.to_string()),
+                Ok(Err(error)) => refused(error),
+                Ok(Ok((answer, None))) => answer,
+                Ok(Ok((_, Some(seen)))) => {
+                    link.put_profile(&seen).await.map_or_else(refused, Answer::Profiled)
+                }
+            };
+            let _ = link.client.publish(reply, to_json(&answer).into()).await;
         });
     }
 

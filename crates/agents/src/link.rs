@@ -18,8 +18,9 @@ use sha2::{Digest as _, Sha256};
 use tokio::io::AsyncReadExt as _;
 use tokio::runtime::Runtime;
 use url::Url;
+use watch::profile::Seen;
 
-use crate::messages::{Bundle, Lease, UP, from_json, to_json};
+use crate::messages::{Bundle, Lease, UP, from_json, pack, to_json, unpack};
 
 /// How long one question to the broker may take.
 const ASK_WITHIN: Duration = Duration::from_secs(5);
@@ -35,6 +36,8 @@ const STREAM: &str = "STEPLADDER";
 /// What was measured is kept at the broker for so long at the most.
 const STREAM_LASTS: Duration = Duration::from_secs(6 * 3600);
 const STREAM_BYTES_MOST: i64 = 2 << 30;
+/// No plan with its files and no profile is larger.
+const BYTES_MOST: u64 = 256 << 20;
 const BUNDLES_LAST: Duration = Duration::from_secs(24 * 3600);
 
 /// A broker that is connected.
@@ -318,41 +321,58 @@ impl Link {
 
     /// Keeps a bundle at the broker; returns its name there. Errors: the broker does not take it.
     pub async fn put_bundle(&self, bundle: &Bundle) -> anyhow::Result<String> {
-        let bytes = to_json(bundle);
-        let name = digest(&bytes);
+        self.put("plan", &to_json(bundle)).await
+    }
+
+    /// Keeps bytes at the broker; returns their name there. Errors: the broker does not take them.
+    async fn put(&self, what: &str, bytes: &[u8]) -> anyhow::Result<String> {
+        let name = digest(bytes);
         if self.bundles.info(&name).await.is_err() {
-            let put = self.bundles.put(name.as_str(), &mut bytes.as_slice()).await;
+            let put = self.bundles.put(name.as_str(), &mut &*bytes).await;
             put.map_err(|error| {
-                anyhow!("{} does not take the plan of {} bytes ({error})", self.shown, bytes.len())
+                anyhow!("{} does not take the {what} of {} bytes ({error})", self.shown, bytes.len())
             })?;
         }
         Ok(name)
     }
 
+    /// Keeps a server's profile at the broker; returns its name there. Errors: the broker does not take it.
+    pub async fn put_profile(&self, seen: &Seen) -> anyhow::Result<String> {
+        self.put("profile", &pack(seen)).await
+    }
+
+    /// The profile of that name, which is taken away. Errors: it is not there; it is another than its name says.
+    pub async fn take_profile(&self, name: &str) -> anyhow::Result<Seen> {
+        let seen = unpack(&self.bytes("profile", name).await?);
+        // If it stays, it ends by itself.
+        let _ = self.bundles.delete(name).await;
+        seen
+    }
+
     /// The bundle of that name. Errors: it is not there; it is another than its name says.
     pub async fn bundle(&self, name: &str) -> anyhow::Result<Bundle> {
+        from_json(&self.bytes("plan", name).await?)
+    }
+
+    async fn bytes(&self, what: &str, name: &str) -> anyhow::Result<Vec<u8>> {
+        let found = self.bundles.get(name).await;
+        let found = found.map_err(|error| anyhow!("the {what} is not at the broker ({error})"))?;
         let mut bytes = Vec::new();
-        let mut found = self
-            .bundles
-            .get(name)
-            .await
-            .map_err(|error| anyhow!("the plan is not at the broker ({error})"))?;
-        found
-            .read_to_end(&mut bytes)
-            .await
-            .map_err(|error| anyhow!("the plan at the broker cannot be read ({error})"))?;
-        verified(name, &bytes)
+        let read = found.take(BYTES_MOST).read_to_end(&mut bytes).await;
+        read.map_err(|error| anyhow!("the {what} at the broker cannot be read ({error})"))?;
+        check(what, name, &bytes)?;
+        Ok(bytes)
     }
 }
 
-/// A bundle that was fetched by its name. Errors: it is another than its name says, or none.
-fn verified(name: &str, bytes: &[u8]) -> anyhow::Result<Bundle> {
+/// Errors: these bytes are others than their name says.
+fn check(what: &str, name: &str, bytes: &[u8]) -> anyhow::Result<()> {
     if digest(bytes) != name {
         bail!(
-            "the plan at the broker is not the one that its name says (SHA-256 {name}), so it is not played"
+            "the {what} at the broker is not the one that its name says (SHA-256 {name}), so it is not used"
         );
     }
-    from_json(bytes)
+    Ok(())
 }
 
 /// The stream of a key-value bucket, as NATS lays it out (ADR-8). The library makes one only after asking for the account, whose
@@ -386,14 +406,12 @@ mod tests {
         let bundle = Bundle { plan: "{}".to_owned(), files: vec![("rows.csv".to_owned(), "a,b".to_owned())] };
         let bytes = to_json(&bundle);
         let name = digest(&bytes);
-        assert_eq!(verified(&name, &bytes).expect("it is the one"), bundle);
+        check("plan", &name, &bytes).expect("it is the one");
         for at in 0..bytes.len() {
             let mut changed = bytes.clone();
             changed[at] ^= 1;
-            let said = verified(&name, &changed).expect_err("one bit is another").to_string();
+            let said = check("plan", &name, &changed).expect_err("one bit is another").to_string();
             assert!(said.contains(&format!("not the one that its name says (SHA-256 {name})")), "{said}");
         }
-        let other = b"not JSON";
-        assert!(verified(&digest(other), other).is_err(), "a name that fits does not make it a bundle");
     }
 }

@@ -19,12 +19,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::limits::Limits;
 
-pub use watching::{Followed, Found, Sought, Sources, Watch};
+pub use watching::{Followed, Found, Profile, Sought, Sources, Watch};
 
 /// What speaks: programs of other versions may measure other things, and do not merge.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Changes with every change of these messages or of what they contain.
-pub const WIRE: u32 = 2;
+pub const WIRE: u32 = 3;
 /// A message that unpacks to more is not one of ours.
 const UNPACKED_MOST: u64 = 256 << 20;
 
@@ -104,6 +104,8 @@ pub struct Hello {
     pub session: Option<String>,
     /// it makes no load and watches the server of its machine
     pub watches: bool,
+    /// its user lets climbs profile that
+    pub profiles: bool,
 }
 
 impl Hello {
@@ -158,6 +160,8 @@ pub enum Ask {
     Watch(Watch),
     /// the trial is over
     EndWatch,
+    /// a step of a profile
+    Profile(Profile),
 }
 
 /// What an agent answers.
@@ -177,6 +181,8 @@ pub enum Answer {
     Found(Found),
     /// it watches no more; the tick rate that it found, Hz
     Watched(Option<f64>),
+    /// what was seen is in the object store, under this name: a packed `watch::profile::Seen`
+    Profiled(String),
 }
 
 /// One trial for one agent.

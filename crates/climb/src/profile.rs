@@ -125,20 +125,20 @@ fn profiled(
     subject: &mut RunningSubject,
     progress: &mut Progress,
 ) -> anyhow::Result<(Conclusion, [Profiled; 2])> {
-    let Some(pid) = subject.pid else {
-        if subject.elsewhere.is_some() {
-            bail!(
-                "the server is watched on another machine, where it is not profiled; climb it there with --profile"
-            );
-        }
+    if subject.pid.is_none() && subject.elsewhere.is_none() {
         bail!("the server's process is not known; name it with --pid, or let --start start it")
-    };
+    }
     let Some(pair) = Pair::of(climb) else { bail!("it needs a load that held and a larger one that failed") };
     let folder = tempfile::tempdir().context("no temporary folder; check TMPDIR")?;
     let profile = climbing.plan.profile;
-    // Whether perf may be used at all is asked of a process that lives.
-    let of = if subject.has_ended() { std::process::id() } else { pid };
-    let no_perf = profile.has_cpu().then(|| Recording::check(of, folder.path()).err()).flatten();
+    // Whether perf may be used at all is asked of a process that lives, and here only of one of this machine.
+    let no_perf = match subject.pid.filter(|_| profile.has_cpu() && subject.elsewhere.is_none()) {
+        Some(pid) => {
+            let of = if subject.has_ended() { std::process::id() } else { pid };
+            Recording::check(of, folder.path()).err()
+        }
+        None => None,
+    };
     let asked = Asked {
         cpu: profile.has_cpu(),
         has_perf: no_perf.is_none(),

@@ -29,7 +29,7 @@ mod subject_end;
 mod threads;
 
 pub use self::connections::{addresses, tls, upgrade};
-pub use self::load::{Counts, Elsewhere, Generator, Load, Sought, Start, ThisProcess};
+pub use self::load::{Counts, Elsewhere, Generator, Load, Profiling, Sought, Start, ThisProcess};
 pub use self::spec::{Recovery, StopReason, TrialEnv, TrialSpec, TrialStatus};
 pub use self::threads::{ThreadOptions, Threads};
 

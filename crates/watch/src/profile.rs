@@ -7,6 +7,7 @@
 
 mod maps;
 mod names;
+mod profilers;
 mod recording;
 pub mod runtime;
 mod waits;
@@ -19,6 +20,7 @@ use inferno::collapse::Collapse as _;
 use inferno::collapse::perf::{Folder, Options};
 use rustix::time::{ClockId, clock_gettime};
 
+pub use profilers::{Cpu, Profilers, Seen};
 pub use recording::{PerfMaps, Recording, SAMPLES_PER_S, What, write_map_of_java};
 pub use waits::{On, Wait, Waits, waits};
 

@@ -1,6 +1,6 @@
 //! An agent that makes no load: it reads the server's process, its ticks and its machine while a load elsewhere goes on.
 //!
-//! It starts nothing and signals nothing. Of files it reads those below the folder that it was started in, of addresses its own.
+//! It starts nothing and signals nothing, but the profilers that its user allows. Of files it reads those below the folder that it was started in, of addresses its own.
 
 mod places;
 
@@ -13,12 +13,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use anyhow::{Context as _, bail};
 use engine::{Clock as _, MonotonicClock, clock};
 use measure::{Entry, plain_name};
+use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedSender;
+use watch::profile::runtime::{Asked, Window};
+use watch::profile::{Profilers, Recording, Seen};
 use watch::{
     ExitWatch, LinkKind, Listens, NamedFeed, NetworkLink, Sampler, SamplerPlan, SamplerReport, TickFeeds,
 };
 
-use crate::messages::{Answer, Ask, Found, OneSample, Sought, Sources, Watch, What};
+use crate::messages::{Answer, Ask, Found, OneSample, Profile, Sought, Sources, Watch, What};
 
 /// What was read in so long a time goes up together.
 const GATHERED_FOR: Duration = Duration::from_millis(50);
@@ -31,6 +34,8 @@ type Outbox = UnboundedSender<(u32, What)>;
 pub(super) struct Watching {
     /// as the agent's user names it
     pid: Option<u32>,
+    /// its user lets climbs profile it
+    profiles: bool,
     state: Arc<Mutex<State>>,
 }
 
@@ -41,6 +46,13 @@ struct State {
     /// its ticks, between two trials
     ticks: TickFeeds,
     running: Option<Running>,
+    profiling: Option<Profiling>,
+}
+
+/// A profile that goes on. Files of it stand in a folder of its own.
+struct Profiling {
+    profilers: Profilers,
+    _folder: TempDir,
 }
 
 /// A trial.
@@ -52,11 +64,11 @@ struct Running {
 
 impl Watching {
     /// Errors: there is no such process.
-    pub(super) fn new(pid: Option<u32>) -> anyhow::Result<Watching> {
+    pub(super) fn new(pid: Option<u32>, profiles: bool) -> anyhow::Result<Watching> {
         if let Some(pid) = pid {
             ExitWatch::of_running(pid).with_context(|| format!("--pid {pid}: there is no such process"))?;
         }
-        Ok(Watching { pid, state: Arc::default() })
+        Ok(Watching { pid, profiles, state: Arc::default() })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -151,6 +163,42 @@ impl Watching {
         state.ticks.judged().and_then(watch::TickFeed::rate_hz)
     }
 
+    /// Takes a step of a profile; what was seen comes with the last one. May take seconds. Errors: why it cannot, for people.
+    pub(super) fn profile(&self, step: Profile) -> anyhow::Result<Option<Seen>> {
+        let none = "no profile goes on here";
+        match step {
+            Profile::Start(asked, origin) => {
+                let profiling = self.start_profile(asked, origin)?;
+                self.state().profiling = Some(profiling);
+            }
+            Profile::Begin => self.state().profiling.as_mut().context(none)?.profilers.begin()?,
+            Profile::HoldBegins(length) => {
+                self.state().profiling.as_mut().context(none)?.profilers.hold_begins(length);
+            }
+            Profile::HoldEnds => self.state().profiling.as_mut().context(none)?.profilers.hold_ends(),
+            Profile::End { from_ns, to_ns } => {
+                let mut profiling = self.state().profiling.take().context(none)?;
+                let window = Window::since((0, realtime_at(0)), (from_ns, to_ns));
+                return profiling.profilers.end(window).map(Some).map_err(anyhow::Error::msg);
+            }
+        }
+        Ok(None)
+    }
+
+    fn start_profile(&self, asked: Asked, origin: Option<SocketAddr>) -> anyhow::Result<Profiling> {
+        if !self.profiles {
+            bail!("its user does not allow profiles; start it with --allow-profiles");
+        }
+        let sought = self.state().sought.context("it was not asked which server it watches")?;
+        let pid = self.find(sought)?.pid;
+        let folder = tempfile::tempdir().context("no temporary folder; check TMPDIR")?;
+        let no_perf = if asked.cpu { Recording::check(pid, folder.path()).err() } else { None };
+        let asked = Asked { has_perf: no_perf.is_none(), ..asked };
+        let origin = origin.filter(|origin| is_own(*origin));
+        let profilers = Profilers::start(pid, origin, asked, no_perf.as_ref(), folder.path());
+        Ok(Profiling { profilers: profilers.map_err(anyhow::Error::msg)?, _folder: folder })
+    }
+
     /// The same, and the climb's files are closed.
     pub(super) fn forget(&self) {
         self.end();
@@ -212,7 +260,7 @@ mod tests {
     #[test]
     fn who_listens_is_watched_from_the_trials_zero_until_it_is_over() {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let (watching, (outbox, mut told)) = (Watching::new(None).unwrap(), unbounded_channel());
+        let (watching, (outbox, mut told)) = (Watching::new(None, false).unwrap(), unbounded_channel());
         let Answer::Found(found) = watching.answer(Ask::Find(sought(&listener)), None) else {
             panic!("this process listens")
         };
@@ -248,7 +296,7 @@ mod tests {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let nowhere = sought(&listener);
         drop(listener);
-        let (watching, (outbox, _told)) = (Watching::new(None).unwrap(), unbounded_channel());
+        let (watching, (outbox, _told)) = (Watching::new(None, false).unwrap(), unbounded_channel());
         let begin = Begin { trial: 0, zero_ns: 0, realtime_zero_ns: 0 };
         let watch = Watch { trial: 0, zero_ns: 0, load_pids: Vec::new() };
         let elsewhere = Sought { address: "192.0.2.1:80".parse().unwrap(), is_datagrams: false };
@@ -262,9 +310,17 @@ mod tests {
             let answer = watching.answer(ask.clone(), Some(outbox.clone()));
             assert!(matches!(&answer, Answer::Refused(why) if why.contains(said)), "{ask:?}: {answer:?}");
         }
+        for (step, said) in [
+            (Profile::Start(Asked::default(), None), "start it with --allow-profiles"),
+            (Profile::HoldEnds, "no profile goes on here"),
+            (Profile::End { from_ns: 0, to_ns: 1 }, "no profile goes on here"),
+        ] {
+            let refused = watching.profile(step.clone()).map(|_| ()).map_err(|error| error.to_string());
+            assert!(refused.as_ref().is_err_and(|why| why.contains(said)), "{step:?}: {refused:?}");
+        }
         let alone = watching.answer(Ask::Watch(watch), None);
         assert_eq!(alone, Answer::Refused("it belongs to no climb".to_owned()));
-        let none = Watching::new(Some(4_194_304)).err().map(|error| format!("{error:#}"));
+        let none = Watching::new(Some(4_194_304), false).err().map(|error| format!("{error:#}"));
         assert!(none.is_some_and(|why| why.starts_with("--pid 4194304: there is no such process")));
     }
 

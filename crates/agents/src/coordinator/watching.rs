@@ -4,6 +4,7 @@
 
 mod heard;
 mod load;
+mod profile;
 
 use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,12 +13,13 @@ use std::sync::{Arc, Mutex};
 
 use anyhow::{anyhow, bail};
 use climb::preflight::Machine;
-use climb::trial::{self, Elsewhere, Generator, Load, ThisProcess, TrialSpec};
+use climb::trial::{self, Elsewhere, Generator, Load, Profiling, ThisProcess, TrialSpec};
 use console::say;
 use futures_util::future::join_all;
 use plan::{Plan, TickSource};
 use tokio::runtime::Handle;
 use watch::Listens;
+use watch::profile::runtime::Asked;
 
 use super::{ANSWERS_WITHIN, Coordinator, Inner, asked, is_free, lock, reason, who_is_there, why_not_free};
 use crate::link::Link;
@@ -276,6 +278,10 @@ impl Elsewhere for Watchers {
         let here = &self.inner.place;
         let taken = lock(&self.taken);
         taken.as_ref().is_some_and(|taken| taken.hello.boot == here.boot && taken.hello.pids != here.pids)
+    }
+
+    fn profile(&self, asked: Asked, origin: Option<SocketAddr>) -> anyhow::Result<Box<dyn Profiling>> {
+        self.start_profile(asked, origin)
     }
 }
 

@@ -1,9 +1,11 @@
 //! What a coordinator asks of an agent that watches the server on its own machine, and what that answers.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use plan::TickSource;
 use serde::{Deserialize, Serialize};
+use watch::profile::runtime::Asked;
 
 /// A server that is to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,4 +52,24 @@ pub struct Watch {
     pub zero_ns: u64,
     /// processes on that machine that make the load
     pub load_pids: Vec<u32>,
+}
+
+/// A step of a server's profile, over one load. Each is taken after the one before was answered.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Profile {
+    /// before the load: what is asked, and where the server answers in plain HTTP
+    Start(Asked, Option<SocketAddr>),
+    /// the load begins
+    Begin,
+    /// the hold begins; it lasts so long at most
+    HoldBegins(Duration),
+    /// the hold has ended
+    HoldEnds,
+    /// what was seen in the hold is wanted, ns by the agent's CLOCK_MONOTONIC
+    End {
+        /// from
+        from_ns: u64,
+        /// to
+        to_ns: u64,
+    },
 }

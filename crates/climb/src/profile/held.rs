@@ -9,8 +9,8 @@ use ladder::Rung;
 use ladder::growth::{Allocating, PERF, ProfiledHold};
 use measure::trial::Hold;
 use measure::{ErrorKind, Flow, Measure, Trial};
-use watch::profile::runtime::{Allocations, Kind as Runtime};
-use watch::profile::{SAMPLES_PER_S, Waits};
+use watch::profile::runtime::Allocations;
+use watch::profile::{Cpu, SAMPLES_PER_S, Seen, Waits};
 
 use super::{SECOND_NS, waiting};
 
@@ -57,24 +57,6 @@ fn done_per_s(trial: &Trial, hold: &Hold) -> f64 {
     let (count, sum) = seconds.fold((0, 0), |(count, sum), second| (count + 1, sum + done(&second.flow)));
     let given_up: u64 = trial.errors_of(ErrorKind::Timeout).map(|(_, count)| count).sum();
     sum.saturating_sub(given_up) as f64 / f64::from(count.max(1))
-}
-
-/// CPU samples as they were taken: by `perf` in each way of finding stacks, or by a runtime.
-pub(super) enum Cpu {
-    /// folded, in each way
-    Perf([String; 2]),
-    /// folded, and samples per second of CPU time
-    Runtime(Runtime, String, f64),
-}
-
-/// What was seen in one hold; `None` is what was not asked for, an error is for people.
-#[derive(Default)]
-pub(super) struct Seen {
-    pub(super) cpu: Option<Cpu>,
-    pub(super) waits: Option<Result<Waits, String>>,
-    pub(super) allocations: Option<Result<Allocations, String>>,
-    /// what else could not be seen, and why
-    pub(super) notes: Vec<String>,
 }
 
 /// One hold with all that was seen in it.

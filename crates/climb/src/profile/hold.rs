@@ -1,25 +1,24 @@
 //! One profiled hold: a trial whose entries are summed and not stored, with profilers beside it.
 
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, Error, bail};
 use engine::MonotonicClock;
 use ladder::Rung;
 use measure::trial::kind;
 use measure::{Entry, Event, Purpose, Sum, Trial};
 use plan::{Cell, HoldLength, Plan};
-use watch::ProcessTree;
-use watch::profile::runtime::{Asked, Profile, Runtimes, Window};
-use watch::profile::{By, NoProfile, PerfMaps, Recording, Waits, What};
+use watch::profile::runtime::{Asked, Window};
+use watch::profile::{NoProfile, PerfMaps, Profilers, Seen};
 
-use super::held::{Cpu, Held, Seen};
+use super::held::Held;
 use crate::climb::{Climbing, SubjectTrial};
 use crate::context::TrialContext;
 use crate::progress::Progress;
 use crate::subject::RunningSubject;
-use crate::trial::{self, StopReason, TrialEnv, TrialStatus};
+use crate::trial::{self, Profiling, StopReason, TrialEnv, TrialStatus};
 
 /// How loads are profiled: both in the same way.
 #[derive(Clone, Copy)]
@@ -56,38 +55,26 @@ pub(super) fn profiled(
     };
     let spec = climbing.spec(order, &target, subject)?;
     let Climbing { writer, committed, interrupt, .. } = *climbing;
-    // Before its load, because a runtime may take a second to begin.
-    let (pids, address) = (processes(subject.pid), origin(subject));
-    let runtimes = Runtimes::start(&pids, address, asked, folder);
-    let cpu_by = runtimes.cpu_by();
-    if let Some(why) = no_perf.filter(|_| cpu_by.is_none()) {
-        let more: String = runtimes.notes().iter().map(|note| format!("; {note}")).collect();
-        bail!("{why}{more}");
-    }
-    let by_perf = asked.cpu && cpu_by.is_none();
+    let profiling: Box<dyn Profiling + '_> = match (&subject.elsewhere, subject.pid) {
+        (Some(elsewhere), _) => elsewhere.profile(asked, origin(subject))?,
+        (None, None) => bail!(NoProfile::Gone),
+        (None, Some(pid)) => {
+            let profilers =
+                Profilers::start(pid, origin(subject), asked, no_perf, folder).map_err(Error::msg)?;
+            Box::new(Here { profilers, maps, is_started, zero_ns: (0, 0) })
+        }
+    };
     let mut env = ProfiledTrial {
         inner: TrialContext::new(plan, subject, writer, committed, interrupt, progress),
-        folder,
-        by_perf,
-        waits: asked.waits && asked.has_perf,
-        runtimes,
+        profiling,
         hold: plan.ladder.hold,
-        recordings: [None, None],
-        cpu: None,
-        waiting: None,
-        origin_ns: 0,
-        realtime_zero_ns: 0,
         entries: Vec::new(),
-        pids,
-        is_started,
     };
-    let outcome = trial::run(&spec, climbing.generator, &mut env);
-    maps.add(&env.pids);
-    outcome?;
+    trial::run(&spec, climbing.generator, &mut env)?;
     if interrupt.is_asked() {
         bail!("it was interrupted");
     }
-    let (entries, origin_ns) = (std::mem::take(&mut env.entries), env.origin_ns);
+    let ProfiledTrial { mut profiling, entries, .. } = env;
     let (events, others): (Vec<Entry>, Vec<Entry>) =
         entries.into_iter().partition(|entry| matches!(entry, Entry::Event(_)));
     let events = events
@@ -100,96 +87,69 @@ pub(super) fn profiled(
         bail!("the server ended while it was profiled at {place} ({})", exit.text);
     }
     let hold = trial.hold.as_ref().with_context(|| format!("{place} could not be held again"))?;
-    let from = |zero_ns: u64| (zero_ns + hold.from_ns, zero_ns + hold.to_ns);
-    let window = Window { monotonic_ns: from(origin_ns), realtime_ns: from(env.realtime_zero_ns) };
-    let by_runtimes = std::mem::take(&mut env.runtimes).end(window);
-    let mut seen = Seen::default();
-    if by_perf {
-        let file = env.cpu.take().with_context(|| format!("at {place} perf was not started"))??;
-        let folded = |by| watch::profile::folded(&file, Some(by), window.monotonic_ns, 1);
-        seen.cpu = Some(Cpu::Perf([folded(By::FramePointers)?, folded(By::DebugInformation)?]));
-    }
-    // Without the waits there is still a profile.
-    let waits = env.waiting.take().map(|file| watch::profile::waits(&file?, window.monotonic_ns));
-    put(&mut seen, how, (cpu_by, by_runtimes), waits.map(|waits| waits.map_err(|why| why.to_string())))?;
+    let seen = profiling.end(hold.from_ns, hold.to_ns)?;
     Held::of(&trial, rung, seen)
 }
 
-/// What the runtimes saw, beside what perf did. Errors: the samples of the one that was to take them are missing.
-fn put(
-    seen: &mut Seen,
-    How { asked, no_perf, .. }: How<'_>,
-    (cpu_by, by_runtimes): (Option<watch::profile::runtime::Kind>, Profile),
-    by_perf: Option<Result<Waits, String>>,
-) -> anyhow::Result<()> {
-    let Profile { cpu, waits, allocations, mut notes } = by_runtimes;
-    let all_notes = notes.join("; ");
-    if let Some(kind) = cpu_by {
-        let Some(samples) = cpu else { bail!("{} took no samples: {all_notes}", kind.profiler()) };
-        seen.cpu = Some(Cpu::Runtime(kind, samples.folded, samples.per_s));
-    }
-    seen.waits = match (by_perf, waits) {
-        (Some(Ok(of_perf)), Some(waits)) => Some(Ok(of_perf.and(waits))),
-        (_, Some(waits)) => Some(Ok(waits)),
-        (Some(of_perf), None) => Some(of_perf),
-        (None, None) => asked.waits.then(|| Err(no_perf.map_or(all_notes.clone(), ToString::to_string))),
-    };
-    if asked.allocations {
-        // The reason is said once.
-        let missing = || std::mem::take(&mut notes).join("; ");
-        seen.allocations = Some(allocations.ok_or_else(missing));
-    }
-    seen.notes = notes;
-    if let (Some(why), false) = (no_perf, asked.waits) {
-        seen.notes.push(why.to_string());
-    }
-    Ok(())
-}
-
-/// Where the server answers over plain HTTP; `None`: it does not, or on another machine.
+/// Where the server answers without TLS, if that is asked on its own machine.
 fn origin(subject: &RunningSubject) -> Option<SocketAddr> {
     let is_plain = !subject.target.scheme.is_tls();
-    Some(subject.address).filter(|address| is_plain && address.ip().is_loopback())
+    let is_there = |address: &SocketAddr| subject.elsewhere.is_some() || address.ip().is_loopback();
+    Some(subject.address).filter(is_there).filter(|_| is_plain)
 }
 
-/// Those that live, without those that ended and were not reaped: perf refuses all for one of them.
-fn processes(pid: Option<u32>) -> Vec<u32> {
-    let Some(mut tree) = pid.and_then(|pid| ProcessTree::of(pid).ok()) else { return Vec::new() };
-    tree.read();
-    let mut pids: Vec<u32> = tree.threads().iter().map(|(pid, _)| *pid as u32).collect();
-    pids.sort_unstable();
-    pids.dedup();
-    pids
+/// The server is a process of this machine.
+struct Here<'a> {
+    profilers: Profilers,
+    /// what runtimes write of it for perf
+    maps: &'a mut PerfMaps,
+    is_started: bool,
+    /// zero of the trial's clock, as readings of CLOCK_MONOTONIC and of the clock of the day
+    zero_ns: (u64, u64),
+}
+
+impl Profiling for Here<'_> {
+    fn begin(&mut self, zero_ns: (u64, u64)) -> anyhow::Result<()> {
+        self.zero_ns = zero_ns;
+        Ok(self.profilers.begin()?)
+    }
+
+    fn hold_begins(&mut self, length: Duration) -> anyhow::Result<()> {
+        self.profilers.hold_begins(length);
+        Ok(())
+    }
+
+    fn hold_ends(&mut self) -> anyhow::Result<()> {
+        self.profilers.hold_ends();
+        Ok(())
+    }
+
+    fn stop(&mut self) {
+        let pids = self.profilers.pids();
+        if self.is_started {
+            pids.iter().for_each(|pid| watch::profile::write_map_of_java(*pid));
+        }
+        self.profilers.stop();
+    }
+
+    fn end(&mut self, from_ns: u64, to_ns: u64) -> anyhow::Result<Seen> {
+        let window = Window::since(self.zero_ns, (from_ns, to_ns));
+        self.profilers.end(window).map_err(Error::msg)
+    }
+}
+
+impl Drop for Here<'_> {
+    fn drop(&mut self) {
+        self.maps.add(self.profilers.pids());
+    }
 }
 
 /// A trial's surroundings, with profilers besides.
 struct ProfiledTrial<'a> {
     inner: TrialContext<'a>,
-    folder: &'a Path,
-    /// perf samples CPU
-    by_perf: bool,
-    /// perf records waits of those whose runtimes do not
-    waits: bool,
-    runtimes: Runtimes,
+    profiling: Box<dyn Profiling + 'a>,
     hold: HoldLength,
-    recordings: [Option<Recording>; 2],
-    cpu: Option<Result<PathBuf, NoProfile>>,
-    waiting: Option<Result<PathBuf, NoProfile>>,
-    realtime_zero_ns: u64,
-    /// zero of the trial's clock, as a reading of CLOCK_MONOTONIC
-    origin_ns: u64,
     entries: Vec<Entry>,
-    /// every process of the subject that was seen
-    pids: Vec<u32>,
-    is_started: bool,
-}
-
-impl ProfiledTrial<'_> {
-    fn look_at_processes(&mut self) {
-        self.pids.extend(processes(self.inner.subject.pid));
-        self.pids.sort_unstable();
-        self.pids.dedup();
-    }
 }
 
 impl TrialEnv for ProfiledTrial<'_> {
@@ -200,22 +160,7 @@ impl TrialEnv for ProfiledTrial<'_> {
         load_pids: Vec<u32>,
     ) -> anyhow::Result<()> {
         self.inner.begin(clock, realtime_zero_ns, load_pids)?;
-        self.origin_ns = clock.origin_ns();
-        self.look_at_processes();
-        if self.pids.is_empty() {
-            return Err(NoProfile::Gone.into());
-        }
-        self.realtime_zero_ns = realtime_zero_ns;
-        // What starts later is recorded too, as a child of these.
-        if self.by_perf {
-            self.recordings[0] = Some(Recording::of(What::Cpu, &self.pids, self.folder)?);
-        }
-        let seen = self.runtimes.waiting();
-        let others: Vec<u32> = self.pids.iter().copied().filter(|pid| !seen.contains(pid)).collect();
-        if self.waits && !others.is_empty() {
-            self.recordings[1] = Some(Recording::of(What::Waits, &others, self.folder)?);
-        }
-        Ok(())
+        self.profiling.begin((clock.origin_ns(), realtime_zero_ns))
     }
 
     fn entries(&mut self) -> Vec<Entry> {
@@ -230,10 +175,9 @@ impl TrialEnv for ProfiledTrial<'_> {
         if let Entry::Event(Event { kind, .. }) = &entry {
             if kind == kind::HOLD {
                 let HoldLength::Time(ns) = self.hold else { bail!("a profiled hold has a length in time") };
-                self.runtimes.hold_begins(Duration::from_nanos(ns));
+                self.profiling.hold_begins(Duration::from_nanos(ns))?;
             } else if kind == kind::DRAIN {
-                self.runtimes.hold_ends();
-                self.look_at_processes();
+                self.profiling.hold_ends()?;
             }
         }
         // The line that shows the trial's progress; nothing is committed here.
@@ -248,10 +192,6 @@ impl TrialEnv for ProfiledTrial<'_> {
 
     fn end(&mut self) {
         self.inner.end();
-        if self.is_started {
-            self.pids.iter().for_each(|pid| watch::profile::write_map_of_java(*pid));
-        }
-        let [cpu, waiting] = &mut self.recordings;
-        (self.cpu, self.waiting) = (cpu.take().map(Recording::end), waiting.take().map(Recording::end));
+        self.profiling.stop();
     }
 }

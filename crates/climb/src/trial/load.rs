@@ -5,12 +5,15 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::Sender;
+use std::time::Duration;
 
 use engine::collector::FromWorker;
 use engine::{Collector, MonotonicClock, Progress, Shared, Timeline};
 use measure::Entry;
 use plan::{Plan, TickSource};
 use watch::Listens;
+use watch::profile::Seen;
+use watch::profile::runtime::Asked;
 
 use super::spec::TrialSpec;
 use super::threads::{ThreadOptions, Threads};
@@ -67,6 +70,27 @@ pub trait Elsewhere: Send + Sync {
 
     /// Its process is one of this machine that cannot be told from other programs here.
     fn is_hidden_here(&self) -> bool;
+
+    /// Profiles it there in the next trial; `origin`: where it answers in plain HTTP. Errors: why it is not profiled, for the user.
+    fn profile(&self, asked: Asked, origin: Option<SocketAddr>) -> anyhow::Result<Box<dyn Profiling>>;
+}
+
+/// A server that is profiled on its own machine, from before a load until after it.
+pub trait Profiling {
+    /// The load begins; its trial's zero is these readings of CLOCK_MONOTONIC and of the clock of the day here, ns.
+    fn begin(&mut self, zero_ns: (u64, u64)) -> anyhow::Result<()>;
+
+    /// The hold begins; it lasts so long at most.
+    fn hold_begins(&mut self, length: Duration) -> anyhow::Result<()>;
+
+    /// The hold has ended.
+    fn hold_ends(&mut self) -> anyhow::Result<()>;
+
+    /// The load has ended; no answer is waited for.
+    fn stop(&mut self);
+
+    /// What was seen between these instants, ns since the trial's zero.
+    fn end(&mut self, from_ns: u64, to_ns: u64) -> anyhow::Result<Seen>;
 }
 
 /// The load of one trial.

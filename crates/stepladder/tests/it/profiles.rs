@@ -2,6 +2,7 @@
 //!
 //! `perf` is a script of the tests, so that they need neither it nor the permission for it.
 
+use std::ffi::OsString;
 use std::fs;
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -30,7 +31,7 @@ const CLIMB: [&str; 14] = [
 const FAULT: [&str; 3] = ["--", "--fault", "wrong-answers@5s:50%"];
 
 /// Ends as perf does, and tells of a function that took nothing at the first load and everything at the second.
-const WORKING: &str = r#"
+pub const WORKING: &str = r#"
 case "$1" in
 record)
     for word; do
@@ -56,18 +57,23 @@ script)
 esac
 "#;
 
-fn with_perf(words: &[&str], perf: Option<&str>) -> (Place, Ran) {
-    let place = Place::new();
+/// Where programs are looked for, with this script as perf and else with none.
+pub fn path_with(place: &Place, perf: Option<&str>) -> OsString {
     let folder = place.path("bin");
     fs::create_dir(&folder).expect("a folder");
-    let mut path = folder.as_os_str().to_owned();
+    let mut path = folder.into_os_string();
     if let Some(script) = perf {
         let perf = place.write("bin/perf", &format!("#!/bin/sh\n{script}"));
         fs::set_permissions(perf, fs::Permissions::from_mode(0o755)).expect("it can be run");
-        path.push(":/usr/bin:/bin");
+        path.push(":/usr/bin:/bin:/usr/sbin:/sbin");
     }
+    path
+}
+
+fn with_perf(words: &[&str], perf: Option<&str>) -> (Place, Ran) {
+    let place = Place::new();
     let mut command = place.command(words.iter().chain(&FAULT));
-    command.env("PATH", path);
+    command.env("PATH", path_with(&place, perf));
     let ran = place.start_command(command).finish();
     (place, ran)
 }

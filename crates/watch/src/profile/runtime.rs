@@ -21,6 +21,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rustix::process::geteuid;
+use serde::{Deserialize, Serialize};
 
 use super::{NoProfile, Waits, names};
 
@@ -28,7 +29,7 @@ use super::{NoProfile, Waits, names};
 const PROCESSES_MAX: usize = 16;
 
 /// What a process runs on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Kind {
     /// a Java virtual machine
     Jvm,
@@ -61,7 +62,7 @@ impl Kind {
 }
 
 /// What is recorded of a server.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Asked {
     /// where its CPU time goes
     pub cpu: bool,
@@ -82,6 +83,14 @@ pub struct Window {
     pub realtime_ns: (u64, u64),
 }
 
+impl Window {
+    /// Between two instants of a trial, ns since its zero, which is these readings of both clocks.
+    pub fn since(zero_ns: (u64, u64), (from_ns, to_ns): (u64, u64)) -> Window {
+        let both = |zero_ns: u64| (zero_ns + from_ns, zero_ns + to_ns);
+        Window { monotonic_ns: both(zero_ns.0), realtime_ns: both(zero_ns.1) }
+    }
+}
+
 /// Stacks that were sampled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
@@ -92,7 +101,7 @@ pub struct Samples {
 }
 
 /// Allocations with one stack.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allocation {
     /// from the outermost function inwards, `KIND:FUNCTION;…`
     pub stack: String,
@@ -111,7 +120,7 @@ impl Allocation {
 }
 
 /// What was allocated in a hold.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Allocations {
     /// by stack
     pub each: Vec<Allocation>,

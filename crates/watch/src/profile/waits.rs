@@ -8,10 +8,12 @@ use std::collections::{BTreeMap, HashMap};
 use std::io::{self, BufRead, BufReader, Read};
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::{NoProfile, SCRIPT_BYTES_MAX, maps, names};
 
 /// What a thread waited for, as the kernel's functions tell.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum On {
     /// another thread: a lock, a condition, a queue
     Thread,
@@ -26,7 +28,7 @@ pub enum On {
 }
 
 /// Waits with one stack.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// from the outermost function inwards, `KIND:FUNCTION;…`
     pub stack: String,
@@ -46,7 +48,7 @@ impl Wait {
 }
 
 /// What was seen.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waits {
     /// those with a function of the server's own code
     pub each: Vec<Wait>,

@@ -8,6 +8,7 @@ use serde_json::{Value, json};
 use crate::agents::{Islands, broker};
 use crate::main_job::{assert_balanced, assert_valid};
 use crate::place::{Place, Ran, Running, free_port};
+use crate::profiles::{WORKING, path_with};
 
 /// A server on the other machine, and its URL.
 fn server(place: &Place, islands: &Islands, words: &[&str]) -> (Running, String) {
@@ -178,6 +179,33 @@ fn the_end_of_a_watched_server_is_seen_and_its_ticks_are_read_where_it_is() {
     let rung = &rungs(&run)[0];
     assert_eq!((&rung["verdict"], &rung["signal"]), (&json!("FAIL"), &json!("server exited")), "{ran:#?}");
     assert_eq!(rungs(&run).len(), 1, "a server that is gone is not climbed further: {ran:#?}");
+}
+
+#[test]
+fn a_server_is_profiled_where_it_is_watched_if_that_machines_user_allows_it() {
+    let (place, islands) = (Place::new(), Islands::new());
+    let Some((_broker, url)) = broker(&place, &islands.address(), &["--jetstream"]) else { return };
+    let (_server, target) = server(&place, &islands, &["limited", "--fault", "max-connections"]);
+    let words = [&target, "--requesters", "20,60", "--think", "200ms", "--objective", "errors == 0"];
+    let climb = [&words[..], &["--hold", "2s", "--nats", &url, "--profile"]].concat();
+    let profile = || {
+        let (ran, run) = climbed(&place, &climb);
+        assert_eq!(rungs(&run).last().expect("a rung")["verdict"], "FAIL", "{ran:#?}");
+        let all = run["conclusions"].as_array().expect("conclusions");
+        all.iter().find(|one| one["id"] == "profile").unwrap_or_else(|| panic!("{ran:#?}"))["text"]
+            .to_string()
+    };
+    let refusing = watcher(&place, &islands, &url, "w", &[]);
+    let said = profile();
+    assert!(said.contains("None was taken: agent w on ") && said.contains("--allow-profiles"), "{said}");
+    drop(refusing);
+    let words = ["agent", "--nats", &url, "--watch-only", "--name", "p", "--allow-profiles"];
+    let mut command = islands.there(&place, place.command(words), 0);
+    command.env("PATH", path_with(&place, Some(&WORKING.replace("AT_RECORD", ""))));
+    place.start_command(command).wait_for("to watch the server of a climb");
+    let said = profile();
+    let grew = "`renderReport (report.mjs:12)` took 100 % of the server's CPU at 60 requesters and 0 % at 20 requesters";
+    assert!(said.contains(grew), "{said}");
 }
 
 #[test]
