@@ -6,10 +6,10 @@ use anyhow::bail;
 use console::masks::mask;
 use inflight_analysis::{Kind, Stacks};
 use ladder::Rung;
-use ladder::growth::{Allocating, PERF, ProfiledHold};
+use ladder::growth::{self, Allocating, PERF, ProfiledHold};
 use measure::trial::Hold;
 use measure::{ErrorKind, Flow, Measure, Trial};
-use watch::profile::runtime::{Allocations, Kind as Runtime};
+use watch::profile::runtime::{self, Allocations, Kind as Runtime};
 use watch::profile::{SAMPLES_PER_S, Waits};
 
 use super::{SECOND_NS, waiting};
@@ -73,6 +73,7 @@ pub(super) struct Seen {
     pub(super) cpu: Option<Cpu>,
     pub(super) waits: Option<Result<Waits, String>>,
     pub(super) allocations: Option<Result<Allocations, String>>,
+    pub(super) stops: Option<runtime::Stops>,
     /// what else could not be seen, and why
     pub(super) notes: Vec<String>,
 }
@@ -122,6 +123,7 @@ impl Held {
             cpu_by: cpu_by.map(str::to_owned),
             waiting,
             allocating,
+            stops: seen.stops.map(stops),
             ..of_hold(trial, hold, judged, rate_per_s)
         };
         let (waits, allocations) = (seen.waits.and_then(Result::ok), seen.allocations.and_then(Result::ok));
@@ -162,6 +164,13 @@ fn of_hold(trial: &Trial, hold: &Hold, judged: &Rung, rate_per_s: f64) -> Profil
     }
 }
 
+fn stops(seen: runtime::Stops) -> growth::Stops {
+    let runtime::Stops { gc_share, gc_max_ns, loop_delay_ns, callback } = seen;
+    let callback =
+        callback.map(|runtime::Callback { ns, function, long }| growth::Callback { ns, function, long });
+    growth::Stops { gc_share, gc_max_ns, loop_delay_ns, callback }
+}
+
 /// By innermost function of the server's own code, as CPU is.
 fn allocating(allocations: &Allocations) -> Allocating {
     let mut functions: BTreeMap<String, (u64, u64)> = BTreeMap::new();
@@ -169,7 +178,7 @@ fn allocating(allocations: &Allocations) -> Allocating {
         let sum = functions.entry(one.function().to_owned()).or_default();
         *sum = (sum.0.saturating_add(one.bytes), sum.1.saturating_add(one.samples));
     }
-    Allocating { functions, gc_share: allocations.gc_share }
+    Allocating { functions }
 }
 
 /// One hold with the stacks that tell most.

@@ -11,7 +11,7 @@ use measure::trial::kind;
 use measure::{Entry, Event, Purpose, Sum, Trial};
 use plan::{Cell, HoldLength, Plan};
 use watch::ProcessTree;
-use watch::profile::runtime::{Asked, Profile, Runtimes, Window};
+use watch::profile::runtime::{Asked, Profile, Runtimes, Served, Window};
 use watch::profile::{By, NoProfile, PerfMaps, Recording, Waits, What};
 
 use super::held::{Cpu, Held, Seen};
@@ -57,8 +57,12 @@ pub(super) fn profiled(
     let spec = climbing.spec(order, &target, subject)?;
     let Climbing { writer, committed, interrupt, .. } = *climbing;
     // Before its load, because a runtime may take a second to begin.
-    let (pids, address) = (processes(subject.pid), origin(subject));
-    let runtimes = Runtimes::start(&pids, address, asked, folder);
+    let pids = processes(subject.pid);
+    let pprof = plan
+        .pprof
+        .as_ref()
+        .and_then(|at| Some((SocketAddr::new(at.literal_address()?, at.port), at.path.clone())));
+    let runtimes = Runtimes::start(&pids, &Served { origin: origin(subject), pprof }, asked, folder);
     let cpu_by = runtimes.cpu_by();
     if let Some(why) = no_perf.filter(|_| cpu_by.is_none()) {
         let more: String = runtimes.notes().iter().map(|note| format!("; {note}")).collect();
@@ -122,7 +126,8 @@ fn put(
     (cpu_by, by_runtimes): (Option<watch::profile::runtime::Kind>, Profile),
     by_perf: Option<Result<Waits, String>>,
 ) -> anyhow::Result<()> {
-    let Profile { cpu, waits, allocations, mut notes } = by_runtimes;
+    let Profile { cpu, waits, allocations, stops, mut notes } = by_runtimes;
+    seen.stops = stops;
     let all_notes = notes.join("; ");
     if let Some(kind) = cpu_by {
         let Some(samples) = cpu else { bail!("{} took no samples: {all_notes}", kind.profiler()) };
