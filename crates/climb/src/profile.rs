@@ -182,16 +182,14 @@ fn profiled(
 }
 
 /// The plan of the profiled holds: nothing is searched, ended or recovered, and a command of the user's starts with what makes
-/// names for perf, and opens inspectors where they are needed.
+/// names for perf, and opens inspectors.
 fn plan_of(plan: &Plan, pair: &Pair<'_>, asked: Asked) -> Plan {
     let mut plan = plan.in_cell(&pair.cell);
     if let SubjectSource::Started { command, .. } = &mut plan.subject.source {
         if asked.cpu {
             command.insert_str(0, NAMES_FOR_PERF);
         }
-        if asked.allocations || !asked.has_perf {
-            command.insert_str(0, INSPECTED);
-        }
+        command.insert_str(0, INSPECTED);
     }
     plan.ladder.stop = None;
     plan.ladder.recovery_ns = None;

@@ -7,6 +7,7 @@
 
 pub mod allocating;
 mod kept;
+mod stops;
 mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,6 +20,7 @@ use crate::wording::{show_ns, show_number, show_share};
 
 pub use allocating::{Allocated, Allocating};
 pub use kept::KeptStacks;
+pub use stops::{Callback, Stops};
 pub use waiting::{Waited, Waiting, is_asked};
 
 /// What samples CPU unless something else is said.
@@ -71,6 +73,9 @@ pub struct ProfiledHold {
     pub p50_ns: Option<u64>,
     /// the same in the hold that was judged
     pub judged_p50_ns: Option<u64>,
+    /// what kept the server's code from running; absent where its runtime does not tell
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stops: Option<Stops>,
     /// samples by function
     #[serde(skip)]
     pub functions: BTreeMap<String, u64>,
@@ -195,6 +200,7 @@ pub fn conclusion(good: &ProfiledHold, bad: &ProfiledHold, cause: Option<&str>) 
         evidence["allocations"] = allocations;
         what.push("alloc");
     }
+    parts.extend(stops::told(good, bad));
     evidence["what"] = if what.len() > 1 { "all" } else { what.first().copied().unwrap_or("cpu") }.into();
     parts.push(price(good, per(bad)));
     let evidence = evidence.as_object().cloned().unwrap_or_default();

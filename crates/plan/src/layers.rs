@@ -95,6 +95,11 @@ settings! { SETTINGS;
         .help("Behind the climb, hold the last load that held and the first that failed once more with a profiler, and say which \
             functions of the server took the time (cpu), or the memory that is allocated (alloc)")
         .kind(Kind::Optional("cpu")).one_of(Profile::NAMES).of_climbs();
+    PPROF = Setting::of("How", &[]).key("pprof", Shape::Text, "http://127.0.0.1:6060/debug/pprof/")
+        .about("Where a Go server serves net/http/pprof, for its profile; looked for on its own ports otherwise.")
+        .flag("--pprof", "URL")
+        .help("With --profile: where a Go server serves net/http/pprof; by default it is looked for where the server answers, and \
+            on its ports of 127.0.0.1").of_climbs();
     NAME = Setting::of("Output", &[]).at_most(NAME_BYTES_MAX).key("name", Shape::Text, "master")
         .about("The name of the run, to find it again.")
         .flag("--name", "NAME").help("The run's name");
@@ -206,6 +211,7 @@ pub fn resolve_with(
     let seed = reader.value(&SEED, |text| units::whole_within(text, 0, u64::MAX));
     let generator = generator::read(&mut reader);
     let profile = reader.value(&PROFILE, str::parse::<Profile>);
+    let pprof = reader.value(&PPROF, units::pprof);
     let name = reader.value(&NAME, units::not_blank);
     let note = reader.value(&NOTE, units::not_blank);
 
@@ -228,6 +234,7 @@ pub fn resolve_with(
             scenario: path,
             may_load,
             profile: profile.unwrap_or_default(),
+            pprof: pprof.map(Box::new),
         }),
         _ => Err(sorted(reader.mistakes)),
     }

@@ -58,6 +58,9 @@ pub struct Plan {
     /// what is profiled behind the climb
     #[serde(default, skip_serializing_if = "Profile::is_off")]
     pub profile: Profile,
+    /// where a Go server serves its profiles over plain HTTP: loopback, its path ends with a slash; `None`: it is looked for
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub pprof: Option<Box<Target>>,
 }
 
 /// What of the subject is profiled behind the climb, where one load held and a larger one failed.

@@ -20,7 +20,7 @@ pub mod protobuf;
 mod ramp;
 mod ticks;
 
-pub use ticks::tick_file;
+pub use ticks::{pprof, tick_file};
 
 /// No duration in a plan is longer than a week: beyond it the author meant another unit.
 pub const DURATION_NS_MAX: u64 = 7 * 24 * 3600 * 1_000_000_000;
@@ -38,9 +38,11 @@ pub enum UnitError {
     /// no IP address with a port
     #[error("\"{0}\" is not an address to listen on, as 127.0.0.1:8125 is")]
     NotAnAddress(String),
-    /// no URL of a metrics endpoint
-    #[error("\"{text}\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: {why}")]
+    /// no URL of what answers over plain HTTP
+    #[error("\"{text}\" is no {what} is: {why}")]
     NotAnEndpoint {
+        /// what it should be, with an example
+        what: &'static str,
         /// the URL as written, or a word for one that holds a secret
         text: String,
         /// in a few words

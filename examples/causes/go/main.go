@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	_ "net/http/pprof"
 	"os"
 	"runtime"
 	"sync"
@@ -147,6 +148,7 @@ func (listener atMost) Accept() (net.Conn, error) {
 func main() {
 	port := flag.Int("port", 0, "port on 127.0.0.1")
 	cause := flag.String("cause", "none", "the planted cause")
+	profiles := flag.Int("pprof", 0, "port on 127.0.0.1 of /debug/pprof/, with its profiles of locks and waits switched on")
 	flag.Parse()
 	causes := map[string]func() func(){
 		"none": nil, "single-thread": oneWorker, "cpu-bound": nil, "lock": oneLock, "pause": pauses,
@@ -167,6 +169,11 @@ func main() {
 		if err := syscall.Setrlimit(syscall.RLIMIT_NOFILE, &syscall.Rlimit{Cur: 64, Max: 64}); err != nil {
 			log.Fatal(err)
 		}
+	}
+	if *profiles != 0 {
+		runtime.SetMutexProfileFraction(1)
+		runtime.SetBlockProfileRate(1)
+		go func() { log.Fatal(http.ListenAndServe(fmt.Sprintf("127.0.0.1:%d", *profiles), nil)) }()
 	}
 	listener, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", *port))
 	if err != nil {

@@ -15,7 +15,7 @@ use engine::{Clock as _, MonotonicClock, clock};
 use measure::{Entry, plain_name};
 use tempfile::TempDir;
 use tokio::sync::mpsc::UnboundedSender;
-use watch::profile::runtime::{Asked, Window};
+use watch::profile::runtime::{Asked, Served, Window};
 use watch::profile::{Profilers, Recording, Seen};
 use watch::{
     ExitWatch, LinkKind, Listens, NamedFeed, NetworkLink, Sampler, SamplerPlan, SamplerReport, TickFeeds,
@@ -167,8 +167,8 @@ impl Watching {
     pub(super) fn profile(&self, step: Profile) -> anyhow::Result<Option<Seen>> {
         let none = "no profile goes on here";
         match step {
-            Profile::Start(asked, origin) => {
-                let profiling = self.start_profile(asked, origin)?;
+            Profile::Start(asked, served) => {
+                let profiling = self.start_profile(asked, served)?;
                 self.state().profiling = Some(profiling);
             }
             Profile::Begin => self.state().profiling.as_mut().context(none)?.profilers.begin()?,
@@ -185,7 +185,7 @@ impl Watching {
         Ok(None)
     }
 
-    fn start_profile(&self, asked: Asked, origin: Option<SocketAddr>) -> anyhow::Result<Profiling> {
+    fn start_profile(&self, asked: Asked, served: Served) -> anyhow::Result<Profiling> {
         if !self.profiles {
             bail!("its user does not allow profiles; start it with --allow-profiles");
         }
@@ -194,8 +194,11 @@ impl Watching {
         let folder = tempfile::tempdir().context("no temporary folder; check TMPDIR")?;
         let no_perf = if asked.cpu { Recording::check(pid, folder.path()).err() } else { None };
         let asked = Asked { has_perf: no_perf.is_none(), ..asked };
-        let origin = origin.filter(|origin| is_own(*origin));
-        let profilers = Profilers::start(pid, origin, asked, no_perf.as_ref(), folder.path());
+        let served = Served {
+            origin: served.origin.filter(|origin| is_own(*origin)),
+            pprof: served.pprof.filter(|(address, _)| is_own(*address)),
+        };
+        let profilers = Profilers::start(pid, &served, asked, no_perf.as_ref(), folder.path());
         Ok(Profiling { profilers: profilers.map_err(anyhow::Error::msg)?, _folder: folder })
     }
 
@@ -311,7 +314,7 @@ mod tests {
             assert!(matches!(&answer, Answer::Refused(why) if why.contains(said)), "{ask:?}: {answer:?}");
         }
         for (step, said) in [
-            (Profile::Start(Asked::default(), None), "start it with --allow-profiles"),
+            (Profile::Start(Asked::default(), Served::default()), "start it with --allow-profiles"),
             (Profile::HoldEnds, "no profile goes on here"),
             (Profile::End { from_ns: 0, to_ns: 1 }, "no profile goes on here"),
         ] {

@@ -19,7 +19,7 @@ use futures_util::future::join_all;
 use plan::{Plan, TickSource};
 use tokio::runtime::Handle;
 use watch::Listens;
-use watch::profile::runtime::Asked;
+use watch::profile::runtime::{Asked, Served};
 
 use super::{ANSWERS_WITHIN, Coordinator, Inner, asked, is_free, lock, reason, who_is_there, why_not_free};
 use crate::link::Link;
@@ -280,8 +280,8 @@ impl Elsewhere for Watchers {
         taken.as_ref().is_some_and(|taken| taken.hello.boot == here.boot && taken.hello.pids != here.pids)
     }
 
-    fn profile(&self, asked: Asked, origin: Option<SocketAddr>) -> anyhow::Result<Box<dyn Profiling>> {
-        self.start_profile(asked, origin)
+    fn profile(&self, asked: Asked, served: Served) -> anyhow::Result<Box<dyn Profiling>> {
+        self.start_profile(asked, served)
     }
 }
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use plan::TickSource;
 use serde::{Deserialize, Serialize};
-use watch::profile::runtime::Asked;
+use watch::profile::runtime::{Asked, Served};
 
 /// A server that is to be watched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -57,8 +57,8 @@ pub struct Watch {
 /// A step of a server's profile, over one load. Each is taken after the one before was answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Profile {
-    /// before the load: what is asked, and where the server answers in plain HTTP
-    Start(Asked, Option<SocketAddr>),
+    /// before the load
+    Start(Asked, Served),
     /// the load begins
     Begin,
     /// the hold begins; it lasts so long at most

@@ -10,7 +10,7 @@ use ladder::Rung;
 use measure::trial::kind;
 use measure::{Entry, Event, Purpose, Sum, Trial};
 use plan::{Cell, HoldLength, Plan};
-use watch::profile::runtime::{Asked, Window};
+use watch::profile::runtime::{Asked, Served, Window};
 use watch::profile::{NoProfile, PerfMaps, Profilers, Seen};
 
 use super::held::Held;
@@ -55,12 +55,16 @@ pub(super) fn profiled(
     };
     let spec = climbing.spec(order, &target, subject)?;
     let Climbing { writer, committed, interrupt, .. } = *climbing;
+    let pprof = plan
+        .pprof
+        .as_ref()
+        .and_then(|at| Some((SocketAddr::new(at.literal_address()?, at.port), at.path.clone())));
+    let served = Served { origin: origin(subject), pprof };
     let profiling: Box<dyn Profiling + '_> = match (&subject.elsewhere, subject.pid) {
-        (Some(elsewhere), _) => elsewhere.profile(asked, origin(subject))?,
+        (Some(elsewhere), _) => elsewhere.profile(asked, served)?,
         (None, None) => bail!(NoProfile::Gone),
         (None, Some(pid)) => {
-            let profilers =
-                Profilers::start(pid, origin(subject), asked, no_perf, folder).map_err(Error::msg)?;
+            let profilers = Profilers::start(pid, &served, asked, no_perf, folder).map_err(Error::msg)?;
             Box::new(Here { profilers, maps, is_started, zero_ns: (0, 0) })
         }
     };

@@ -143,7 +143,7 @@ mod tests {
             samples_per_s: 500.0,
             cpu_by: Some(PERF.to_owned()),
             functions,
-            allocating: Some(Ok(Allocating { functions: allocated, gc_share: None })),
+            allocating: Some(Ok(Allocating { functions: allocated })),
             ..ProfiledHold::default()
         }
     }

@@ -13,6 +13,12 @@ pub(super) fn of(waits: &Waits, trial: &Trial) -> Waiting {
         service_ns: trial.distribution(Measure::Service).summary().and_then(|summary| summary.p50),
         ..Waiting::default()
     };
+    for one in &waits.holders {
+        let Some(function) = one.own_function() else { continue };
+        let waited = waiting.holders.entry(function.to_owned()).or_default();
+        waited.ns += one.ns;
+        waited.count += one.count;
+    }
     for one in &waits.each {
         let Some(function) = one.own_function() else { continue };
         let waited = waiting.functions.entry(function.to_owned()).or_default();

@@ -13,7 +13,7 @@ use measure::Entry;
 use plan::{Plan, TickSource};
 use watch::Listens;
 use watch::profile::Seen;
-use watch::profile::runtime::Asked;
+use watch::profile::runtime::{Asked, Served};
 
 use super::spec::TrialSpec;
 use super::threads::{ThreadOptions, Threads};
@@ -71,8 +71,8 @@ pub trait Elsewhere: Send + Sync {
     /// Its process is one of this machine that cannot be told from other programs here.
     fn is_hidden_here(&self) -> bool;
 
-    /// Profiles it there in the next trial; `origin`: where it answers in plain HTTP. Errors: why it is not profiled, for the user.
-    fn profile(&self, asked: Asked, origin: Option<SocketAddr>) -> anyhow::Result<Box<dyn Profiling>>;
+    /// Profiles it there in the next trial. Errors: why it is not profiled, for the user.
+    fn profile(&self, asked: Asked, served: Served) -> anyhow::Result<Box<dyn Profiling>>;
 }
 
 /// A server that is profiled on its own machine, from before a load until after it.

@@ -20,8 +20,6 @@ const ALLOCATIONS: &str = "allocations";
 pub struct Allocating {
     /// bytes and samples, by innermost function of the server's own code
     pub functions: BTreeMap<String, (u64, u64)>,
-    /// the part of the hold in which the garbage collector stopped all threads; `None`: it is not known
-    pub gc_share: Option<f64>,
 }
 
 impl Allocating {
@@ -117,16 +115,8 @@ pub(super) fn told(good: Hold<'_>, bad: Hold<'_>) -> (String, Value) {
         )),
         Some(_) => {}
     }
-    if let (Some(before), Some(after)) = (good.1.gc_share, bad.1.gc_share) {
-        parts.push(format!(
-            "Garbage collection stopped all threads for {} of the hold at {} and {} at {}.",
-            show_share(after),
-            bad.0.place(),
-            show_share(before),
-            good.0.place()
-        ));
-    }
-    let gc_share = json!({ "good": good.1.gc_share, "bad": bad.1.gc_share });
+    let gc_share = |hold: &ProfiledHold| hold.stops.as_ref().and_then(|stops| stops.gc_share);
+    let gc_share = json!({ "good": gc_share(good.0), "bad": gc_share(bad.0) });
     (parts.join(" "), json!({ "grew": grew, "most": most, "gc_share": gc_share }))
 }
 
@@ -156,10 +146,10 @@ mod tests {
         ProfiledHold { load, load_unit: LoadUnit::Requests, operations, ..ProfiledHold::default() }
     }
 
-    fn allocating(functions: &[(&str, u64, u64)], gc_share: Option<f64>) -> Allocating {
+    fn allocating(functions: &[(&str, u64, u64)]) -> Allocating {
         let functions =
             functions.iter().map(|(name, bytes, samples)| ((*name).to_owned(), (*bytes, *samples)));
-        Allocating { functions: functions.collect(), gc_share }
+        Allocating { functions: functions.collect() }
     }
 
     #[test]
@@ -173,7 +163,7 @@ mod tests {
             ("less", ("f", 8_000_000, 8000), ("f", 1_000_000, 1000), None),
         ] {
             let (good, bad) = (hold(100.0, 1000), hold(200.0, 2000));
-            let (before, after) = (allocating(&[before], None), allocating(&[after], None));
+            let (before, after) = (allocating(&[before]), allocating(&[after]));
             let all = growths((&good, &before), (&bad, &after));
             let named = all.iter().find(|one| one.is_sure).map(|one| one.function.as_str());
             assert_eq!(named, expected, "{what}");
@@ -181,20 +171,19 @@ mod tests {
     }
 
     #[test]
-    fn the_sentences_have_bytes_per_operation_and_what_the_collector_took() {
+    fn the_sentences_have_bytes_per_operation() {
         let (good, bad) = (hold(100.0, 1000), hold(200.0, 2000));
-        let before = allocating(&[("read", 2_048_000, 100), ("log", 1_024_000, 50)], Some(0.01));
-        let after = allocating(&[("read", 4_096_000, 200), ("log", 65_536_000, 3000)], Some(0.125));
+        let before = allocating(&[("read", 2_048_000, 100), ("log", 1_024_000, 50)]);
+        let after = allocating(&[("read", 4_096_000, 200), ("log", 65_536_000, 3000)]);
         let (text, evidence) = told((&good, &before), (&bad, &after));
         assert_eq!(
             text,
-            "`log` allocated 32.8 kB per request at 200 req/s and 1.02 kB at 100 req/s (94.1 % and 33.3 % of all bytes). \
-             Garbage collection stopped all threads for 12.5 % of the hold at 200 req/s and 1 % at 100 req/s."
+            "`log` allocated 32.8 kB per request at 200 req/s and 1.02 kB at 100 req/s (94.1 % and 33.3 % of all bytes)."
         );
         let evidence = [(ALLOCATIONS.to_owned(), evidence)].into_iter().collect();
         let (listed, has_grown) = listed(&Conclusion { id: String::new(), text, evidence });
         assert_eq!((listed.len(), listed[0].function.as_str(), has_grown), (1, "log", true));
-        let (text, _) = told((&good, &before), (&bad, &allocating(&[("read", 4_096_000, 200)], None)));
+        let (text, _) = told((&good, &before), (&bad, &allocating(&[("read", 4_096_000, 200)])));
         assert_eq!(
             text,
             "No function surely allocated more per request at 200 req/s than at 100 req/s. Most was allocated in `read`: \

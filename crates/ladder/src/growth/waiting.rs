@@ -38,6 +38,8 @@ pub struct Waited {
 pub struct Waiting {
     /// by function of the server's own code
     pub functions: BTreeMap<String, Waited>,
+    /// for how long others waited for locks, by the function that freed these; empty where the runtime does not tell
+    pub holders: BTreeMap<String, Waited>,
     /// the part of the hold that was seen, in (0, 1]
     pub covered: f64,
     /// connections that stood
@@ -106,20 +108,36 @@ pub(super) fn told(
     cause: &str,
 ) -> (String, Value) {
     let grew = growths(good, bad, cause);
+    let of_holders = |one: &Waiting| Waiting { functions: one.holders.clone(), ..one.clone() };
+    let holders = growths((good.0, &of_holders(good.1)), (bad.0, &of_holders(bad.1)), cause);
     let per = per(bad.0);
-    let text = match grew.iter().find(|one| one.is_sure) {
-        Some(one) => format!(
-            "{}s wait in `{}`: {} per {per} at {} and {} at {}.",
-            if per == "request" { "Request" } else { "Message" },
-            one.function,
+    let subject = if per == "request" { "Requests" } else { "Messages" };
+    let took = |one: &Growth| {
+        format!(
+            "{} per {per} at {} and {} at {}.",
             show_ns(one.bad.ns),
             bad.0.place(),
             show_ns(one.good.ns),
-            good.0.place(),
-        ),
-        None => format!("In which function of the server {per}s wait was not seen."),
+            good.0.place()
+        )
     };
-    (text, json!({ "cause": cause, "grew": grew, "covered": [good.1.covered, bad.1.covered] }))
+    let sure = |all: &[Growth]| all.iter().find(|one| one.is_sure).cloned();
+    let text = match (sure(&grew), sure(&holders)) {
+        (Some(one), Some(holder)) if one.function != holder.function => format!(
+            "{subject} wait in `{}`: {} The lock that they wait for is held by `{}`: {}",
+            one.function,
+            took(&one),
+            holder.function,
+            took(&holder)
+        ),
+        (Some(one), _) => format!("{subject} wait in `{}`: {}", one.function, took(&one)),
+        (None, Some(holder)) => {
+            format!("{subject} wait for a lock that `{}` holds: {}", holder.function, took(&holder))
+        }
+        (None, None) => format!("In which function of the server {per}s wait was not seen."),
+    };
+    let covered = [good.1.covered, bad.1.covered];
+    (text, json!({ "cause": cause, "grew": grew, "holders": holders, "covered": covered }))
 }
 
 /// The same where waits could not be recorded.
@@ -281,6 +299,24 @@ mod tests {
             "Requests wait in `hold (lock.mjs:12)`: 240 ms per request at 600 req/s and 4 ms at 50 req/s."
         );
         assert_eq!(evidence["grew"][0]["bad"]["samples"], 1000);
+        // Another function holds the lock, or only that one is known; one that holds it as long at both loads is not named.
+        let freed = |seconds: f64, count: u64| {
+            [("rebuild".to_owned(), Waited { ns: (seconds * 1e9) as u64, count, ..Waited::default() })].into()
+        };
+        let (mut before, mut after) = (good.1.clone(), bad.1.clone());
+        (before.holders, after.holders) = (freed(0.5, 500), freed(230.0, 1000));
+        let text = told((&good.0, &before), (&bad.0, &after), "lock").0;
+        let holds = "held by `rebuild`: 230 ms per request at 600 req/s and 1 ms at 50 req/s.";
+        assert!(
+            text.starts_with("Requests wait in `hold (lock.mjs:12)`: ") && text.ends_with(holds),
+            "{text}"
+        );
+        (before.functions, after.functions) = Default::default();
+        let text = told((&good.0, &before), (&bad.0, &after), "lock").0;
+        assert!(text.starts_with("Requests wait for a lock that `rebuild` holds: 230 ms"), "{text}");
+        before.holders = freed(240.0, 500);
+        let text = told((&good.0, &before), (&bad.0, &after), "lock").0;
+        assert!(text.contains("was not seen"), "{text}");
         let none = told((&good.0, &good.1), (&good.0, &good.1), "lock").0;
         assert_eq!(none, "In which function of the server requests wait was not seen.");
     }

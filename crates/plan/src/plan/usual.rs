@@ -57,5 +57,6 @@ pub(crate) fn plan(
         scenario: None,
         may_load: Vec::new(),
         profile: Profile::Off,
+        pprof: None,
     }
 }

@@ -1,6 +1,7 @@
 //! Where ticks are read, as people write it: `log=game.log`, `statsd=:8125/server.tick`.
 
 use std::fmt;
+use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::str::FromStr;
 
@@ -80,11 +81,18 @@ fn openmetrics_of(text: &str) -> Result<TickSource, UnitError> {
         Some((name, word)) if TimeUnit::named(word).is_some() => (name, TimeUnit::named(word)),
         _ => (metric, None),
     };
-    let wrong = |why: String| UnitError::NotAnEndpoint { text: url.to_owned(), why };
+    let endpoint = endpoint_of(url, "metrics endpoint, as http://127.0.0.1:9100/metrics", "/metrics")?;
+    let metric = Some(metric.to_owned()).filter(|metric| !metric.is_empty());
+    Ok(TickSource::OpenMetrics { endpoint: Box::new(endpoint), metric, unit })
+}
+
+/// A URL that is asked over plain HTTP. `what` it is, with an example; `usual`: its path where none is written.
+fn endpoint_of(url: &str, what: &'static str, usual: &str) -> Result<Target, UnitError> {
+    let wrong = |why: String| UnitError::NotAnEndpoint { what, text: url.to_owned(), why };
     let mut endpoint: Target = match url.trim().parse::<Target>() {
         // The text is not repeated here: it holds a secret.
         Err(why @ TargetError::Credentials { .. }) => {
-            return Err(UnitError::NotAnEndpoint { text: "it".to_owned(), why: why.to_string() });
+            return Err(UnitError::NotAnEndpoint { what, text: "it".to_owned(), why: why.to_string() });
         }
         Ok(endpoint) if endpoint.scheme == Scheme::Http => endpoint,
         Ok(_) | Err(TargetError::NoScheme(_) | TargetError::UnknownScheme { .. }) => {
@@ -93,10 +101,28 @@ fn openmetrics_of(text: &str) -> Result<TickSource, UnitError> {
         Err(why) => return Err(wrong(why.to_string())),
     };
     if endpoint.path == "/" {
-        endpoint.path = "/metrics".to_owned();
+        endpoint.path = usual.to_owned();
     }
-    let metric = Some(metric.to_owned()).filter(|metric| !metric.is_empty());
-    Ok(TickSource::OpenMetrics { endpoint: Box::new(endpoint), metric, unit })
+    Ok(endpoint)
+}
+
+/// `http://127.0.0.1:6060`, where a Go program serves `net/http/pprof`; with a path where that is not `/debug/pprof/`.
+///
+/// Errors: as of every endpoint, and it is not on this machine, where the program is.
+pub fn pprof(text: &str) -> Result<Target, UnitError> {
+    let what = "address of Go's pprof, as http://127.0.0.1:6060/debug/pprof/";
+    let mut endpoint = endpoint_of(text, what, "/debug/pprof/")?;
+    if endpoint.host == "localhost" {
+        endpoint.host = Ipv4Addr::LOCALHOST.to_string();
+    }
+    if !endpoint.literal_address().is_some_and(|address| address.is_loopback()) {
+        let why = "the server's process is on this machine, so its address is localhost, 127.0.0.1 or [::1]";
+        return Err(UnitError::NotAnEndpoint { what, text: text.to_owned(), why: why.to_owned() });
+    }
+    if !endpoint.path.ends_with('/') {
+        endpoint.path.push('/');
+    }
+    Ok(endpoint)
 }
 
 /// `127.0.0.1:8125`, `:8125/METRIC`.

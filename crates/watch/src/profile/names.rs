@@ -8,6 +8,12 @@ pub(super) fn own_function(stack: &str) -> Option<&str> {
     stack.rsplit(';').find_map(|frame| frame.strip_prefix(OWN))
 }
 
+/// The same, or the innermost function of all where none is the server's own.
+pub(super) fn function(stack: &str) -> &str {
+    let innermost = || stack.rsplit(';').next().and_then(|frame| frame.split_once(':'));
+    own_function(stack).or_else(|| Some(innermost()?.1)).unwrap_or_default()
+}
+
 /// `KIND:NAME` of a frame as inferno marks it: `_[k]` the kernel's, `_[j]` from a map of compiled functions. `is_runtime`: code that
 /// is in no map is that of a runtime, whatever its name.
 pub(super) fn frame(marked: &str, is_runtime: bool) -> String {

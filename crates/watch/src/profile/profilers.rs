@@ -1,12 +1,11 @@
 //! All profilers of a server over one load: perf, and those of runtimes.
 
-use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::runtime::{Allocations, Asked, Kind, Profile, Runtimes, Window};
+use super::runtime::{Allocations, Asked, Kind, Profile, Runtimes, Served, Stops, Window};
 use super::{By, NoProfile, Recording, Waits, What};
 use crate::ProcessTree;
 
@@ -28,6 +27,8 @@ pub struct Seen {
     pub waits: Option<Result<Waits, String>>,
     /// what was allocated
     pub allocations: Option<Result<Allocations, String>>,
+    /// what kept the server's own code from running
+    pub stops: Option<Stops>,
     /// what else could not be seen, and why
     pub notes: Vec<String>,
 }
@@ -48,19 +49,19 @@ pub struct Profilers {
 }
 
 impl Profilers {
-    /// Of the server's process and what it started, with files in `folder`; `origin`: where it answers in plain HTTP, on this
-    /// machine. Before the load, because a runtime may take a second to begin. `no_perf`: see [`Recording::check`].
+    /// Of the server's process and what it started, with files in `folder`. Before the load, because a runtime may take a second to
+    /// begin. `no_perf`: see [`Recording::check`].
     ///
     /// Errors: why nothing of what is asked can be seen.
     pub fn start(
         pid: u32,
-        origin: Option<SocketAddr>,
+        at: &Served,
         asked: Asked,
         no_perf: Option<&NoProfile>,
         folder: &Path,
     ) -> Result<Profilers, String> {
         let pids = processes(pid);
-        let runtimes = Runtimes::start(&pids, origin, asked, folder);
+        let runtimes = Runtimes::start(&pids, at, asked, folder);
         if let Some(why) = no_perf.filter(|_| asked.cpu && runtimes.cpu_by().is_none()) {
             let more: String = runtimes.notes().iter().map(|note| format!("; {note}")).collect();
             return Err(format!("{why}{more}"));
@@ -136,9 +137,10 @@ impl Profilers {
         let (is_by_perf, cpu_by) = (self.is_by_perf(), self.runtimes.cpu_by());
         let (asked, no_perf) = (self.asked, self.no_perf.take());
         let [cpu_file, waits_file] = std::mem::take(&mut self.files);
-        let Profile { cpu, waits, allocations, mut notes } = std::mem::take(&mut self.runtimes).end(window);
+        let Profile { cpu, waits, allocations, stops, mut notes } =
+            std::mem::take(&mut self.runtimes).end(window);
         let all_notes = notes.join("; ");
-        let mut seen = Seen::default();
+        let mut seen = Seen { stops, ..Seen::default() };
         if let Some(kind) = cpu_by {
             let none = || format!("{} took no samples: {all_notes}", kind.profiler());
             let samples = cpu.ok_or_else(none)?;

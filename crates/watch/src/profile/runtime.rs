@@ -91,6 +91,15 @@ impl Window {
     }
 }
 
+/// Where a server answers over plain HTTP, on this machine.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Served {
+    /// its users
+    pub origin: Option<SocketAddr>,
+    /// who asks for the profiles of Go, with the path, which ends with a slash; `None`: that is looked for
+    pub pprof: Option<(SocketAddr, String)>,
+}
+
 /// Stacks that were sampled.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Samples {
@@ -114,8 +123,7 @@ pub struct Allocation {
 impl Allocation {
     /// The innermost function of the server's own code, else the innermost of all.
     pub fn function(&self) -> &str {
-        let innermost = || self.stack.rsplit(';').next().and_then(|frame| frame.split_once(':'));
-        names::own_function(&self.stack).or_else(|| Some(innermost()?.1)).unwrap_or_default()
+        names::function(&self.stack)
     }
 }
 
@@ -124,14 +132,49 @@ impl Allocation {
 pub struct Allocations {
     /// by stack
     pub each: Vec<Allocation>,
-    /// the part of the hold in which the collector stopped all threads, in [0, 1]; `None`: the runtime does not tell
-    pub gc_share: Option<f64>,
 }
 
 impl Allocations {
     /// As folded stacks, in bytes.
     pub fn folded(&self) -> String {
         self.each.iter().map(|one| format!("{} {}\n", one.stack, one.bytes)).collect()
+    }
+}
+
+/// What kept a server's own code from running in a hold; `None` where its runtime does not tell.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Stops {
+    /// the part of the hold in which the collector stopped all threads, in [0, 1]
+    pub gc_share: Option<f64>,
+    /// the longest of these stops, ns
+    pub gc_max_ns: Option<u64>,
+    /// how late the event loop came to its timers: p99 and worst, ns
+    pub loop_delay_ns: Option<[u64; 2]>,
+    /// what held the event loop longest
+    pub callback: Option<Callback>,
+}
+
+/// One callback of an event loop, from its begin to its end.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Callback {
+    /// how long it took
+    pub ns: u64,
+    /// the function of the server's own code that took at least half of it; `None`: no function did
+    pub function: Option<String>,
+    /// callbacks that took 20 ms or longer
+    pub long: u64,
+}
+
+impl Stops {
+    /// Of two processes, each figure of the one that stood still longer.
+    fn and(self, other: Stops) -> Stops {
+        let of_share = |one: &Stops| one.gc_share;
+        Stops {
+            gc_share: [of_share(&self), of_share(&other)].into_iter().flatten().reduce(f64::max),
+            gc_max_ns: self.gc_max_ns.max(other.gc_max_ns),
+            loop_delay_ns: self.loop_delay_ns.max(other.loop_delay_ns),
+            callback: [self.callback, other.callback].into_iter().flatten().max_by_key(|one| one.ns),
+        }
     }
 }
 
@@ -144,6 +187,8 @@ pub struct Seen {
     pub waits: Option<Waits>,
     /// what it allocated
     pub allocations: Option<Allocations>,
+    /// what kept its code from running
+    pub stops: Option<Stops>,
 }
 
 /// All of one hold.
@@ -155,6 +200,8 @@ pub struct Profile {
     pub waits: Option<Waits>,
     /// of all of them
     pub allocations: Option<Allocations>,
+    /// the worst of all of them
+    pub stops: Option<Stops>,
     /// what could not be seen and why, for people
     pub notes: Vec<String>,
 }
@@ -179,10 +226,10 @@ pub struct Runtimes {
 }
 
 impl Runtimes {
-    /// Of these processes, with files in `folder`; `origin`: where the server answers in HTTP.
+    /// Of these processes, with files in `folder`.
     ///
     /// That one of them cannot be profiled is one of the notes.
-    pub fn start(pids: &[u32], origin: Option<SocketAddr>, asked: Asked, folder: &Path) -> Runtimes {
+    pub fn start(pids: &[u32], at: &Served, asked: Asked, folder: &Path) -> Runtimes {
         let mut runtimes = Runtimes { asked, ..Runtimes::default() };
         if !(asked.cpu || asked.waits || asked.allocations) {
             return runtimes;
@@ -195,11 +242,23 @@ impl Runtimes {
             let asked = Asked { cpu: asked.cpu && (kind == Kind::Jvm || !asked.has_perf), ..asked };
             let started = match kind {
                 Kind::Jvm => jvm::Flight::start(pid, asked, folder).map(On::Jvm),
-                Kind::Node if asked.cpu || asked.allocations => {
-                    node::Inspected::start(pid, origin, asked).map(|one| On::Node(Box::new(one)))
+                Kind::Node => {
+                    node::Inspected::start(pid, at.origin, asked).map(|one| On::Node(Box::new(one)))
                 }
-                Kind::Go if asked.cpu || asked.allocations => go::Asking::start(origin, asked).map(On::Go),
-                Kind::Node | Kind::Go => continue,
+                Kind::Go => match go::Asking::start(pid, at, asked) {
+                    // Several processes of which one serves the profiles: its own.
+                    Ok(one)
+                        if runtimes
+                            .on
+                            .iter()
+                            .any(|(_, on)| matches!(on, On::Go(other) if other.is_of(&one))) =>
+                    {
+                        continue;
+                    }
+                    // What perf sees is whole without it.
+                    Err(_) if !(asked.cpu || asked.waits || asked.allocations) => continue,
+                    started => started.map(On::Go),
+                },
             };
             match started {
                 Ok(on) => runtimes.add(pid, kind, asked, on, main),
@@ -240,7 +299,7 @@ impl Runtimes {
         for (_, on) in &mut self.on {
             match on {
                 On::Jvm(one) => one.hold_begins(),
-                On::Node(one) => one.hold_begins(),
+                On::Node(one) => one.hold_begins(length),
                 On::Go(one) => one.hold_begins(length),
             }
         }
@@ -265,7 +324,7 @@ impl Runtimes {
             let (kind, seen) = match on {
                 On::Jvm(one) => (Kind::Jvm, one.end(window)),
                 On::Node(one) => (Kind::Node, one.end(window)),
-                On::Go(one) => (Kind::Go, one.end()),
+                On::Go(one) => (Kind::Go, one.end(window)),
             };
             match seen {
                 Ok((seen, note)) => {
@@ -297,13 +356,15 @@ impl Profile {
         if let Some(waits) = seen.waits {
             let sum = self.waits.get_or_insert_default();
             sum.each.extend(waits.each);
+            sum.holders.extend(waits.holders);
             sum.covered_ns = sum.covered_ns.max(waits.covered_ns);
         }
         if let Some(allocations) = seen.allocations {
             let sum = self.allocations.get_or_insert_default();
             sum.each.extend(allocations.each);
-            // Of several, the one that stood still longest.
-            sum.gc_share = [sum.gc_share, allocations.gc_share].into_iter().flatten().reduce(f64::max);
+        }
+        if let Some(stops) = seen.stops {
+            self.stops = Some(self.stops.take().unwrap_or_default().and(stops));
         }
     }
 }

@@ -52,6 +52,8 @@ impl Wait {
 pub struct Waits {
     /// those with a function of the server's own code
     pub each: Vec<Wait>,
+    /// what others waited for locks, by the stack with which these were freed
+    pub holders: Vec<Wait>,
     /// the part of the time asked for that the recording covers
     pub covered_ns: u64,
 }
@@ -65,12 +67,14 @@ impl Waits {
             one.count = (one.count as f64 * times) as u64;
         }
         self.each.extend(others.each);
-        Waits { each: self.each, covered_ns: others.covered_ns }
+        self.holders.extend(others.holders);
+        Waits { covered_ns: others.covered_ns, ..self }
     }
 
-    /// As folded stacks, in µs.
+    /// As folded stacks, in µs: of the holders where only these are known.
     pub fn folded(&self) -> String {
-        let lines = self.each.iter().filter(|one| one.ns >= 1000);
+        let each = if self.each.is_empty() { &self.holders } else { &self.each };
+        let lines = each.iter().filter(|one| one.ns >= 1000);
         lines.map(|one| format!("{} {}\n", one.stack, one.ns / 1000)).collect()
     }
 }
@@ -135,7 +139,11 @@ fn read(script: impl Read, (from_ns, to_ns): (u64, u64)) -> io::Result<Waits> {
     // One order, whatever the hash.
     let sum: BTreeMap<String, (u64, u64)> = sum.into_iter().collect();
     let each = sum.into_iter().map(|(stack, (ns, count))| Wait { on: on(&stack), stack, ns, count });
-    Ok(Waits { each: each.collect(), covered_ns: end_ns.saturating_sub(first_ns.max(from_ns)) })
+    Ok(Waits {
+        each: each.collect(),
+        holders: Vec::new(),
+        covered_ns: end_ns.saturating_sub(first_ns.max(from_ns)),
+    })
 }
 
 /// `COMM PID/TID SECONDS: EVENT`, where the name of a thread may hold anything.

@@ -1,6 +1,5 @@
 //! A profile of a server by the agent that watches it.
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +7,7 @@ use anyhow::bail;
 use climb::trial::Profiling;
 use tokio::runtime::Handle;
 use watch::profile::Seen;
-use watch::profile::runtime::Asked;
+use watch::profile::runtime::{Asked, Served};
 
 use super::{Taken, Watchers};
 use crate::clocks::Offset;
@@ -32,11 +31,7 @@ struct There {
 
 impl Watchers {
     /// Errors: why the server is not profiled there.
-    pub(super) fn start_profile(
-        &self,
-        what: Asked,
-        origin: Option<SocketAddr>,
-    ) -> anyhow::Result<Box<dyn Profiling>> {
+    pub(super) fn start_profile(&self, what: Asked, served: Served) -> anyhow::Result<Box<dyn Profiling>> {
         let taken = lock(&self.taken).clone().filter(|_| lock(&self.heard).lost.is_none());
         let Some(Taken { hello, .. }) = taken else { bail!("no agent watches the server any more") };
         if !hello.profiles {
@@ -49,7 +44,7 @@ impl Watchers {
         let offset = self.runtime.block_on(compare_clocks(&self.inner.link, &hello))?;
         let (inner, runtime) = (self.inner.clone(), self.runtime.clone());
         let there = There { inner, runtime, hello, offset, zero_ns: 0 };
-        there.done(Profile::Start(what, origin), BEGINS_WITHIN)?;
+        there.done(Profile::Start(what, served), BEGINS_WITHIN)?;
         Ok(Box::new(there))
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::{Allocation, Allocations, Asked, Samples, Seen};
+use super::{Allocation, Allocations, Asked, Samples, Seen, Stops};
 use crate::profile::names;
 use crate::profile::waits::{On, Wait, Waits};
 
@@ -40,6 +40,7 @@ pub(super) struct Recorded {
     /// the earliest sample of each thread: its bytes are all since the thread began, or since a recording before
     first_of: BTreeMap<String, Event>,
     paused_ns: u64,
+    paused_max_ns: u64,
     hold_ns: u64,
 }
 
@@ -56,8 +57,13 @@ impl Recorded {
         let gc_share = Some(self.paused_ns as f64 / self.hold_ns.max(1) as f64);
         Seen {
             cpu: asked.cpu.then_some(Samples { folded, per_s }),
-            waits: asked.waits.then(|| Waits { each: waits.collect(), covered_ns: self.hold_ns }),
-            allocations: asked.allocations.then_some(Allocations { each, gc_share }),
+            waits: asked.waits.then(|| Waits {
+                each: waits.collect(),
+                covered_ns: self.hold_ns,
+                ..Waits::default()
+            }),
+            allocations: asked.allocations.then_some(Allocations { each }),
+            stops: Some(Stops { gc_share, gc_max_ns: Some(self.paused_max_ns), ..Stops::default() }),
         }
     }
 
@@ -71,6 +77,7 @@ impl Recorded {
         let is_within = (0..self.hold_ns as i64).contains(&from_ns);
         if name == "jdk.GCPhasePause" {
             self.paused_ns += within_ns;
+            self.paused_max_ns = self.paused_max_ns.max(within_ns);
         } else if frames.is_empty() {
             // Nothing can be said of it.
         } else if name == "jdk.ExecutionSample" {
@@ -242,7 +249,8 @@ mod tests {
         );
         let allocated = seen.allocations.unwrap();
         assert_eq!(allocated.each, [], "the first sample of its thread");
-        assert_eq!(allocated.gc_share, Some(0.001_53));
+        let expected = Stops { gc_share: Some(0.001_53), gc_max_ns: Some(15_300_000), ..Stops::default() };
+        assert_eq!(seen.stops, Some(expected));
     }
 
     #[test]

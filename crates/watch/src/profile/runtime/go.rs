@@ -1,13 +1,14 @@
-//! Go programs by `net/http/pprof`, where the server's own origin serves it: allocations, and CPU where `perf` is not permitted.
+//! Go programs by `net/http/pprof`: allocations, where goroutines wait and who holds what they wait for, pauses of the collector, and
+//! CPU where `perf` is not permitted. It is asked on this machine, over plain HTTP.
 
 use std::fs::File;
-use std::net::SocketAddr;
+use std::net::{Ipv4Addr, SocketAddr};
 use std::os::unix::fs::FileExt as _;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Asked, Seen, listening, pprof};
-use crate::profile::NoProfile;
+use super::{Asked, Seen, Served, Stops, Window, listening, pprof};
+use crate::profile::{NoProfile, Waits};
 
 /// The section that the linker of Go puts into every program.
 const SECTION: &[u8] = b"\0.go.buildinfo\0";
@@ -46,62 +47,203 @@ fn section_names(file: &File) -> Option<Vec<u8>> {
     read(u64_of(&section, 24)?, u64_of(&section, 32)?.min(NAMES_BYTES_MAX))
 }
 
+/// A profile that is asked for while the hold lasts.
+type Answer = Option<JoinHandle<Result<Vec<u8>, String>>>;
+
 /// A program that serves its profiles.
 #[derive(Debug)]
 pub(super) struct Asking {
     address: SocketAddr,
+    /// ends with a slash
+    path: String,
     asked: Asked,
-    cpu: Option<JoinHandle<Result<Vec<u8>, String>>>,
-    allocations: Option<JoinHandle<Result<Vec<u8>, String>>>,
+    /// the program records who holds its locks
+    has_mutexes: bool,
+    length: Duration,
+    cpu: Answer,
+    allocations: Answer,
+    waits: Answer,
+    holders: Answer,
 }
 
 impl Asking {
-    /// Errors: no origin, or it does not serve them.
-    pub(super) fn start(origin: Option<SocketAddr>, asked: Asked) -> Result<Asking, NoProfile> {
-        let none = |said: &str| NoProfile::Tool { name: "Go's pprof", said: super::plain(said) };
-        let address = origin.ok_or_else(|| none("it is asked over plain HTTP on this machine only"))?;
-        listening::get(address, "/debug/pprof/", ASKS_WITHIN, ANSWER_BYTES_MAX).map_err(|why| {
-            none(&format!(
-                "{address}/debug/pprof/ cannot be read ({why}); import net/http/pprof and serve it there"
-            ))
-        })?;
-        Ok(Asking { address, asked, cpu: None, allocations: None })
+    /// Where it was said that they are served, else where the server answers its users, else on a port of its own.
+    ///
+    /// Errors: they are served nowhere there.
+    pub(super) fn start(pid: u32, at: &Served, asked: Asked) -> Result<Asking, NoProfile> {
+        let usual = |address| (address, "/debug/pprof/".to_owned());
+        let own =
+            listening::ports_of(pid).into_iter().map(|port| SocketAddr::from((Ipv4Addr::LOCALHOST, port)));
+        let looked_at: Vec<(SocketAddr, String)> = match &at.pprof {
+            Some(said) => vec![said.clone()],
+            None => at
+                .origin
+                .into_iter()
+                .chain(own.filter(|address| Some(*address) != at.origin))
+                .map(usual)
+                .collect(),
+        };
+        let mut why = "it is asked over plain HTTP on this machine only".to_owned();
+        for (address, path) in looked_at {
+            match listening::get(address, &path, ASKS_WITHIN, ANSWER_BYTES_MAX) {
+                Ok(_) => {
+                    let mut asking = Asking {
+                        address,
+                        path,
+                        asked,
+                        has_mutexes: false,
+                        length: Duration::ZERO,
+                        cpu: None,
+                        allocations: None,
+                        waits: None,
+                        holders: None,
+                    };
+                    asking.has_mutexes = asked.waits && asking.records_mutexes();
+                    return Ok(asking);
+                }
+                Err(error) => why = format!("{address}{path} cannot be read ({error})"),
+            }
+        }
+        let said = format!("{why}; let the program serve net/http/pprof, and say where with --pprof URL");
+        Err(failed(said))
+    }
+
+    /// Whether both ask the same.
+    pub(super) fn is_of(&self, other: &Asking) -> bool {
+        (self.address, &self.path) == (other.address, &other.path)
+    }
+
+    fn get(&self, name: &str) -> Result<Vec<u8>, String> {
+        listening::get(self.address, &format!("{}{name}", self.path), ASKS_WITHIN, ANSWER_BYTES_MAX)
+    }
+
+    fn records_mutexes(&self) -> bool {
+        let text = self.get("mutex?debug=1").unwrap_or_default();
+        String::from_utf8_lossy(&text).lines().any(|line| {
+            line.strip_prefix("sampling period=").is_some_and(|period| period.trim().parse().unwrap_or(0) > 0)
+        })
     }
 
     /// Starts profiles of this length, in whole seconds.
     pub(super) fn hold_begins(&mut self, length: Duration) {
-        let seconds = length.as_secs().max(1);
-        let begin = |name: &str| {
-            let (address, path) = (self.address, format!("/debug/pprof/{name}?seconds={seconds}"));
+        self.length = Duration::from_secs(length.as_secs().max(1));
+        let begin = |is_asked: bool, name: &str| {
+            let (address, path) =
+                (self.address, format!("{}{name}?seconds={}", self.path, self.length.as_secs()));
             let patience = length + PATIENCE;
-            std::thread::spawn(move || listening::get(address, &path, patience, ANSWER_BYTES_MAX))
+            is_asked.then(|| {
+                std::thread::spawn(move || listening::get(address, &path, patience, ANSWER_BYTES_MAX))
+            })
         };
-        (self.cpu, self.allocations) =
-            (self.asked.cpu.then(|| begin("profile")), self.asked.allocations.then(|| begin("allocs")));
+        let Asked { cpu, allocations, waits, .. } = self.asked;
+        (self.cpu, self.allocations) = (begin(cpu, "profile"), begin(allocations, "allocs"));
+        (self.waits, self.holders) = (begin(waits, "block"), begin(self.has_mutexes, "mutex"));
     }
 
     /// What it saw. Errors: what the server or its answer says.
-    pub(super) fn end(mut self) -> Result<(Seen, Option<String>), NoProfile> {
-        let failed = |said: String| NoProfile::Tool { name: "Go's pprof", said: super::plain(&said) };
-        let fetched = |thread: Option<JoinHandle<Result<Vec<u8>, String>>>| {
+    pub(super) fn end(mut self, window: Window) -> Result<(Seen, Option<String>), NoProfile> {
+        let fetched = |thread: Answer| {
             let thread = thread.ok_or_else(|| failed("the hold never began".to_owned()))?;
             let answer = thread.join().map_err(|_| failed("asking it failed".to_owned()))?.map_err(failed)?;
             pprof::Profile::read(&answer).map_err(failed)
         };
-        let mut seen = Seen::default();
+        let mut seen = Seen { stops: self.stops(window), ..Seen::default() };
         if self.asked.cpu {
             seen.cpu = Some(fetched(self.cpu.take())?.samples().map_err(failed)?);
         }
         if self.asked.allocations {
             seen.allocations = Some(fetched(self.allocations.take())?.allocations().map_err(failed)?);
         }
-        Ok((seen, None))
+        let mut note = None;
+        if self.asked.waits {
+            // Where waits are recorded there is at least that of the one who asks for them.
+            let each = fetched(self.waits.take())?.waits().map_err(failed)?;
+            let holders =
+                if self.has_mutexes { fetched(self.holders.take())?.waits().map_err(failed)? } else { None };
+            let missing: Vec<&str> = [
+                (each.is_none(), "where its goroutines wait (runtime.SetBlockProfileRate switches that on)"),
+                (
+                    !self.has_mutexes,
+                    "who holds the locks that they wait for (runtime.SetMutexProfileFraction)",
+                ),
+            ]
+            .into_iter()
+            .filter_map(|(is_missing, what)| is_missing.then_some(what))
+            .collect();
+            note = (!missing.is_empty())
+                .then(|| format!("the Go program does not record {}", missing.join(", nor ")));
+            if each.is_some() || self.has_mutexes {
+                let covered_ns = self.length.as_nanos() as u64;
+                seen.waits = Some(Waits {
+                    each: each.unwrap_or_default(),
+                    holders: holders.unwrap_or_default(),
+                    covered_ns,
+                });
+            }
+        }
+        Ok((seen, note))
     }
+
+    /// Its collections within the hold, of the last 256.
+    fn stops(&self, window: Window) -> Option<Stops> {
+        let text = self.get("heap?debug=1").ok()?;
+        gc_of(&String::from_utf8_lossy(&text), window.realtime_ns)
+    }
+}
+
+fn failed(said: String) -> NoProfile {
+    NoProfile::Tool { name: "Go's pprof", said: super::plain(&said) }
+}
+
+/// The collector's pauses within a hold, from the lines of `runtime.MemStats`: `# PauseNs = [1 2 …]`, `# PauseEnd = […]`.
+/// Both are circles of the last 256; where these do not reach back to its beginning, the share is of the part that they cover.
+fn gc_of(text: &str, (from_ns, to_ns): (u64, u64)) -> Option<Stops> {
+    let list = |name: &str| -> Option<Vec<u64>> {
+        let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(" = ["))?;
+        line.strip_suffix(']')?.split(' ').map(|number| number.parse().ok()).collect()
+    };
+    let (pauses, ends) = (list("# PauseNs")?, list("# PauseEnd")?);
+    let mut all: Vec<(u64, u64)> =
+        ends.into_iter().zip(pauses).filter(|(end, _)| *end > 0 && *end < to_ns).collect();
+    all.sort_unstable();
+    let is_full = all.len() >= 256;
+    let seen_from_ns =
+        if is_full { all.first().map_or(from_ns, |(end, _)| from_ns.max(*end)) } else { from_ns };
+    let within: Vec<u64> =
+        all.into_iter().filter(|(end, _)| *end > seen_from_ns).map(|(_, pause)| pause).collect();
+    let seen_ns = to_ns.checked_sub(seen_from_ns).filter(|ns| *ns > 0)?;
+    Some(Stops {
+        gc_share: Some((within.iter().sum::<u64>() as f64 / seen_ns as f64).min(1.0)),
+        gc_max_ns: Some(within.into_iter().max().unwrap_or(0)),
+        ..Stops::default()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn pauses_within_the_hold_count_and_where_the_circle_is_full_those_that_it_still_has() {
+        let text = |ends: &[u64], pauses: &[u64]| {
+            format!("heap profile: 0: 0\n# PauseNs = {pauses:?}\n# PauseEnd = {ends:?}\n# NumGC = 3\n")
+                .replace(',', "")
+        };
+        let of = |ends: &[u64], pauses: &[u64]| {
+            gc_of(&text(ends, pauses), (1_000, 2_000))
+                .map(|stops| (stops.gc_share.unwrap(), stops.gc_max_ns.unwrap()))
+        };
+        assert_eq!(of(&[900, 1_100, 1_900, 2_100, 0], &[500, 30, 20, 400, 0]), Some((0.05, 30)));
+        assert_eq!(of(&[0; 256], &[0; 256]), Some((0.0, 0)));
+        // The latest 256 begin at 1,744 only: 255 pauses of 1 in the 256 after it.
+        let full: Vec<u64> = (1_744..2_000).collect();
+        assert_eq!(of(&full, &[1; 256]), Some((255.0 / 256.0, 1)));
+        for broken in
+            ["", "# PauseNs = [1]", "# PauseNs = [1 x]\n# PauseEnd = [1 2]", "# PauseNs = 1\n# PauseEnd = 2"]
+        {
+            assert_eq!(gc_of(broken, (1_000, 2_000)), None, "{broken}");
+        }
+    }
 
     #[test]
     fn a_program_is_of_go_by_its_sections_and_not_by_what_it_contains() {

@@ -1,4 +1,4 @@
-//! Node.js by its inspector: allocations, and CPU where `perf` is not permitted.
+//! Node.js by its inspector: what keeps its event loop from running, allocations, and CPU where `perf` is not permitted.
 //!
 //! The inspector is open already, or is opened by the signal that Node.js has for it and closed again. It listens on loopback, and
 //! it is asked only on ports that are the process's own.
@@ -8,10 +8,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal, kill_process};
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::inspector::Inspector;
-use super::{Asked, Seen, Window, check_owner, listening, v8};
+use super::{Asked, Callback, Seen, Stops, Window, check_owner, listening, v8};
 use crate::profile::NoProfile;
 
 /// The default port of the inspector of Node.js.
@@ -27,6 +28,34 @@ const SAMPLED_BYTES: u64 = 32 << 10;
 /// Closes it from within, once this connection is gone: it waits for every connection.
 const CLOSE: &str = "setTimeout(require('node:inspector').close, 100), 0";
 
+/// What it runs for the hold: an object with `begin` and `end`.
+const STOPS: &str = include_str!("node/stops.js");
+
+/// What `end` of `STOPS` returns, in ms.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Ended {
+    gc_ms: f64,
+    gc_max_ms: f64,
+    /// p99 and worst
+    delay_ms: [f64; 2],
+    /// from and to, readings of CLOCK_MONOTONIC
+    longest: [f64; 2],
+    /// callbacks that took 20 ms or longer
+    long: u64,
+}
+
+/// The result of a command that evaluates something to a `T`.
+#[derive(Debug, Deserialize)]
+struct Evaluated<T> {
+    result: Returned<T>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Returned<T> {
+    value: Option<T>,
+}
+
 /// Whether a process is one.
 pub(super) fn is_one(pid: u32) -> bool {
     matches!(super::program(pid).as_str(), "node" | "nodejs")
@@ -40,7 +69,10 @@ pub(super) struct Inspected {
     inspector: Option<Inspector>,
     was_opened: bool,
     asked: Asked,
+    /// the object that `STOPS` is
+    stops: Option<String>,
     /// numbers of the commands that end profiles
+    ended: Option<u64>,
     cpu: Option<u64>,
     heap: Option<u64>,
     failed: Option<String>,
@@ -73,27 +105,38 @@ impl Inspected {
     }
 
     fn at(pid: u32, port: u16, was_opened: bool, asked: Asked) -> Inspected {
-        Inspected { pid, port, inspector: None, was_opened, asked, cpu: None, heap: None, failed: None }
+        Inspected {
+            pid,
+            port,
+            inspector: None,
+            was_opened,
+            asked,
+            stops: None,
+            ended: None,
+            cpu: None,
+            heap: None,
+            failed: None,
+        }
     }
 
     fn prepare(&mut self) -> Result<(), String> {
         let Some(inspector) = &mut self.inspector else { return Ok(()) };
-        if self.asked.cpu {
-            inspector.call("Profiler.enable", &json!({}), PATIENCE)?;
-            let interval = json!({ "interval": SAMPLES_EVERY_US });
-            inspector.call("Profiler.setSamplingInterval", &interval, PATIENCE)?;
-        }
+        // Always: it names the function that held the event loop.
+        inspector.call("Profiler.enable", &json!({}), PATIENCE)?;
+        let interval = json!({ "interval": SAMPLES_EVERY_US });
+        inspector.call("Profiler.setSamplingInterval", &interval, PATIENCE)?;
         if self.asked.allocations {
             inspector.call("HeapProfiler.enable", &json!({}), PATIENCE)?;
         }
+        let evaluate = json!({ "expression": STOPS, "includeCommandLineAPI": true });
+        let stops = inspector.call("Runtime.evaluate", &evaluate, PATIENCE)?;
+        self.stops = stops["result"]["objectId"].as_str().map(str::to_owned);
         Ok(())
     }
 
-    /// Profiles begin. That they do not is an error of their end.
-    pub(super) fn hold_begins(&mut self) {
-        if self.asked.cpu {
-            self.send("Profiler.start", &json!({}));
-        }
+    /// Profiles begin, of a hold of this length. That they do not is an error of their end.
+    pub(super) fn hold_begins(&mut self, length: Duration) {
+        self.send("Profiler.start", &json!({}));
         if self.asked.allocations {
             let options = json!({
                 "samplingInterval": SAMPLED_BYTES,
@@ -102,16 +145,22 @@ impl Inspected {
             });
             self.send("HeapProfiler.startSampling", &options);
         }
+        self.call_stops(&format!("function() {{ this.begin({}) }}", length.as_millis()));
     }
 
     /// Profiles end; they are fetched later.
     pub(super) fn hold_ends(&mut self) {
+        // First: ending a profile holds the event loop.
+        self.ended = self.call_stops("function() { return this.end() }");
         if self.asked.allocations {
             self.heap = self.send("HeapProfiler.stopSampling", &json!({}));
         }
-        if self.asked.cpu {
-            self.cpu = self.send("Profiler.stop", &json!({}));
-        }
+        self.cpu = self.send("Profiler.stop", &json!({}));
+    }
+
+    fn call_stops(&mut self, function: &str) -> Option<u64> {
+        let call = json!({ "functionDeclaration": function, "objectId": self.stops.as_ref()?, "returnByValue": true });
+        self.send("Runtime.callFunctionOn", &call)
     }
 
     fn send(&mut self, method: &str, params: &Value) -> Option<u64> {
@@ -142,22 +191,30 @@ impl Inspected {
         let inspector = self.inspector.as_mut().ok_or("it was never reached")?;
         let mut seen = Seen::default();
         // In the order in which they were ended.
+        let ended: Option<Evaluated<Ended>> =
+            self.ended.map(|id| inspector.result(id, PATIENCE)).transpose()?;
         if self.asked.allocations {
             let id = self.heap.ok_or("the hold never ended")?;
             let heap: v8::Heap = inspector.result(id, PATIENCE)?;
             seen.allocations = Some(heap.allocations());
         }
+        let cpu: v8::Cpu = inspector.result(self.cpu.ok_or("the hold never ended")?, PATIENCE)?;
         if self.asked.cpu {
-            let id = self.cpu.ok_or("the hold never ended")?;
-            let cpu: v8::Cpu = inspector.result(id, PATIENCE)?;
             seen.cpu = Some(cpu.samples(window.monotonic_ns, 1e6 / SAMPLES_EVERY_US as f64));
         }
+        seen.stops = ended.and_then(|ended| ended.result.value).map(|ended| stops(&ended, &cpu, window));
         Ok(seen)
     }
 
     /// Closes what was opened here; `Some`: it stays open.
     fn close(&mut self) -> Option<String> {
         let mut inspector = self.inspector.take()?;
+        if self.ended.is_none()
+            && let Some(object) = &self.stops
+        {
+            let end = json!({ "functionDeclaration": "function() { this.end() }", "objectId": object });
+            let _ = inspector.send("Runtime.callFunctionOn", &end);
+        }
         if !self.was_opened {
             inspector.close();
             return None;
@@ -174,6 +231,23 @@ impl Inspected {
                 self.pid, self.port
             )
         })
+    }
+}
+
+/// As shares and ns; the longest callback with the function that the samples in it name.
+fn stops(ended: &Ended, cpu: &v8::Cpu, window: Window) -> Stops {
+    let ns = |ms: f64| (ms * 1e6).max(0.0) as u64;
+    let (from_ns, to_ns) = window.monotonic_ns;
+    let [from, to] = ended.longest.map(ns);
+    Stops {
+        gc_share: Some((ended.gc_ms * 1e6 / to_ns.saturating_sub(from_ns).max(1) as f64).clamp(0.0, 1.0)),
+        gc_max_ns: Some(ns(ended.gc_max_ms)),
+        loop_delay_ns: Some(ended.delay_ms.map(ns)),
+        callback: (to > from).then(|| Callback {
+            ns: to - from,
+            function: cpu.function_of_most((from, to), SAMPLES_EVERY_US * 1000),
+            long: ended.long,
+        }),
     }
 }
 
@@ -228,6 +302,14 @@ mod tests {
 
     use super::*;
 
+    /// Twelve samples of 2 ms in a callback of 25 ms.
+    const CPU: &str = r#"{"profile":{"startTime":1000000,"samples":[2,2,2,2,2,2,2,2,2,2,2,2],
+        "timeDeltas":[2000,2000,2000,2000,2000,2000,2000,2000,2000,2000,2000,2000],
+        "nodes":[{"id":1,"callFrame":{"functionName":"(root)","url":"","lineNumber":-1},"children":[2]},
+                 {"id":2,"callFrame":{"functionName":"render","url":"file:///srv/a.js","lineNumber":6}}]}}"#;
+    const ENDED: &str = r#"{"result":{"type":"object","value":{"gcMs":50.5,"gcMaxMs":4.25,"delayMs":[1.5,23],
+        "longest":[1000,1025],"long":3}}}"#;
+
     /// Answers as Node.js does, with an event before each answer; returns the commands that it got.
     fn serve(listener: TcpListener, heap: &'static str) -> Vec<String> {
         let address = listener.local_addr().unwrap();
@@ -242,7 +324,13 @@ mod tests {
             let Ok(text) = message.to_text() else { continue };
             let Ok(command) = serde_json::from_str::<Value>(text) else { continue };
             let method = command["method"].as_str().unwrap().to_owned();
-            let result = if method == "HeapProfiler.stopSampling" { heap } else { "{}" };
+            let result = match method.as_str() {
+                "HeapProfiler.stopSampling" => heap,
+                "Profiler.stop" => CPU,
+                "Runtime.evaluate" => r#"{"result":{"type":"object","objectId":"7"}}"#,
+                "Runtime.callFunctionOn" => ENDED,
+                _ => "{}",
+            };
             for answer in [
                 r#"{"method":"Debugger.x"}"#.to_owned(),
                 format!(r#"{{"id":{},"result":{result}}}"#, command["id"]),
@@ -268,19 +356,71 @@ mod tests {
             let mut inspected = Box::new(Inspected::at(std::process::id(), address.port(), false, asked));
             inspected.inspector = Some(Inspector::connect(address).unwrap());
             inspected.prepare().unwrap();
-            inspected.hold_begins();
+            inspected.hold_begins(Duration::from_secs(10));
             inspected.hold_ends();
-            let seen = inspected.fetch(Window { monotonic_ns: (0, 1), realtime_ns: (0, 1) });
+            let seen = inspected.fetch(Window { monotonic_ns: (0, 2_000_000_000), realtime_ns: (0, 1) });
             assert_eq!(inspected.close(), None);
             let commands = server.join().unwrap();
             assert_eq!(
                 commands,
-                ["HeapProfiler.enable", "HeapProfiler.startSampling", "HeapProfiler.stopSampling"]
+                [
+                    "Profiler.enable",
+                    "Profiler.setSamplingInterval",
+                    "HeapProfiler.enable",
+                    "Runtime.evaluate",
+                    "Profiler.start",
+                    "HeapProfiler.startSampling",
+                    "Runtime.callFunctionOn",
+                    "Runtime.callFunctionOn",
+                    "HeapProfiler.stopSampling",
+                    "Profiler.stop",
+                ]
             );
             match expected {
-                Ok(folded) => assert_eq!(seen.unwrap().allocations.unwrap().folded(), folded),
+                Ok(folded) => {
+                    let seen = seen.unwrap();
+                    assert_eq!(seen.allocations.unwrap().folded(), folded);
+                    let callback =
+                        Callback { ns: 25_000_000, function: Some("render (a.js:7)".to_owned()), long: 3 };
+                    let expected = Stops {
+                        gc_share: Some(0.025_25),
+                        gc_max_ns: Some(4_250_000),
+                        loop_delay_ns: Some([1_500_000, 23_000_000]),
+                        callback: Some(callback),
+                    };
+                    assert_eq!(seen.stops, Some(expected));
+                    assert!(seen.cpu.is_none(), "perf samples it");
+                }
                 Err(why) => assert!(seen.as_ref().is_err_and(|error| error.contains(why)), "{seen:?}"),
             }
+        }
+    }
+
+    /// What runs in the server's process, run in one: one callback of 60 ms among short ones, and many short ones alone.
+    #[test]
+    fn the_longest_callback_is_told_and_ends_when_it_is_asked() {
+        let long = "setTimeout(() => { const until = performance.now() + 60; while (performance.now() < until); }, 50);";
+        for (planted, expected) in [(long, 60.0..1e9), ("", 0.0..60.0)] {
+            let program = format!(
+                "const stops = {STOPS}; stops.begin(1000);
+                 const short = setInterval(() => JSON.stringify(Array(1000).fill(0)), 1); {planted}
+                 setTimeout(() => {{ clearInterval(short); console.log(JSON.stringify(stops.end())); }}, 300);"
+            );
+            let node =
+                std::process::Command::new("node").args(["--input-type=commonjs", "-e", &program]).output();
+            let Ok(node) = node else {
+                println!("NOT RUN: node is not on PATH");
+                return;
+            };
+            let ended: Ended = serde_json::from_slice(&node.stdout).unwrap_or_else(|_| panic!("{node:?}"));
+            let longest = ended.longest[1] - ended.longest[0];
+            if planted.is_empty() && longest >= 20.0 {
+                println!("NOT RUN: a machine so busy that a short callback took {longest} ms");
+                return;
+            }
+            assert!(expected.contains(&longest), "{ended:?}");
+            assert_eq!(ended.long > 0, !planted.is_empty(), "{ended:?}");
+            assert!(planted.is_empty() || ended.delay_ms[1] >= 50.0, "{ended:?}");
         }
     }
 

@@ -8,6 +8,7 @@ use prost::Message;
 
 use super::{Allocation, Allocations, Samples};
 use crate::profile::names;
+use crate::profile::waits::{On, Wait};
 
 /// Unpacked, at most.
 const BYTES_MAX: u64 = 256 << 20;
@@ -69,6 +70,14 @@ struct Function {
     name: i64,
 }
 
+/// A name of Go's without what its compiler made of a `go` or `defer` in that function: `main.hold.deferwrap1`.
+fn without_wrapper(name: &str) -> &str {
+    match name.rsplit_once('.') {
+        Some((bare, last)) if ["deferwrap", "gowrap"].iter().any(|wrap| last.starts_with(wrap)) => bare,
+        _ => name,
+    }
+}
+
 impl Profile {
     /// Errors: it is not gzipped, too long, or no such message.
     pub(super) fn read(gzipped: &[u8]) -> Result<Profile, String> {
@@ -97,7 +106,7 @@ impl Profile {
         let functions: HashMap<u64, i64> = self.function.iter().map(|one| (one.id, one.name)).collect();
         let name = |line: &Line| {
             let name = functions.get(&line.function_id).map_or(String::new(), |at| self.text(*at));
-            names::frame(&name.replace(';', ":"), false)
+            names::frame(&without_wrapper(&name).replace(';', ":"), false)
         };
         let locations: HashMap<u64, Vec<String>> =
             self.location.iter().map(|one| (one.id, one.line.iter().map(name).collect())).collect();
@@ -138,7 +147,21 @@ impl Profile {
         let each = self.stacks([bytes, bytes]).into_iter().filter(|(_, [bytes, _])| *bytes > 0);
         let each =
             each.map(|(stack, [bytes, _])| Allocation { stack, bytes, samples: bytes.div_ceil(period) });
-        Ok(Allocations { each: each.collect(), gc_share: None })
+        Ok(Allocations { each: each.collect() })
+    }
+
+    /// What goroutines waited in locks and channels, by the stack with which they waited; of mutexes, with which these were freed.
+    /// `None`: there is none at all. Errors: it is another profile.
+    pub(super) fn waits(&self) -> Result<Option<Vec<Wait>>, String> {
+        let columns = [self.column("delay")?, self.column("contentions")?];
+        let each = self.stacks(columns).into_iter().map(|(stack, [ns, count])| Wait {
+            stack,
+            on: On::Thread,
+            ns,
+            count,
+        });
+        let own = each.filter(|one| one.own_function().is_some()).collect();
+        Ok((!self.sample.is_empty()).then_some(own))
     }
 }
 
@@ -192,6 +215,18 @@ mod tests {
         let sums: Vec<(u64, u64)> = found.iter().map(|one| (one.bytes, one.samples)).collect();
         assert_eq!(sums, [(1_000_000, 2), (1_000_000, 2)]);
         assert!(heap.samples().is_err_and(|why| why.contains("no samples")));
+        let mut block = profile(&["contentions", "delay"], &[7, 1_000_000], 1);
+        block.string_table[2] = b"main.serve.deferwrap1".to_vec();
+        let waits = block.waits().unwrap().unwrap();
+        let found: Vec<_> =
+            waits.iter().map(|one| (one.own_function().unwrap(), one.ns, one.count)).collect();
+        assert_eq!(found, [("main.serve", 1_000_000, 7), ("main.burn", 1_000_000, 7)]);
+        // Locks that are free wait for nobody; that nothing at all is recorded is another thing.
+        block.sample.retain(|one| one.location_id.is_empty());
+        assert_eq!(block.waits(), Ok(Some(Vec::new())));
+        block.sample.clear();
+        assert_eq!(block.waits(), Ok(None));
+        assert!(cpu.waits().is_err_and(|why| why.contains("no delay")));
     }
 
     #[test]

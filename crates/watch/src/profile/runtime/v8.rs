@@ -98,6 +98,19 @@ impl Cpu {
     }
 }
 
+impl Cpu {
+    /// The function to which at least half of this time belongs. `None`: none, or the thread was away from the CPU for half of it.
+    pub(super) fn function_of_most(&self, (from_ns, to_ns): (u64, u64), sample_ns: u64) -> Option<String> {
+        let Samples { folded, .. } = self.samples((from_ns, to_ns), 1.0);
+        let mut functions: BTreeMap<&str, u64> = BTreeMap::new();
+        for (stack, count) in folded.lines().filter_map(|line| line.rsplit_once(' ')) {
+            *functions.entry(names::function(stack)).or_default() += count.parse().unwrap_or(0);
+        }
+        let (function, samples) = functions.into_iter().max_by_key(|(_, samples)| *samples)?;
+        (2 * samples * sample_ns >= to_ns - from_ns).then(|| function.to_owned())
+    }
+}
+
 /// The result of `HeapProfiler.stopSampling`.
 #[derive(Debug, Deserialize)]
 pub(super) struct Heap {
@@ -137,7 +150,7 @@ impl Heap {
         }
         let mut each = Vec::new();
         collect(&self.profile.head, &mut Vec::new(), &samples, &mut each);
-        Allocations { each, gc_share: None }
+        Allocations { each }
     }
 }
 
@@ -204,6 +217,35 @@ mod tests {
             samples.folded.ends_with("user:e:v il 9 (a:b.js:1);user:(anonymous) (x.js:1) 1\n"),
             "{samples:?}"
         );
+    }
+
+    #[test]
+    fn a_callback_is_that_functions_which_took_half_of_it_on_the_cpu() {
+        let of = |samples: &[u64]| -> Option<String> {
+            let profile = json!({ "profile": {
+                "nodes": [
+                    { "id": 1, "callFrame": frame("(root)", "", -1), "children": [2, 4, 5] },
+                    { "id": 2, "callFrame": frame("handle", "/srv/a.js", 1), "children": [3] },
+                    { "id": 3, "callFrame": frame("render", "/srv/b.js", 2) },
+                    { "id": 4, "callFrame": frame("(garbage collector)", "", -1) },
+                    { "id": 5, "callFrame": frame("(idle)", "", -1) },
+                ],
+                "startTime": 0, "samples": samples, "timeDeltas": vec![2000; samples.len()],
+            }});
+            let cpu: Cpu = serde_json::from_value(profile).unwrap();
+            cpu.function_of_most((1_000_000, 21_000_000), 2_000_000)
+        };
+        for (samples, expected) in [
+            (&[3, 3, 3, 3, 3, 3, 3, 3, 3, 3][..], Some("render (b.js:3)")),
+            (&[2, 2, 3, 3, 3, 3, 3, 2, 2, 2], Some("handle (a.js:2)")),
+            (&[4, 4, 4, 4, 4, 4, 3, 3, 3, 3], Some("(garbage collector)")),
+            // In turns, asleep for most of it, and without a sample.
+            (&[2, 2, 2, 3, 3, 3, 4, 4, 4, 4], None),
+            (&[3, 3, 3], None),
+            (&[5, 5, 5, 5, 5, 5, 5, 5, 5, 5], None),
+        ] {
+            assert_eq!(of(samples).as_deref(), expected, "{samples:?}");
+        }
     }
 
     #[test]
