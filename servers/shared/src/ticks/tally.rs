@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use hdrhistogram::Histogram;
+use serde_json::{Value, json};
 
 use super::schedule::{Class, Tick};
 
@@ -120,6 +121,68 @@ impl TickTally {
         }
     }
 
+    /// All of it for another process: counts by name, and each distribution as pairs of a value and how many there were.
+    pub fn to_json(&self) -> Value {
+        let TickCounts { due, on_time, over, under, missed, isr_numerator_ns } = self.counts;
+        let pairs = |histogram: &Histogram<u64>| -> Value {
+            let recorded = histogram.iter_recorded();
+            recorded.map(|one| json!([one.value_iterated_to(), one.count_at_value()])).collect()
+        };
+        json!({
+            "due": due, "on_time": on_time, "over": over, "under": under, "missed": missed,
+            "isr_numerator_ns": isr_numerator_ns,
+            "interval_ms": self.interval_ms().map(|(ms, count)| json!([ms, count])).collect::<Value>(),
+            "interval_ns": pairs(&self.interval_ns),
+            "busy_ns": pairs(&self.busy_ns),
+            "lateness_ns": pairs(&self.lateness_ns),
+        })
+    }
+
+    /// What `to_json` has written. `None`: it contradicts itself, or is no tally.
+    pub fn from_json(value: &Value) -> Option<TickTally> {
+        let count = |name: &str| value[name].as_u64().filter(|count| *count <= COUNT_MAX);
+        let mut tally = TickTally::new();
+        let [due, on_time, over, under, missed] =
+            ["due", "on_time", "over", "under", "missed"].map(|name| count(name));
+        tally.counts = TickCounts {
+            due: due?,
+            on_time: on_time?,
+            over: over?,
+            under: under?,
+            missed: missed?,
+            isr_numerator_ns: count("isr_numerator_ns")?,
+        };
+        let run = on_time? + over? + under?;
+        for (ms, count) in pairs(&value["interval_ms"], run)? {
+            match tally.short_interval_ms.get_mut(ms as usize) {
+                Some(sum) => *sum += count,
+                None => *tally.long_interval_ms.entry(ms).or_default() += count,
+            }
+        }
+        for (name, histogram) in [
+            ("interval_ns", &mut tally.interval_ns),
+            ("busy_ns", &mut tally.busy_ns),
+            ("lateness_ns", &mut tally.lateness_ns),
+        ] {
+            for (ns, count) in pairs(&value[name], run)? {
+                histogram.saturating_record_n(ns, count);
+            }
+        }
+        (due? == run + missed?).then_some(tally)
+    }
+
+    /// Takes away ticks that were counted as missed before they were told.
+    pub fn forgive(&mut self, missed: u64) {
+        self.counts.missed -= missed;
+        self.counts.due -= missed;
+    }
+
+    /// Ticks that were due and are not known to have run.
+    pub fn miss(&mut self, missed: u64) {
+        self.counts.missed += missed;
+        self.counts.due += missed;
+    }
+
     /// Wipes what was counted and keeps the memory.
     pub fn clear(&mut self) {
         self.counts = TickCounts::default();
@@ -131,6 +194,21 @@ impl TickTally {
             }
         }
     }
+}
+
+/// The most that is believed of a count that another process tells: sums over many of them fit.
+const COUNT_MAX: u64 = 1 << 50;
+/// A distribution at three digits has no more different values.
+const PAIRS_MAX: usize = 40_000;
+
+/// Pairs of a value and how many of it there were; `None` unless they are so many in all.
+fn pairs(value: &Value, total: u64) -> Option<Vec<(u64, u64)>> {
+    let pairs = value.as_array().filter(|pairs| pairs.len() <= PAIRS_MAX)?;
+    let pairs: Option<Vec<(u64, u64)>> =
+        pairs.iter().map(|pair| Some((pair.get(0)?.as_u64()?, pair.get(1)?.as_u64()?))).collect();
+    let pairs = pairs?;
+    let sum = pairs.iter().try_fold(0_u64, |sum, (_, count)| sum.checked_add(*count));
+    (sum? == total).then_some(pairs)
 }
 
 /// From 1 ns to an hour at three digits. Beyond that a value counts as the longest.
@@ -169,5 +247,29 @@ mod tests {
         assert_eq!((tally.counts.due, tally.counts.on_time), (7, 7));
         assert_eq!(tally.interval_ms().collect::<Vec<_>>(), [(16, 7)]);
         assert_eq!((tally.counts.isr_numerator_ns, tally.lateness_ns.max()), (0, 0));
+    }
+
+    #[test]
+    fn what_another_process_tells_is_the_same_sum_or_none() {
+        let mut tally = TickTally::new();
+        for (interval_ms, missed) in [(16, 0), (17, 0), (400, 22), (0, 0)] {
+            tally.enter(&tick(interval_ms, missed), 50_123, 60);
+        }
+        let told = tally.to_json();
+        let heard = TickTally::from_json(&told).unwrap();
+        assert_eq!(heard.to_json(), told);
+        assert_eq!((heard.counts, &heard.interval_ns), (tally.counts, &tally.interval_ns));
+        let check = |name: &str, wrong: Value| {
+            let mut told = told.clone();
+            told[name] = wrong;
+            assert!(TickTally::from_json(&told).is_none(), "{name}: {}", told[name]);
+        };
+        check("due", json!(25));
+        check("missed", json!(-1));
+        check("on_time", json!(u64::MAX));
+        check("busy_ns", json!([[50_000, 3]]));
+        check("interval_ns", json!([[16_000_000, u64::MAX], [17_000_000, 5]]));
+        check("interval_ms", json!({}));
+        check("lateness_ns", json!([[1], [2], [3], [4]]));
     }
 }

@@ -1,0 +1,275 @@
+//! The nodes that are there, which of them gets the next player, and the ticks of all. Pure: instants are arguments.
+//!
+//! Games are placed, not players: a new game goes to the node with the fewest players, and the next player gets its other
+//! seat. A game in which a player waits is filled before another one begins, as long as its node says so.
+//! A node that is silent for `SILENT_NS` is dead: it gets no more players, and the ticks that its games owe since its last
+//! word count as missed, until it is heard again or nobody plays on the others any more. Otherwise a cluster of which half
+//! is dead would tick punctually.
+
+use std::collections::BTreeMap;
+
+use arena_server::nodes::state::{self, NodeId, Said, State};
+use arena_server::nodes::ticket::{Place, Seat, TICKET_MS};
+use servers_shared::ticks::TickTally;
+
+/// A node that was not heard for so long is dead.
+pub(crate) const SILENT_NS: u64 = 3_000_000_000;
+/// A dead node is forgotten after so long in any case.
+const FORGOTTEN_NS: u64 = 600_000_000_000;
+const SECOND_NS: u64 = 1_000_000_000;
+const TICKET_NS: u64 = TICKET_MS * 1_000_000;
+/// A player who was sent before this is among the players that a node tells.
+const ON_THE_WAY_NS: u64 = 200_000_000;
+/// Each has two counters in the tick log, of which a reader takes 200.
+const NODES_MAX: usize = 64;
+const PLAYERS_OF_A_GAME: u64 = 2;
+
+/// Why a player cannot be placed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoPlace {
+    NoNode,
+    Full,
+}
+
+/// Where a player is sent.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Sent {
+    pub(crate) address: String,
+    pub(crate) ticket: String,
+}
+
+/// What a second of all nodes comes to.
+pub(crate) struct Second {
+    pub(crate) ticks: TickTally,
+    pub(crate) figures: BTreeMap<String, u64>,
+    /// Hz; 0 before the first node.
+    pub(crate) tick_rate: u32,
+}
+
+struct Member {
+    /// Its last word.
+    state: State,
+    heard_ns: u64,
+    /// How far its clock is ahead of ours, ms.
+    ahead_ms: i64,
+    /// Players that were sent there and may not be among those that it tells.
+    on_the_way: Vec<u64>,
+    /// What it told since the last line.
+    second: Option<(TickTally, BTreeMap<String, u64>)>,
+    /// Ticks that counted as missed since it was heard.
+    owed: u64,
+    is_dead: bool,
+}
+
+struct Game {
+    node: NodeId,
+    free: Option<Seat>,
+    /// When the last ticket for it was given.
+    given_ns: u64,
+}
+
+#[derive(Default)]
+pub(crate) struct Cluster {
+    members: BTreeMap<NodeId, Member>,
+    /// Games with a ticket that may not be used yet, and those with a free seat; in the order in which they began.
+    games: BTreeMap<u64, Game>,
+    next_game: u64,
+    nonce: u64,
+    tick_rate: u32,
+    placed: u64,
+    /// Nodes that were refused, so that it is said once.
+    refused: Vec<NodeId>,
+    said: Vec<String>,
+}
+
+impl Cluster {
+    /// Games are numbered from `first_game` on; each lobby begins elsewhere.
+    pub(crate) fn new(first_game: u64) -> Cluster {
+        Cluster { next_game: first_game, nonce: first_game, ..Cluster::default() }
+    }
+
+    pub(crate) fn say(&mut self, sentence: String) {
+        self.said.push(sentence);
+    }
+
+    /// Sentences since the last call.
+    pub(crate) fn take_said(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.said)
+    }
+
+    /// Takes a message that came from the broker; `wall_ms` since the epoch. What no node says changes nothing.
+    pub(crate) fn hear(&mut self, payload: &[u8], now_ns: u64, wall_ms: u64) {
+        match state::read(payload) {
+            Some(Said::Here(state)) => self.hear_state(*state, now_ns, wall_ms),
+            Some(Said::Leaving(node)) => {
+                if let Some(member) = self.members.remove(&node) {
+                    self.said.push(format!("node {} has ended", member.state.name));
+                    self.games.retain(|_, game| game.node != node);
+                }
+            }
+            None => {}
+        }
+    }
+
+    fn hear_state(&mut self, mut state: State, now_ns: u64, wall_ms: u64) {
+        let node = state.node;
+        if !self.members.contains_key(&node) && !self.take_in(&state) {
+            return;
+        }
+        // A node that only stood still tells of them itself, now.
+        let owed = self.members.get(&node).map_or(0, |member| member.owed);
+        state.ticks.forgive(owed.min(state.ticks.counts.missed));
+        for (game, seat) in &state.waiting {
+            let game = self.games.entry(*game).or_insert(Game { node, free: None, given_ns: 0 });
+            if game.given_ns + TICKET_NS <= now_ns {
+                game.free = Some(*seat);
+            }
+        }
+        let waits = |game: &u64| state.waiting.iter().any(|(waiting, _)| waiting == game);
+        self.games.retain(|id, game| game.node != node || game.given_ns + TICKET_NS > now_ns || waits(id));
+        let before = self.members.remove(&node);
+        match &before {
+            None => self.said.push(format!("node {} is there, at ws://{}", state.name, state.address)),
+            Some(before) if before.is_dead => self.said.push(format!("node {} is heard again", state.name)),
+            Some(_) => {}
+        }
+        let (mut on_the_way, second) = before.map_or((Vec::new(), None), |one| (one.on_the_way, one.second));
+        on_the_way.retain(|sent_ns| sent_ns + ON_THE_WAY_NS > now_ns);
+        let (mut ticks, mut figures) = second.unwrap_or((TickTally::new(), BTreeMap::new()));
+        ticks.add(&state.ticks);
+        for (name, figure) in &state.figures {
+            *figures.entry(name.clone()).or_default() += figure;
+        }
+        let (second, ahead_ms) = (Some((ticks, figures)), state.to_ms as i64 - wall_ms as i64);
+        let member =
+            Member { state, heard_ns: now_ns, ahead_ms, on_the_way, second, owed: 0, is_dead: false };
+        self.members.insert(node, member);
+    }
+
+    /// Whether a node that is new may be one.
+    fn take_in(&mut self, state: &State) -> bool {
+        // It was started again.
+        let is_again = |one: &State| one.name == state.name && one.address == state.address;
+        let before: Vec<NodeId> =
+            self.members.iter().filter(|(_, one)| is_again(&one.state)).map(|(node, _)| *node).collect();
+        for node in before {
+            self.members.remove(&node);
+            self.games.retain(|_, game| game.node != node);
+        }
+        if self.members.is_empty() {
+            self.tick_rate = state.tick_rate;
+        }
+        let why = if self.members.values().any(|one| one.state.name == state.name) {
+            "another node has this name; give each a name of its own with --node".to_owned()
+        } else if state.tick_rate != self.tick_rate {
+            format!("it ticks at {} Hz and the others at {} Hz", state.tick_rate, self.tick_rate)
+        } else if self.members.len() >= NODES_MAX {
+            format!("there are {NODES_MAX} nodes already")
+        } else {
+            return true;
+        };
+        if !self.refused.contains(&state.node) {
+            self.refused.truncate(NODES_MAX - 1);
+            self.refused.insert(0, state.node);
+            self.said.push(format!("node {} at {} gets no players: {why}", state.name, state.address));
+        }
+        false
+    }
+
+    /// Where the next player goes.
+    pub(crate) fn place(&mut self, now_ns: u64, wall_ms: u64) -> Result<Sent, NoPlace> {
+        let members = &self.members;
+        let is_open = |game: &Game| {
+            game.free.is_some() && members.get(&game.node).is_some_and(|member| member.is_alive(now_ns))
+        };
+        let half = self.games.iter().find(|(_, game)| is_open(game)).map(|(id, _)| *id);
+        let (id, node, seat) = match half.and_then(|id| Some((id, self.games.get_mut(&id)?))) {
+            Some((id, game)) => (id, game.node, game.free.take().unwrap_or(Seat::Two)),
+            None => {
+                let node = self.fewest(now_ns)?;
+                let id = self.next_game;
+                self.next_game = id.wrapping_add(1);
+                self.games.insert(id, Game { node, free: Some(Seat::Two), given_ns: now_ns });
+                (id, node, Seat::One)
+            }
+        };
+        let Some((game, member)) = self.games.get_mut(&id).zip(self.members.get_mut(&node)) else {
+            return Err(NoPlace::NoNode);
+        };
+        game.given_ns = now_ns;
+        member.on_the_way.push(now_ns);
+        self.nonce = self.nonce.wrapping_add(1);
+        self.placed += 1;
+        let expires_ms = wall_ms.saturating_add_signed(member.ahead_ms) + TICKET_MS;
+        let ticket = member.state.key.ticket(Place { game: id, seat }, self.nonce, expires_ms);
+        Ok(Sent { address: member.state.address.clone(), ticket })
+    }
+
+    /// The living node with the fewest players that can take a game.
+    fn fewest(&self, now_ns: u64) -> Result<NodeId, NoPlace> {
+        let mut alive = self.members.iter().filter(|(_, member)| member.is_alive(now_ns)).peekable();
+        if alive.peek().is_none() {
+            return Err(NoPlace::NoNode);
+        }
+        let with_room = alive
+            .filter(|(_, member)| member.state.free >= member.on_the_way.len() as u64 + PLAYERS_OF_A_GAME);
+        let fewest = with_room.min_by_key(|(_, member)| member.players());
+        fewest.map(|(node, _)| *node).ok_or(NoPlace::Full)
+    }
+
+    /// Everything that was told since the last call, and what dead nodes owe; call it once a second.
+    pub(crate) fn take_second(&mut self, now_ns: u64) -> Second {
+        let mut second =
+            Second { ticks: TickTally::new(), figures: BTreeMap::new(), tick_rate: self.tick_rate };
+        let mut is_somebody_playing = false;
+        for member in self.members.values_mut() {
+            let (mut ticks, figures) = member.second.take().unwrap_or((TickTally::new(), BTreeMap::new()));
+            if member.is_alive(now_ns) {
+                is_somebody_playing |= member.players() > 0;
+            } else {
+                let silent_s = (now_ns - member.heard_ns) / SECOND_NS;
+                let per_s = member.state.figure("games") * u64::from(member.state.tick_rate);
+                ticks.miss(per_s * silent_s - member.owed);
+                member.owed = per_s * silent_s;
+                if !std::mem::replace(&mut member.is_dead, true) {
+                    let (name, players) = (&member.state.name, member.state.figure("sockets"));
+                    let silent_s = SILENT_NS / SECOND_NS;
+                    self.said.push(format!(
+                        "node {name} was not heard for {silent_s} s and had {players} players; new ones go to the other nodes"
+                    ));
+                }
+            }
+            let counts = ticks.counts;
+            let name = &member.state.name;
+            second.figures.insert(format!("ticks_due@{name}"), counts.due);
+            second.figures.insert(format!("ticks_late@{name}"), counts.over + counts.under + counts.missed);
+            second.ticks.add(&ticks);
+            for (name, figure) in figures {
+                *second.figures.entry(name).or_default() += figure;
+            }
+        }
+        let is_over = |member: &Member| {
+            let silent_ns = now_ns - member.heard_ns;
+            member.is_dead && (!is_somebody_playing || silent_ns >= FORGOTTEN_NS)
+        };
+        let is_alone = !self.members.values().any(|member| member.is_alive(now_ns));
+        self.members
+            .retain(|_, member| !is_over(member) || is_alone && now_ns - member.heard_ns < FORGOTTEN_NS);
+        self.games.retain(|_, game| self.members.contains_key(&game.node));
+        let alive = self.members.values().filter(|member| member.is_alive(now_ns)).count();
+        second.figures.insert("nodes".to_owned(), alive as u64);
+        second.figures.insert("players_placed".to_owned(), std::mem::take(&mut self.placed));
+        second
+    }
+}
+
+impl Member {
+    fn is_alive(&self, now_ns: u64) -> bool {
+        now_ns.saturating_sub(self.heard_ns) < SILENT_NS
+    }
+
+    /// Those that it tells, and those that were sent there since.
+    fn players(&self) -> u64 {
+        self.state.figure("sockets") + self.on_the_way.len() as u64
+    }
+}
