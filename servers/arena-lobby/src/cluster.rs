@@ -273,3 +273,6 @@ impl Member {
         self.state.figure("sockets") + self.on_the_way.len() as u64
     }
 }
+
+#[cfg(test)]
+mod tests;

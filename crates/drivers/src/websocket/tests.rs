@@ -48,7 +48,7 @@ async fn heard_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, B
 
 async fn pair() -> (TcpStream, WebSocket) {
     let (far, near) = connected().await;
-    (far, WebSocket { stream: Stream::Plain(near), codec: Codec::new(Vec::new()) })
+    (far, WebSocket { stream: Stream::Plain(near), codec: Codec::new(Vec::new()), redirects: 0 })
 }
 
 proptest! {
