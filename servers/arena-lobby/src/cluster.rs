@@ -9,7 +9,7 @@
 use std::collections::BTreeMap;
 
 use arena_server::nodes::state::{self, NodeId, Said, State};
-use arena_server::nodes::ticket::{Place, Seat, TICKET_MS};
+use arena_server::nodes::ticket::{Key, Place, Seat, TICKET_MS};
 use servers_shared::ticks::TickTally;
 
 /// A node that was not heard for so long is dead.
@@ -47,8 +47,13 @@ pub(crate) struct Second {
 }
 
 struct Member {
-    /// Its last word.
-    state: State,
+    name: String,
+    address: String,
+    key: Key,
+    /// As of its last word.
+    free: u64,
+    players: u64,
+    games: u64,
     heard_ns: u64,
     /// How far its clock is ahead of ours, ms.
     ahead_ms: i64,
@@ -103,7 +108,7 @@ impl Cluster {
             Some(Said::Here(state)) => self.hear_state(*state, now_ns, wall_ms),
             Some(Said::Leaving(node)) => {
                 if let Some(member) = self.members.remove(&node) {
-                    self.said.push(format!("node {} has ended", member.state.name));
+                    self.said.push(format!("node {} has ended", member.name));
                     self.games.retain(|_, game| game.node != node);
                 }
             }
@@ -135,23 +140,41 @@ impl Cluster {
         }
         let (mut on_the_way, second) = before.map_or((Vec::new(), None), |one| (one.on_the_way, one.second));
         on_the_way.retain(|sent_ns| sent_ns + ON_THE_WAY_NS > now_ns);
-        let (mut ticks, mut figures) = second.unwrap_or((TickTally::new(), BTreeMap::new()));
-        ticks.add(&state.ticks);
-        for (name, figure) in &state.figures {
-            *figures.entry(name.clone()).or_default() += figure;
-        }
-        let (second, ahead_ms) = (Some((ticks, figures)), state.to_ms as i64 - wall_ms as i64);
-        let member =
-            Member { state, heard_ns: now_ns, ahead_ms, on_the_way, second, owed: 0, is_dead: false };
+        let (players, games) = (state.figure("sockets"), state.figure("games"));
+        let State { name, address, key, free, to_ms, ticks, figures, .. } = state;
+        let second = match second {
+            Some((mut sum, mut sums)) => {
+                sum.add(&ticks);
+                figures.into_iter().for_each(|(name, figure)| *sums.entry(name).or_default() += figure);
+                (sum, sums)
+            }
+            None => (ticks, figures.into_iter().collect()),
+        };
+        let (second, ahead_ms) = (Some(second), to_ms as i64 - wall_ms as i64);
+        let (heard_ns, owed, is_dead) = (now_ns, 0, false);
+        let member = Member {
+            name,
+            address,
+            key,
+            free,
+            players,
+            games,
+            heard_ns,
+            ahead_ms,
+            on_the_way,
+            second,
+            owed,
+            is_dead,
+        };
         self.members.insert(node, member);
     }
 
     /// Whether a node that is new may be one.
     fn take_in(&mut self, state: &State) -> bool {
         // It was started again.
-        let is_again = |one: &State| one.name == state.name && one.address == state.address;
+        let is_again = |one: &Member| one.name == state.name && one.address == state.address;
         let before: Vec<NodeId> =
-            self.members.iter().filter(|(_, one)| is_again(&one.state)).map(|(node, _)| *node).collect();
+            self.members.iter().filter(|(_, one)| is_again(one)).map(|(node, _)| *node).collect();
         for node in before {
             self.members.remove(&node);
             self.games.retain(|_, game| game.node != node);
@@ -159,7 +182,7 @@ impl Cluster {
         if self.members.is_empty() {
             self.tick_rate = state.tick_rate;
         }
-        let why = if self.members.values().any(|one| one.state.name == state.name) {
+        let why = if self.members.values().any(|one| one.name == state.name) {
             "another node has this name; give each a name of its own with --node".to_owned()
         } else if state.tick_rate != self.tick_rate {
             format!("it ticks at {} Hz and the others at {} Hz", state.tick_rate, self.tick_rate)
@@ -201,8 +224,8 @@ impl Cluster {
         self.nonce = self.nonce.wrapping_add(1);
         self.placed += 1;
         let expires_ms = wall_ms.saturating_add_signed(member.ahead_ms) + TICKET_MS;
-        let ticket = member.state.key.ticket(Place { game: id, seat }, self.nonce, expires_ms);
-        Ok(Sent { address: member.state.address.clone(), ticket })
+        let ticket = member.key.ticket(Place { game: id, seat }, self.nonce, expires_ms);
+        Ok(Sent { address: member.address.clone(), ticket })
     }
 
     /// The living node with the fewest players that can take a game.
@@ -211,9 +234,9 @@ impl Cluster {
         if alive.peek().is_none() {
             return Err(NoPlace::NoNode);
         }
-        let with_room = alive
-            .filter(|(_, member)| member.state.free >= member.on_the_way.len() as u64 + PLAYERS_OF_A_GAME);
-        let fewest = with_room.min_by_key(|(_, member)| member.players());
+        let with_room =
+            alive.filter(|(_, member)| member.free >= member.on_the_way.len() as u64 + PLAYERS_OF_A_GAME);
+        let fewest = with_room.min_by_key(|(_, member)| member.all_players());
         fewest.map(|(node, _)| *node).ok_or(NoPlace::Full)
     }
 
@@ -225,14 +248,14 @@ impl Cluster {
         for member in self.members.values_mut() {
             let (mut ticks, figures) = member.second.take().unwrap_or((TickTally::new(), BTreeMap::new()));
             if member.is_alive(now_ns) {
-                is_somebody_playing |= member.players() > 0;
+                is_somebody_playing |= member.all_players() > 0;
             } else {
                 let silent_s = (now_ns - member.heard_ns) / SECOND_NS;
-                let per_s = member.state.figure("games") * u64::from(member.state.tick_rate);
+                let per_s = member.games * u64::from(self.tick_rate);
                 ticks.miss(per_s * silent_s - member.owed);
                 member.owed = per_s * silent_s;
                 if !std::mem::replace(&mut member.is_dead, true) {
-                    let (name, players) = (&member.state.name, member.state.figure("sockets"));
+                    let (name, players) = (&member.name, member.players);
                     let silent_s = SILENT_NS / SECOND_NS;
                     self.said.push(format!(
                         "node {name} was not heard for {silent_s} s and had {players} players; new ones go to the other nodes"
@@ -240,7 +263,7 @@ impl Cluster {
                 }
             }
             let counts = ticks.counts;
-            let name = &member.state.name;
+            let name = &member.name;
             second.figures.insert(format!("ticks_due@{name}"), counts.due);
             second.figures.insert(format!("ticks_late@{name}"), counts.over + counts.under + counts.missed);
             second.ticks.add(&ticks);
@@ -269,8 +292,8 @@ impl Member {
     }
 
     /// Those that it tells, and those that were sent there since.
-    fn players(&self) -> u64 {
-        self.state.figure("sockets") + self.on_the_way.len() as u64
+    fn all_players(&self) -> u64 {
+        self.players + self.on_the_way.len() as u64
     }
 }
 

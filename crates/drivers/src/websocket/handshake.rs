@@ -152,7 +152,7 @@ fn check_headers(
     }
 }
 
-fn accept_for(key: &str) -> String {
+pub(super) fn accept_for(key: &str) -> String {
     let mut hash = sha1_smol::Sha1::new();
     hash.update(key.as_bytes());
     hash.update(b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11");

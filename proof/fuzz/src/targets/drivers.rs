@@ -162,6 +162,33 @@ pub(super) fn websocket_answers() -> Vec<Vec<u8>> {
     ]
 }
 
+/// A redirect of a handshake: what is followed is on this machine, and its path can stand in a request.
+pub(super) fn websocket_redirect(input: &[u8]) {
+    let from = drivers::Address::plain(([127, 0, 0, 1], 80).into());
+    let whole = redirect::location(input);
+    for location in [whole, String::from_utf8(input.to_vec()).ok()].into_iter().flatten() {
+        if let Ok(to) = redirect::follow(&from, &location) {
+            assert!(to.socket.ip().is_loopback() && to.socket.port() > 0, "{location} leads to {}", to.socket);
+            let may_stand = |byte: u8| byte > b' ' && byte != 0x7f;
+            assert!(to.path.starts_with(['/', '?', '*']) && to.path.bytes().all(may_stand), "{location}");
+            assert!(to.host.bytes().all(may_stand), "{location}");
+        }
+    }
+}
+
+pub(super) fn redirect_seeds() -> Vec<Vec<u8>> {
+    vec![
+        b"HTTP/1.1 307 Temporary Redirect\r\nLocation: ws://127.0.0.1:81/a?ticket=7\r\n\r\n".to_vec(),
+        b"ws://[::1]:81/".to_vec(),
+        b"http://localhost".to_vec(),
+        b"wss://8.8.8.8/".to_vec(),
+        b"/next?c=1".to_vec(),
+    ]
+}
+
+pub(super) const REDIRECT_WORDS: &[&str] =
+    &["ws://", "wss://", "//", "127.0.0.1", "localhost", "[::1]", ":", "@", "/", "?", "#", "Location: ", "\r\n"];
+
 /// Replies of a Redis: the same ones however they are cut, none before it is whole, and `missing` never asks for too much.
 pub(super) fn resp_client(input: &[u8]) {
     let mut from = 0;
