@@ -6,7 +6,7 @@
 //! word count as missed, until it is heard again or nobody plays on the others any more. Otherwise a cluster of which half
 //! is dead would tick punctually.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use arena_server::nodes::state::{self, NodeId, Said, State};
 use arena_server::nodes::ticket::{Key, Place, Seat, TICKET_MS};
@@ -66,18 +66,21 @@ struct Member {
     is_dead: bool,
 }
 
-struct Game {
+/// A game in which one seat is free.
+struct Half {
     node: NodeId,
-    free: Option<Seat>,
-    /// When the last ticket for it was given.
+    free: Seat,
+    /// When the ticket for the other seat was given; 0 when another lobby gave it.
     given_ns: u64,
 }
 
 #[derive(Default)]
 pub(crate) struct Cluster {
     members: BTreeMap<NodeId, Member>,
-    /// Games with a ticket that may not be used yet, and those with a free seat; in the order in which they began.
-    games: BTreeMap<u64, Game>,
+    /// In the order in which they began.
+    half: BTreeMap<u64, Half>,
+    /// Games that were filled, and when: the second player may be on the way while the node says that the first one waits.
+    filled: HashMap<u64, u64>,
     next_game: u64,
     nonce: u64,
     tick_rate: u32,
@@ -109,7 +112,7 @@ impl Cluster {
             Some(Said::Leaving(node)) => {
                 if let Some(member) = self.members.remove(&node) {
                     self.said.push(format!("node {} has ended", member.name));
-                    self.games.retain(|_, game| game.node != node);
+                    self.half.retain(|_, half| half.node != node);
                 }
             }
             None => {}
@@ -124,14 +127,15 @@ impl Cluster {
         // A node that only stood still tells of them itself, now.
         let owed = self.members.get(&node).map_or(0, |member| member.owed);
         state.ticks.forgive(owed.min(state.ticks.counts.missed));
-        for (game, seat) in &state.waiting {
-            let game = self.games.entry(*game).or_insert(Game { node, free: None, given_ns: 0 });
-            if game.given_ns + TICKET_NS <= now_ns {
-                game.free = Some(*seat);
-            }
+        self.filled.retain(|_, filled_ns| *filled_ns + TICKET_NS > now_ns);
+        let waiting: BTreeMap<u64, Seat> =
+            state.waiting.iter().copied().filter(|(game, _)| !self.filled.contains_key(game)).collect();
+        self.half.retain(|game, half| {
+            half.node != node || half.given_ns + TICKET_NS > now_ns || waiting.contains_key(game)
+        });
+        for (game, free) in waiting {
+            self.half.entry(game).or_insert(Half { node, free, given_ns: 0 }).free = free;
         }
-        let waits = |game: &u64| state.waiting.iter().any(|(waiting, _)| waiting == game);
-        self.games.retain(|id, game| game.node != node || game.given_ns + TICKET_NS > now_ns || waits(id));
         let before = self.members.remove(&node);
         match &before {
             None => self.said.push(format!("node {} is there, at ws://{}", state.name, state.address)),
@@ -177,7 +181,7 @@ impl Cluster {
             self.members.iter().filter(|(_, one)| is_again(one)).map(|(node, _)| *node).collect();
         for node in before {
             self.members.remove(&node);
-            self.games.retain(|_, game| game.node != node);
+            self.half.retain(|_, half| half.node != node);
         }
         if self.members.is_empty() {
             self.tick_rate = state.tick_rate;
@@ -201,30 +205,24 @@ impl Cluster {
 
     /// Where the next player goes.
     pub(crate) fn place(&mut self, now_ns: u64, wall_ms: u64) -> Result<Sent, NoPlace> {
-        let members = &self.members;
-        let is_open = |game: &Game| {
-            game.free.is_some() && members.get(&game.node).is_some_and(|member| member.is_alive(now_ns))
+        let is_alive = |half: &Half| self.members.get(&half.node).is_some_and(|node| node.is_alive(now_ns));
+        let half = self.half.iter().find(|(_, half)| is_alive(half));
+        let (game, node, seat) = match half.map(|(game, half)| (*game, half.node, half.free)) {
+            Some(found) => found,
+            None => (self.next_game, self.fewest(now_ns)?, Seat::One),
         };
-        let half = self.games.iter().find(|(_, game)| is_open(game)).map(|(id, _)| *id);
-        let (id, node, seat) = match half.and_then(|id| Some((id, self.games.get_mut(&id)?))) {
-            Some((id, game)) => (id, game.node, game.free.take().unwrap_or(Seat::Two)),
-            None => {
-                let node = self.fewest(now_ns)?;
-                let id = self.next_game;
-                self.next_game = id.wrapping_add(1);
-                self.games.insert(id, Game { node, free: Some(Seat::Two), given_ns: now_ns });
-                (id, node, Seat::One)
-            }
-        };
-        let Some((game, member)) = self.games.get_mut(&id).zip(self.members.get_mut(&node)) else {
-            return Err(NoPlace::NoNode);
-        };
-        game.given_ns = now_ns;
+        let Some(member) = self.members.get_mut(&node) else { return Err(NoPlace::NoNode) };
+        if self.half.remove(&game).is_some() {
+            self.filled.insert(game, now_ns);
+        } else {
+            self.next_game = game.wrapping_add(1);
+            self.half.insert(game, Half { node, free: Seat::Two, given_ns: now_ns });
+        }
         member.on_the_way.push(now_ns);
         self.nonce = self.nonce.wrapping_add(1);
         self.placed += 1;
         let expires_ms = wall_ms.saturating_add_signed(member.ahead_ms) + TICKET_MS;
-        let ticket = member.key.ticket(Place { game: id, seat }, self.nonce, expires_ms);
+        let ticket = member.key.ticket(Place { game, seat }, self.nonce, expires_ms);
         Ok(Sent { address: member.address.clone(), ticket })
     }
 
@@ -278,7 +276,7 @@ impl Cluster {
         let is_alone = !self.members.values().any(|member| member.is_alive(now_ns));
         self.members
             .retain(|_, member| !is_over(member) || is_alone && now_ns - member.heard_ns < FORGOTTEN_NS);
-        self.games.retain(|_, game| self.members.contains_key(&game.node));
+        self.half.retain(|_, half| self.members.contains_key(&half.node));
         let alive = self.members.values().filter(|member| member.is_alive(now_ns)).count();
         second.figures.insert("nodes".to_owned(), alive as u64);
         second.figures.insert("players_placed".to_owned(), std::mem::take(&mut self.placed));

@@ -37,6 +37,9 @@ pub fn follow(from: &Address, location: &str) -> Result<Address, OpenError> {
         |why: &str| OpenError::Redirected(format!("redirected to \"{}\", {why}", shown(location.as_bytes())));
     let uri: Uri = location.parse().map_err(|_| refuse("which is no URL"))?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
+    if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(refuse("whose path cannot stand in a request"));
+    }
     let Some(authority) = uri.authority() else {
         return Ok(Address { path, ..from.clone() });
     };
