@@ -32,6 +32,6 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
             other => return Err(format!("unknown option {other}").into()),
         }
     }
-    arena::run(options, |address| println!("arena listening on ws://{address}"))?;
+    arena::run(options, |address| println!("arena listening on ws://{address}"), |_| ())?;
     Ok(())
 }

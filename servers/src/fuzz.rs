@@ -1,7 +1,7 @@
 //! Entry points for fuzzing: the servers' parsers' results for bytes in these pieces, in a comparable form. Compiled
 //! for `proof/fuzz` only, which states the properties.
 
-pub use arena_server::fuzz::arena_is_shot;
+pub use arena_server::fuzz::{arena_is_shot, arena_node};
 pub use chat_server::fuzz::{chat_broker, chat_line, chat_lines, chat_node};
 pub use leaderboard_service::fuzz::{
     Spoken, leaderboard, leaderboard_message, log_frames, log_records, protobuf_fields, record_seeds,

@@ -9,6 +9,7 @@ pub mod fuzz;
 
 mod server;
 
+pub use arena_lobby;
 pub use arena_server as arena;
 pub use chat_server as chat;
 pub use key_value as redis;

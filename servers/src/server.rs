@@ -2,13 +2,15 @@
 
 use clap::Subcommand;
 
-use crate::{arena, chat, leaderboard_service, limited, null, oracle, poll_loop, redis};
+use crate::{arena, arena_lobby, chat, leaderboard_service, limited, null, oracle, poll_loop, redis};
 
 /// Which server.
 #[derive(Debug, Subcommand)]
 pub enum Server {
     /// Two-player shooter over WebSocket, one 60 Hz tick loop per game
     Arena(arena::Options),
+    /// Sends players of the arena to the nodes of it that share a NATS server
+    ArenaLobby(arena_lobby::Options),
     /// Chat over plain TCP: every line goes to every other client of the room
     Chat(chat::Options),
     /// HTTP services answered from a 30 Hz simulation loop, ten per tick

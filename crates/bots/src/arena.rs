@@ -78,7 +78,7 @@ mod counter {
     pub const GAMES_UNENDING: usize = 8;
     /// games whose winner is not judged: shots of the fast player left too late
     pub const GAMES_UNJUDGED: usize = 9;
-    pub const NAMES: [&str; 11] = [
+    pub const NAMES: [&str; 12] = [
         "games_started",
         "games_played",
         "won_by_player_1",
@@ -90,6 +90,7 @@ mod counter {
         "games_unending",
         "games_unjudged",
         measure::names::OPEN_TIME,
+        measure::names::HANDSHAKE_REDIRECTS,
     ];
 }
 

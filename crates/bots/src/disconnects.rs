@@ -9,7 +9,7 @@ use std::sync::Arc;
 pub use drivers::shown;
 use drivers::{Closed, Driver, Goodbye, OpenError};
 use engine::BotContext;
-use measure::names::OPEN_TIME;
+use measure::names::{HANDSHAKE_REDIRECTS, OPEN_TIME};
 use measure::{ErrorKind, MetricNames, Role};
 
 /// The causes. Errors of every kind of bots begin with them, so that their indices are the same everywhere.
@@ -22,8 +22,8 @@ const CLOSED: usize = 2;
 /// The index of `broken protocol`.
 pub const BROKEN: usize = 3;
 
-/// The names of a kind of bots. Adds what can keep a connection from opening, the kinds of what can end it, and the role of
-/// the counter that the engine keeps.
+/// The names of a kind of bots. Adds what can keep a connection from opening, the kinds of what can end it, and the roles of
+/// the counters that the engine keeps.
 pub fn metric_names(
     ops: &[&str],
     errors: &[&str],
@@ -31,7 +31,7 @@ pub fn metric_names(
     kinds: &[(&str, ErrorKind)],
 ) -> Arc<MetricNames> {
     MetricNames::new(ops, errors, counters, &OpenError::CAUSES)
-        .with_counter_roles(&[(OPEN_TIME, Role::OpenTime)])
+        .with_counter_roles(&[(OPEN_TIME, Role::OpenTime), (HANDSHAKE_REDIRECTS, Role::HandshakeRedirects)])
         .with_kinds(&CAUSES.map(|cause| (cause, ErrorKind::BrokenConnection)))
         .with_kinds(&OpenError::TIMEOUTS.map(|cause| (cause, ErrorKind::Timeout)))
         .with_kinds(&OpenError::OF_THIS_MACHINE.map(|cause| (cause, ErrorKind::Generator)))

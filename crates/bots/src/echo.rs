@@ -16,7 +16,7 @@ use drivers::tcp::lines;
 use drivers::websocket::{Message, Received};
 use drivers::{Closed, Driver, WebSocket};
 use engine::{BotContext, Bots, ConnectionId, RequestId, SendLag};
-use measure::names::OPEN_TIME;
+use measure::names::{HANDSHAKE_REDIRECTS, OPEN_TIME};
 use measure::{ErrorKind, MetricNames};
 use plan::{Arrivals, EchoBots, WorkerPlan};
 
@@ -114,7 +114,12 @@ impl<D: Driver, C: EchoFraming<D>> Bots for Echo<D, C> {
 
     fn metric_names(_: &EchoBots) -> Arc<MetricNames> {
         let causes = [&disconnects::CAUSES[..], &[WRONG_ANSWER]].concat();
-        disconnects::metric_names(&["echo"], &causes, &[OPEN_TIME], &[(WRONG_ANSWER, ErrorKind::WrongReply)])
+        disconnects::metric_names(
+            &["echo"],
+            &causes,
+            &[OPEN_TIME, HANDSHAKE_REDIRECTS],
+            &[(WRONG_ANSWER, ErrorKind::WrongReply)],
+        )
     }
 
     fn new(echo: &EchoBots, plan: &WorkerPlan) -> Self {

@@ -7,7 +7,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs};
 
 use anyhow::{Context as _, bail};
-use plan::{Target, may_load, may_load_for_file};
+use plan::{Target, Transport, may_load, may_load_for_file};
 
 use crate::consent::Consent;
 
@@ -48,6 +48,26 @@ pub fn check_may_load(ip: IpAddr, host: &str, allowed: &[String], consent: &Cons
         may_load_for_file(ip, host, hosts)?;
     }
     Ok(())
+}
+
+/// The target with the hosts to which it may redirect WebSockets: those that the user named, as far as they have an address
+/// that may be loaded.
+pub fn with_redirects(target: &Target, allowed: &[String], consent: &Consent) -> Target {
+    let named = match consent {
+        Consent::Own => allowed,
+        Consent::OfFile { hosts } => hosts,
+    };
+    let mut redirects_to = Vec::new();
+    for host in named.iter().filter(|_| target.scheme.transport() == Transport::WebSocket) {
+        let found = (host.as_str(), target.port).to_socket_addrs();
+        let address = found.ok().and_then(|mut found| found.next()).map(|address| address.ip());
+        redirects_to.extend(
+            address
+                .filter(|ip| check_may_load(*ip, host, allowed, consent).is_ok())
+                .map(|ip| (host.clone(), ip)),
+        );
+    }
+    Target { redirects_to, ..target.clone() }
 }
 
 /// Which address was taken, where others were tried before it; `None`: the first one was.
@@ -101,6 +121,20 @@ mod tests {
             which_was_taken(&target, &addresses, addresses[1]).as_deref(),
             Some("localhost is [::1]:81 in this run: 127.0.0.1:81 does not accept connections")
         );
+    }
+
+    #[test]
+    fn a_target_may_redirect_to_hosts_that_the_user_named_and_a_file_alone_names_none() {
+        let named = ["203.0.113.7", "169.254.169.254", "no.such.host.invalid"].map(str::to_owned);
+        let hosts = |url: &str, consent: &Consent| -> Vec<String> {
+            let target = with_redirects(&target(url), &named, consent);
+            target.redirects_to.into_iter().map(|(host, _)| host).collect()
+        };
+        let of_file = |hosts: &[String]| Consent::OfFile { hosts: hosts.to_vec() };
+        assert_eq!(hosts("ws://127.0.0.1:1", &Consent::Own), ["203.0.113.7"]);
+        assert_eq!(hosts("ws://127.0.0.1:1", &of_file(&named[..1])), ["203.0.113.7"]);
+        assert_eq!(hosts("ws://127.0.0.1:1", &of_file(&[])), [""; 0]);
+        assert_eq!(hosts("http://127.0.0.1:1", &Consent::Own), [""; 0]);
     }
 
     #[test]

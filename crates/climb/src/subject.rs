@@ -101,7 +101,8 @@ impl RunningSubject {
                 if ticks_from == TicksFrom::Nothing {
                     tell_which(target, &addresses, address);
                 }
-                let mut subject = Self::of_started(started, target.clone(), address, ticks);
+                let target = lookup::with_redirects(target, &plan.may_load, consent);
+                let mut subject = Self::of_started(started, target, address, ticks);
                 subject.probe(plan, ticks_from)?;
                 subject.members = subject.find_members(plan, consent, ticks_from)?;
                 Ok(subject)
@@ -130,7 +131,7 @@ impl RunningSubject {
                     generator.watch(&Sought { plan, address, listens: listens(target), watched_here })?;
                 let ticks = follow(plan, consent, TicksFrom::Present, elsewhere.as_deref())?;
                 let mut subject = RunningSubject {
-                    target: target.clone(),
+                    target: lookup::with_redirects(target, &plan.may_load, consent),
                     address,
                     members: Vec::new(),
                     pid: *pid,

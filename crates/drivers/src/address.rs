@@ -58,13 +58,18 @@ pub struct Upgrade {
     pub headers: Vec<(String, String)>,
     /// offered in this order; the server may choose one of them
     pub subprotocols: Vec<String>,
+    /// hosts besides this machine and the server's own to which it may redirect, with their addresses
+    pub redirects_to: Vec<(String, IpAddr)>,
 }
 
 /// Without the values of the headers, which may be secrets.
 impl std::fmt::Debug for Upgrade {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let names: Vec<&str> = self.headers.iter().map(|(name, _)| name.as_str()).collect();
-        f.debug_struct("Upgrade").field("headers", &names).field("subprotocols", &self.subprotocols).finish()
+        f.debug_struct("Upgrade")
+            .field("headers", &names)
+            .field("subprotocols", &self.subprotocols)
+            .finish_non_exhaustive()
     }
 }
 

@@ -189,6 +189,10 @@ impl Driver for Any {
         }
     }
 
+    fn redirects(&self) -> u8 {
+        if let Kind::WebSocket(socket, _) = &self.0 { socket.redirects() } else { 0 }
+    }
+
     fn requests_at_once(&self) -> Option<usize> {
         match &self.0 {
             Kind::Http2(socket) => socket.requests_at_once(),

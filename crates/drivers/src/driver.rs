@@ -51,6 +51,11 @@ pub trait Driver: Sized + 'static {
         None
     }
 
+    /// How many redirects led to this connection.
+    fn redirects(&self) -> u8 {
+        0
+    }
+
     /// How many requests may be open at once on this connection, as things are now; `None`: one, and more connections for more.
     fn requests_at_once(&self) -> Option<usize> {
         None
@@ -124,6 +129,9 @@ pub enum OpenError {
         /// what it said instead
         why: String,
     },
+    /// The server sends this connection somewhere else, and it does not go there. Why.
+    #[error("{0}")]
+    Redirected(String),
     /// The certificate or the TLS handshake failed.
     #[error("TLS: {0}")]
     Tls(String),
@@ -134,7 +142,7 @@ pub enum OpenError {
 
 impl OpenError {
     /// All causes, in the order of `cause_index`.
-    pub const CAUSES: [&'static str; 10] = [
+    pub const CAUSES: [&'static str; 11] = [
         "refused",
         "timeout",
         "closed early",
@@ -145,6 +153,7 @@ impl OpenError {
         "tls",
         "other",
         "rejected",
+        "redirected",
     ];
 
     /// Those in which an answer timed out.
@@ -165,6 +174,7 @@ impl OpenError {
             OpenError::Tls(_) => 7,
             OpenError::Other(_) => 8,
             OpenError::Rejected(_) => 9,
+            OpenError::Redirected(_) => 10,
         }
     }
 }

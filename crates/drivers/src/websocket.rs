@@ -1,12 +1,15 @@
 //! WebSocket, client side, `ws` and `wss`.
 //!
 //! The socket is here; a connection's state between reads is in `codec`, pure and beside this file.
-//! Connecting also sends the upgrade request, so a server that accepts in order sees us in order.
+//! Connecting also sends the upgrade request, so a server that accepts in order sees us in order. Where it redirects, opening
+//! goes on at the next server (`redirect`).
 
 pub mod codec;
 pub mod frame;
 pub mod handshake;
+pub mod redirect;
 
+use std::borrow::Cow;
 use std::future::poll_fn;
 use std::io;
 use std::net::IpAddr;
@@ -29,6 +32,7 @@ pub use codec::{MESSAGE_BYTES_MAX, Message, Received};
 pub struct WebSocket {
     stream: Stream,
     codec: Codec,
+    redirects: u8,
 }
 
 /// A connection on its way.
@@ -37,6 +41,15 @@ pub struct Connecting {
     key: String,
     request: Vec<u8>,
     sent_bytes: usize,
+    from: Option<IpAddr>,
+}
+
+/// What a server does with a handshake.
+enum Answered {
+    /// what follows the answer's header already belongs to the frames; with it comes which subprotocol was chosen
+    Accepted(Vec<u8>, Option<usize>),
+    /// to this place
+    Redirected(String),
 }
 
 impl Driver for WebSocket {
@@ -50,7 +63,7 @@ impl Driver for WebSocket {
         let request = handshake::request(&to.host, &to.path, &key, &to.upgrade);
         let is_later = to.tls.is_some() || to.network.is_some_and(|path| !path.keeps_arrivals);
         let sent_bytes = if is_later { 0 } else { connect::send_now(&socket, &request)? };
-        Ok(Connecting { socket, key, request, sent_bytes })
+        Ok(Connecting { socket, key, request, sent_bytes, from })
     }
 
     async fn open(begin_connect: Connecting, to: &Address) -> Result<Self, OpenError> {
@@ -95,6 +108,10 @@ impl Driver for WebSocket {
     fn unsent_bytes(&self) -> usize {
         self.codec.unsent.len()
     }
+
+    fn redirects(&self) -> u8 {
+        self.redirects
+    }
 }
 
 impl WebSocket {
@@ -111,38 +128,65 @@ impl WebSocket {
         to: &Address,
         message_bytes_max: usize,
     ) -> Result<(Self, Option<usize>), OpenError> {
-        // The socket that took the request's first bytes is connected.
-        let tcp = match begin_connect.sent_bytes {
-            0 => stream::standing(begin_connect.socket).await?,
-            _ => TcpStream::from_std(begin_connect.socket.into())?,
-        };
-        let has_asked = begin_connect.sent_bytes > 0;
-        let mut stream = Stream::over(tcp, to, has_asked, |tls| &tls.config).await?;
-        stream.write_all(&begin_connect.request[begin_connect.sent_bytes..]).await?;
-        stream.flush().await?;
-        let (carried, subprotocol) =
-            await_answer(&mut stream, &begin_connect.key, &to.upgrade.subprotocols).await?;
-        Ok((WebSocket { stream, codec: Codec::new(carried).taking(message_bytes_max) }, subprotocol))
+        let (mut begun, mut here, mut redirects) = (begin_connect, Cow::Borrowed(to), 0);
+        loop {
+            let from = begun.from;
+            let (stream, answered) = ask(begun, &here).await?;
+            match answered {
+                Answered::Accepted(carried, subprotocol) => {
+                    let codec = Codec::new(carried).taking(message_bytes_max);
+                    return Ok((WebSocket { stream, codec, redirects }, subprotocol));
+                }
+                Answered::Redirected(location) if redirects == redirect::REDIRECTS_MAX => {
+                    let location = crate::shown::shown(location.as_bytes());
+                    return Err(OpenError::Redirected(format!(
+                        "redirected to \"{location}\" after {redirects} redirects, which are the most that are followed"
+                    )));
+                }
+                Answered::Redirected(location) => {
+                    here = Cow::Owned(redirect::follow(&here, &location)?);
+                    redirects += 1;
+                    // A source on loopback reaches only loopback.
+                    let is_loopback = here.socket.ip().is_loopback();
+                    let from = from.filter(|source| {
+                        source.is_loopback() == is_loopback && source.is_ipv4() == here.socket.is_ipv4()
+                    });
+                    begun = WebSocket::begin_connect(&here, from)?;
+                }
+            }
+        }
     }
 }
 
-/// What follows the answer's header already belongs to the frames; with it comes which subprotocol was chosen.
-async fn await_answer(
-    stream: &mut Stream,
-    key: &str,
-    offered: &[String],
-) -> Result<(Vec<u8>, Option<usize>), OpenError> {
+/// Sends the rest of a request and waits for the answer.
+async fn ask(begun: Connecting, to: &Address) -> Result<(Stream, Answered), OpenError> {
+    // The socket that took the request's first bytes is connected.
+    let tcp = match begun.sent_bytes {
+        0 => stream::standing(begun.socket).await?,
+        _ => TcpStream::from_std(begun.socket.into())?,
+    };
+    let has_asked = begun.sent_bytes > 0;
+    let mut stream = Stream::over(tcp, to, has_asked, |tls| &tls.config).await?;
+    stream.write_all(&begun.request[begun.sent_bytes..]).await?;
+    stream.flush().await?;
     let mut answer = Vec::with_capacity(256);
     loop {
         if stream.read_buf(&mut answer).await? == 0 {
             return Err(OpenError::ClosedEarly);
         }
-        match handshake::read_answer(&answer, key, offered) {
-            Ok(Some(accepted)) => return Ok((answer.split_off(accepted.header_bytes), accepted.subprotocol)),
+        match handshake::read_answer(&answer, &begun.key, &to.upgrade.subprotocols) {
+            Ok(Some(accepted)) => {
+                let carried = answer.split_off(accepted.header_bytes);
+                return Ok((stream, Answered::Accepted(carried, accepted.subprotocol)));
+            }
             Ok(None) => {}
             Err(refusal) => {
-                read_what_is_there(stream, &mut answer).await;
-                return Err(handshake::read_answer(&answer, key, offered).err().unwrap_or(refusal));
+                if let Some(location) = redirect::location(&answer) {
+                    return Ok((stream, Answered::Redirected(location)));
+                }
+                read_what_is_there(&mut stream, &mut answer).await;
+                let read_again = handshake::read_answer(&answer, &begun.key, &to.upgrade.subprotocols);
+                return Err(read_again.err().unwrap_or(refusal));
             }
         }
     }

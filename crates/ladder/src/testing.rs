@@ -64,6 +64,8 @@ pub struct TrialBuilder {
     pub unclear_share: f64,
     /// further sources of ticks
     pub compared: Vec<Compared>,
+    /// nodes of the server, with their ticks in each second that were due, and that were late
+    pub nodes: Vec<(String, u64, u64)>,
     /// games that the server really runs
     pub games_running: f64,
     /// frames that the server draws besides its services
@@ -114,6 +116,7 @@ impl TrialBuilder {
             late_share: Some(Box::new(|_| 0.03)),
             unclear_share: 0.0,
             compared: Vec::new(),
+            nodes: Vec::new(),
             games_running: load,
             frames_per_s: None,
             shots_per_s: load as u64 * 14,
@@ -233,6 +236,12 @@ impl TrialBuilder {
                 Some(Books { sent, unknown_messages, drops_are_told, ..Books::of(books.receivers, worst) });
         }
         self
+    }
+
+    /// Its server has these nodes: see the field.
+    pub fn nodes(self, nodes: &[(&str, u64, u64)]) -> TrialBuilder {
+        let nodes = nodes.iter().map(|(name, due, late)| ((*name).to_owned(), *due, *late)).collect();
+        TrialBuilder { nodes, ..self }
     }
 
     pub fn late(mut self, share: f64) -> TrialBuilder {
@@ -371,6 +380,9 @@ impl TrialBuilder {
     fn tick_second(&self, from_ns: u64, to_ns: u64, late_share: f64) -> TickSecond {
         let due = self.games_running as u64 * 60;
         let over = (due as f64 * late_share).round() as u64;
+        let of_nodes = self.nodes.iter().flat_map(|(node, due, late)| {
+            [(format!("ticks_due@{node}"), *due), (format!("ticks_late@{node}"), *late)]
+        });
         let mut interval = Distribution::new();
         interval.record_many(17_000_000, due - over);
         interval.record_many(25_000_000, over);
@@ -392,7 +404,10 @@ impl TrialBuilder {
                     ("shots".to_owned(), self.shots_per_s),
                     ("shots_accepted".to_owned(), self.shots_per_s),
                 ],
-            },
+            }
+            .into_iter()
+            .chain(of_nodes)
+            .collect(),
         }
     }
 }

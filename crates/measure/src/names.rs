@@ -11,6 +11,9 @@ use serde::{Deserialize, Serialize};
 /// The counter of `Role::OpenTime`.
 pub const OPEN_TIME: &str = "open_connection_ms";
 
+/// The counter of `Role::HandshakeRedirects`.
+pub const HANDSHAKE_REDIRECTS: &str = "handshake_redirects";
+
 /// The counter of deliveries in rooms, which bots of scripts keep books of.
 pub const ROOM_DELIVERIES: &str = "deliveries in rooms";
 
@@ -59,6 +62,8 @@ pub enum Role {
     /// counter that the engine keeps: connections open, × ms of the second, so that a second's mean is known besides its
     /// worst moment
     OpenTime,
+    /// counter that the engine keeps: redirects of handshakes that were followed, of connections that stand
+    HandshakeRedirects,
     /// counter: facts that the audit read back
     AuditChecked,
     /// counter: of these, other than they must be

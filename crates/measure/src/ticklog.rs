@@ -63,6 +63,12 @@ impl ServerCounter {
     }
 }
 
+/// Before the name of a node: counters of its ticks that were due, and of those that were late or missed, in the log of a server
+/// of several nodes.
+pub const NODE_DUE: &str = "ticks_due@";
+/// See `NODE_DUE`.
+pub const NODE_LATE: &str = "ticks_late@";
+
 /// How many malformed lines and mixed runs are kept word for word; all are counted.
 pub const KEPT_EXAMPLES: usize = 5;
 /// A line longer than this is not one of a tick log; reading on would only fill the memory.

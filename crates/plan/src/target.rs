@@ -39,6 +39,10 @@ pub struct Target {
     /// what clients show it so that it lets them in; named, and never the secret itself
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub credentials: Option<Credentials>,
+    /// hosts besides this machine and its own to which it may redirect the handshake of a WebSocket, with their addresses;
+    /// looked up when a run begins
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub redirects_to: Vec<(String, IpAddr)>,
 }
 
 /// Where one more node of a service listens.
@@ -144,6 +148,7 @@ impl Target {
             ca: None,
             insecure: false,
             credentials: None,
+            redirects_to: Vec::new(),
         }
     }
 
@@ -258,7 +263,17 @@ impl Target {
         }
         let HostPort { host, port } = nodes.remove(0);
         let path = if path.starts_with('/') { path.to_owned() } else { format!("/{path}") };
-        Ok(Target { scheme, host, port, others: nodes, path, ca: None, insecure: false, credentials: None })
+        Ok(Target {
+            scheme,
+            host,
+            port,
+            others: nodes,
+            path,
+            ca: None,
+            insecure: false,
+            credentials: None,
+            redirects_to: Vec::new(),
+        })
     }
 }
 

@@ -4,13 +4,17 @@ use std::io::Write;
 use std::net::SocketAddr;
 
 use servers::{
-    ServeError, Server, arena, chat, leaderboard_service, limited, null, oracle, poll_loop, redis,
+    ServeError, Server, arena, arena_lobby, chat, leaderboard_service, limited, null, oracle, poll_loop,
+    redis,
 };
 
 /// Serves until SIGTERM or Ctrl-C.
 pub fn run(server: Server) -> Result<(), ServeError> {
     match server {
-        Server::Arena(options) => arena::run(options, |address| announce("arena", "ws", address)),
+        Server::Arena(options) => arena::run(options, |address| announce("arena", "ws", address), say_it),
+        Server::ArenaLobby(options) => {
+            arena_lobby::run(options, |address| announce("arena-lobby", "ws", address), say_it)
+        }
         Server::Chat(options) => {
             let window = options.window;
             let totals = chat::run(options, |news| match news {
@@ -70,6 +74,10 @@ pub fn run(server: Server) -> Result<(), ServeError> {
 /// The first line of a server's output: people read it, and a climb takes the address from it.
 fn announce(name: &str, scheme: &str, address: SocketAddr) {
     say(format_args!("{name} listening on {scheme}://{address}"));
+}
+
+fn say_it(sentence: String) {
+    say(format_args!("{sentence}"));
 }
 
 fn say(line: std::fmt::Arguments<'_>) {

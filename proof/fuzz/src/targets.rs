@@ -33,6 +33,7 @@ macro_rules! targets {
 targets! {
     drivers::websocket_client { seeds: drivers::websocket_seeds }
     drivers::websocket_answer { seeds: drivers::websocket_answers, words: drivers::HTTP_WORDS }
+    drivers::websocket_redirect { seeds: drivers::redirect_seeds, words: drivers::REDIRECT_WORDS }
     drivers::resp_client { seeds: drivers::resp_seeds, words: &["\r\n", "$-1\r\n", "+OK\r\n", ":", "-", "$"] }
     drivers::http1_client { seeds: drivers::http1_seeds, words: drivers::HTTP_WORDS, heap_bytes_max: 6 << 20 }
     drivers::http1_pieces { seeds: drivers::http1_seeds, words: drivers::HTTP_WORDS }
@@ -50,6 +51,7 @@ targets! {
     servers::chat_server { seeds: servers::chat_seeds, words: servers::CHAT_WORDS }
     servers::chat_nodes { seeds: servers::chat_node_seeds, words: servers::CHAT_NODE_WORDS }
     servers::arena_server { seeds: servers::arena_seeds, words: servers::JSON_WORDS }
+    servers::arena_nodes { seeds: servers::arena_node_seeds, words: servers::JSON_WORDS, heap_bytes_max: 8 << 20 }
     servers::leaderboard_http { seeds: ::servers::fuzz::leaderboard_seeds, words: servers::REQUEST_WORDS, heap_bytes_max: 8 << 20 }
     servers::leaderboard_websocket { seeds: servers::leaderboard_websocket_seeds, heap_bytes_max: 8 << 20 }
     servers::leaderboard_grpc { seeds: servers::grpc_seeds, heap_bytes_max: 16 << 20 }

@@ -12,12 +12,14 @@ use std::sync::{Arc, PoisonError};
 use super::inbox::{Address, SocketKey, ThreadEvent, ThreadMessage};
 use super::lobby::{Arrival, Welcome};
 use super::message::START_FRAME;
+use super::nodes::ticket::{Denied, Place};
 use super::options::Pairing;
 use super::rules::Player;
 use super::shots::Shots;
 use super::sockets::{Sending, Socket, Stage};
 use super::thread::{Late, Thread};
 use servers_shared::clock;
+use servers_shared::http::response;
 use servers_shared::websocket::{close_code, handshake};
 
 /// A thread with so many more sockets than another lets that one take the next.
@@ -95,41 +97,67 @@ impl Thread {
                 None
             }
             Ok(Some(upgrade)) => {
+                let place = match self.shared.nodes.as_ref().map(|nodes| {
+                    let ticket = handshake::query(request, "ticket").unwrap_or_default();
+                    nodes.admit(ticket, self.shared.wall.epoch_ms(clock::now_ns()))
+                }) {
+                    Some(Err(denied)) => {
+                        self.deny(key, denied);
+                        return None;
+                    }
+                    Some(Ok(place)) => Some(place),
+                    None => None,
+                };
                 let mut answer = std::mem::take(&mut self.scratch);
                 answer.clear();
                 handshake::put_answer(&mut answer, &upgrade);
-                self.arrive(key, upgrade.snapshots, &mut answer);
+                self.arrive(key, upgrade.snapshots, place, &mut answer);
                 self.scratch = answer;
                 Some(request[upgrade.request_bytes..].to_vec())
             }
         }
     }
 
+    /// The player has no ticket that is good here.
+    fn deny(&mut self, key: SocketKey, denied: Denied) {
+        let mut answer = Vec::new();
+        response::write(&mut answer, 403, "text/plain", false, format!("{denied}\n").as_bytes());
+        // The connection is closed in any case.
+        let _ = self.core.send(key, &answer);
+        self.core.clients.remove(key);
+    }
+
     /// The handshake is complete: the player waits, or plays against one who waits. Sends `answer` and more.
-    fn arrive(&mut self, key: SocketKey, snapshots: bool, answer: &mut Vec<u8>) {
+    fn arrive(&mut self, key: SocketKey, snapshots: bool, place: Option<Place>, answer: &mut Vec<u8>) {
         let newcomer = Arrival {
             address: Address { thread: self.me, key },
             id: self.shared.next_player_id.fetch_add(1, Ordering::Relaxed),
             snapshots: snapshots || self.shared.options.snapshots,
         };
-        let welcome = self.shared.lobby.lock().unwrap_or_else(PoisonError::into_inner).arrive(newcomer);
+        let welcome =
+            self.shared.lobby.lock().unwrap_or_else(PoisonError::into_inner).arrive(newcomer, place);
         let (mut closed, mut again) = (false, false);
         match welcome {
             Welcome::Wait => {
                 self.set_stage(key, Stage::Waiting);
                 self.waiting_count += 1;
             }
-            Welcome::Play(first) => {
+            Welcome::Play { first, is_swapped } => {
                 let speed = self.shared.options.bullet_speed;
-                let shots = self.games.insert([first, newcomer], speed, clock::now_ns());
-                self.set_stage(key, Stage::Playing(shots.clone(), Player::Two));
+                let (mut players, mut seats) = ([first, newcomer], Player::BOTH);
+                if is_swapped {
+                    players.reverse();
+                    seats.reverse();
+                }
+                let shots = self.games.insert(players, speed, clock::now_ns());
+                self.set_stage(key, Stage::Playing(shots.clone(), seats[1]));
                 self.playing_count += 1;
                 if self.core.faults.now.late_ns > 0 {
                     self.deliver(newcomer.address, ThreadEvent::StartMessage);
                 } else {
                     answer.extend_from_slice(START_FRAME);
                 }
-                let event = ThreadEvent::Start(shots, Player::One);
+                let event = ThreadEvent::Start(shots, seats[0]);
                 self.deliver(first.address, event);
                 if self.core.faults.twice.selects_next() {
                     again = true;
@@ -147,7 +175,7 @@ impl Thread {
         }
     }
 
-    /// Player 1's part of the pairing, on the thread of player 1.
+    /// The part in the pairing of the player who waited, on that player's thread.
     pub(super) fn start(&mut self, key: SocketKey, shots: Arc<Shots>, player: Player) {
         let forgetful = self.shared.options.pairing == Pairing::Forgetful;
         match self.stage(key) {

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use servers_shared::cli::{self, check, time};
 use servers_shared::fault::{self, Fault, Server};
+use servers_shared::nats::{self, NatsAddress};
 use servers_shared::ticks::schedule::Ticker;
 use servers_shared::{ServeError, Shutdown};
+
+use crate::nodes::state::is_address;
 
 /// How an arena runs. The defaults are the published game on loopback.
 #[derive(Clone, Debug, clap::Args)]
@@ -58,6 +61,19 @@ pub struct Options {
     /// What becomes of a waiting player who has gone
     #[arg(long, value_enum, default_value_t = Pairing::Strict)]
     pub pairing: Pairing,
+    /// Be a node of the lobbies on this NATS server (serve arena-lobby), such as nats://USER:PASSWORD@HOST:4222; players then
+    /// need a ticket of a lobby
+    #[arg(long, value_name = "URL")]
+    pub nats: Option<NatsAddress>,
+    /// With --nats: a file whose first line is USER:PASSWORD or TOKEN, so that neither is on the command line
+    #[arg(long, value_name = "FILE", requires = "nats")]
+    pub nats_login: Option<PathBuf>,
+    /// What this node is called, 1 to 32 letters, digits, _, - and . [default: at random]
+    #[arg(long, value_name = "NAME", requires = "nats")]
+    pub node: Option<String>,
+    /// Where players find this node, which lobbies tell them [default: the address to listen on]
+    #[arg(long, value_name = "HOST:PORT", requires = "nats")]
+    pub advertise: Option<String>,
     /// Faults to plant, for testing instruments.
     #[arg(long = "fault", value_name = fault::FORM, help = fault::HELP, long_help = fault::help(Server::Arena))]
     pub faults: Vec<Fault>,
@@ -89,7 +105,20 @@ impl Options {
         check("bullet-speed", self.bullet_speed, 1..=100_000, "1 to 100000 units per second")?;
         check("fire-interval", self.fire_interval, ..=Duration::from_secs(3600), "at most an hour")?;
         check("threads", self.threads.unwrap_or(1), 1..=256, "1 to 256")?;
-        check("max-connections", self.max_connections, 2..=10_000_000, "2 to 10000000")
+        check("max-connections", self.max_connections, 2..=10_000_000, "2 to 10000000")?;
+        let name = self.node.as_deref().unwrap_or("_");
+        if !nats::is_node_name(name) {
+            let (value, range) = (name.escape_debug().to_string(), "1 to 32 letters, digits, _, - and .");
+            return Err(ServeError::Option { option: "node", value, range });
+        }
+        let advertised = self.advertise.as_deref();
+        if self.nats.is_some() && !advertised.map_or(!self.listen.ip().is_unspecified(), is_address) {
+            let value = advertised.unwrap_or("(none)").escape_debug().to_string();
+            let range =
+                "HOST:PORT where players find this node; it is needed where --listen is no single address";
+            return Err(ServeError::Option { option: "advertise", value, range });
+        }
+        Ok(())
     }
 }
 
@@ -102,5 +131,21 @@ mod tests {
         assert!(Options::default().check().is_ok());
         let error = Options { tick_rate: 0, ..Options::default() }.check().unwrap_err();
         assert_eq!(error.to_string(), "--tick-rate 0 is out of range: 1 to 1000 ticks per second");
+        let node = Options { nats: Some("nats://localhost".parse().unwrap()), ..Options::default() };
+        assert!(node.check().is_ok());
+        let refused = |options: Options, begins: &str| {
+            let error = options.check().unwrap_err().to_string();
+            assert!(error.starts_with(begins), "{error}");
+        };
+        refused(
+            Options { node: Some("a b".into()), ..node.clone() },
+            "--node a b is out of range: 1 to 32 letters",
+        );
+        let anywhere = Options { listen: ([0, 0, 0, 0], 42069).into(), ..node };
+        refused(
+            anywhere.clone(),
+            "--advertise (none) is out of range: HOST:PORT where players find this node",
+        );
+        refused(Options { advertise: Some("a/b:1".into()), ..anywhere }, "--advertise a/b:1 is out of range");
     }
 }

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 
 use super::inbox::Inbox;
 use super::lobby::Lobby;
+use super::nodes::Nodes;
 use super::options::Options;
 use super::tally::Exchange;
 use servers_shared::address_limit::AddressLimit;
@@ -21,6 +22,8 @@ pub(crate) struct Shared {
     /// The holder of this lock accepts connections; the order of accepting is the order of arrival.
     pub(crate) door: Mutex<AddressLimit>,
     pub(crate) lobby: Mutex<Lobby>,
+    /// None: players are paired as they come.
+    pub(crate) nodes: Option<Arc<Nodes>>,
     pub(crate) threads_shared: Vec<ThreadShared>,
     /// The first this many threads take connections; the rest wait until these are nearly full.
     pub(crate) first_threads: usize,
@@ -33,11 +36,13 @@ pub(crate) struct Shared {
 
 impl Shared {
     pub(crate) fn is_full(&self) -> bool {
-        self.threads_shared
-            .iter()
-            .map(|thread_shared| thread_shared.sockets.load(Ordering::Relaxed))
-            .sum::<usize>()
-            >= self.sockets_max
+        self.free_sockets() == 0
+    }
+
+    /// How many more sockets it takes.
+    pub(crate) fn free_sockets(&self) -> usize {
+        let sockets = |thread_shared: &ThreadShared| thread_shared.sockets.load(Ordering::Relaxed);
+        self.sockets_max.saturating_sub(self.threads_shared.iter().map(sockets).sum())
     }
 }
 

@@ -264,7 +264,7 @@ mod tests {
         let common = flood::common();
         let core = flood::core(&common);
         let mut thread =
-            Thread::new(Arc::new(super::super::shared(Default::default(), common, 1, 1)), 0, core);
+            Thread::new(Arc::new(super::super::shared(Default::default(), None, common, 1, 1)), 0, core);
         let admit = |thread: &mut Thread, fd| thread.welcome(fd, clock::now_ns());
         let request = &|_| client_frame(true, 9, b"1", [1, 2, 3, 4]);
         let answers = |heard: &[u8]| flood::count(heard, b"\x8a\x011");

@@ -1,9 +1,9 @@
 //! For `servers::fuzz`.
 
 use super::nodes::message::{Front, Word};
-use super::nodes::protocol::{self, Event};
 use super::splitter::Splitter;
 use super::words;
+use servers_shared::nats::protocol::{self, Event};
 
 const LINE_BYTES_MAX: usize = 64;
 

@@ -41,9 +41,9 @@ use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::Arc;
 
-pub use nodes::address::{NatsAddress, NatsAddressError};
 pub use options::{OnFull, Options};
 pub use report::Report;
+pub use servers_shared::nats::{NatsAddress, NatsAddressError};
 pub use totals::{Cuts, Totals};
 pub use window::Window;
 

@@ -5,11 +5,11 @@ use std::num::NonZeroU64;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use super::nodes::address::NatsAddress;
 use super::window::Window;
 use super::words;
 use servers_shared::cli::{self, check, time, time_or_0};
 use servers_shared::fault::{self, Fault, Server};
+use servers_shared::nats::{self, NatsAddress};
 use servers_shared::{ServeError, Shutdown};
 
 /// How a chat runs. The defaults are the published server on loopback, without its echo.
@@ -117,12 +117,7 @@ impl Default for Options {
 impl Options {
     /// The broker, with what it wants to hear. Errors: the file cannot be read.
     pub(super) fn broker(&self) -> Result<Option<NatsAddress>, ServeError> {
-        let Some((address, path)) = self.nats.clone().zip(self.nats_login.as_ref()) else {
-            return Ok(self.nats.clone());
-        };
-        let cannot = |source| ServeError::BrokerLogin { path: path.clone(), source };
-        let text = std::fs::read_to_string(path).map_err(cannot)?;
-        Ok(Some(address.with_login(text.lines().next().unwrap_or_default())))
+        nats::with_login(self.nats.as_ref(), self.nats_login.as_deref())
     }
 
     pub(super) fn check(&self) -> Result<(), ServeError> {

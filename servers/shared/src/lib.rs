@@ -20,6 +20,7 @@ pub mod host_port;
 pub mod http;
 pub mod listener;
 pub mod memory_return;
+pub mod nats;
 pub mod shutdown;
 pub mod slab;
 pub mod sleeper;

@@ -28,7 +28,7 @@ fn slow() -> Options {
 fn start(options: Options) -> Running {
     Running::start(move |shutdown, listening| {
         let listen = "127.0.0.1:0".parse().unwrap();
-        arena::run(Options { listen, shutdown: Some(shutdown), ..options }, listening)
+        arena::run(Options { listen, shutdown: Some(shutdown), ..options }, listening, |_| ())
     })
 }
 
@@ -370,7 +370,7 @@ fn an_existing_tick_log_is_refused_before_anything_is_served() {
     let path = folder.path().join("game.log");
     std::fs::write(&path, "earlier\n").unwrap();
     let options = Options { listen: "127.0.0.1:0".parse().unwrap(), tick_log: Some(path.clone()), ..quick() };
-    let error = arena::run(options.clone(), |_| panic!("it must not listen")).unwrap_err();
+    let error = arena::run(options.clone(), |_| panic!("it must not listen"), |_| ()).unwrap_err();
     assert!(matches!(error, ServeError::TickLogExists { .. }));
     assert!(error.to_string().contains("--append"), "{error}");
     let server = start(Options { append: true, ..options });
@@ -382,7 +382,8 @@ fn an_existing_tick_log_is_refused_before_anything_is_served() {
 #[test]
 fn a_tick_log_that_cannot_be_written_ends_the_server_and_says_so() {
     let full = Options { tick_log: Some("/dev/full".into()), append: true, ..quick() };
-    let error = arena::run(Options { listen: "127.0.0.1:0".parse().unwrap(), ..full }, |_| ()).unwrap_err();
+    let error =
+        arena::run(Options { listen: "127.0.0.1:0".parse().unwrap(), ..full }, |_| (), |_| ()).unwrap_err();
     assert!(error.to_string().starts_with("/dev/full: cannot write the tick log"), "{error}");
 }
 
@@ -401,7 +402,7 @@ fn a_player_who_does_not_read_is_cut_off() {
 #[test]
 fn an_address_in_use_is_refused_with_its_name() {
     let server = start(quick());
-    let error = arena::run(Options { listen: server.address, ..quick() }, |_| ()).unwrap_err();
+    let error = arena::run(Options { listen: server.address, ..quick() }, |_| (), |_| ()).unwrap_err();
     assert!(error.to_string().starts_with(&format!("cannot listen on {}", server.address)), "{error}");
     server.end().unwrap();
 }

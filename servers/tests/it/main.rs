@@ -4,6 +4,7 @@
 
 mod adversary;
 mod arena;
+mod arena_nodes;
 mod chat;
 mod chat_bad_input;
 mod chat_client;

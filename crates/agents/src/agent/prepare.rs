@@ -60,7 +60,7 @@ pub(super) fn prepare(
     let machine = Machine::prepare()?;
     machine.workers(&plan, order.load)?;
     let null = order.null.map(RunningSubject::start_null).transpose()?;
-    let (target, address) = match &null {
+    let (mut target, address) = match &null {
         Some(null) => (null.target.clone(), null.address),
         None => (order.target.clone(), order.address),
     };
@@ -68,6 +68,9 @@ pub(super) fn prepare(
         lookup::check_may_load(address.ip(), &target.host, may_load, &Consent::Own)
             .context("an agent asks its own user (agent --i-may-load HOST)")?;
     }
+    target
+        .redirects_to
+        .retain(|(host, ip)| lookup::check_may_load(*ip, host, may_load, &Consent::Own).is_ok());
     let sources = if address.ip().is_loopback() {
         machine.sources(&plan, order.load, address)?
     } else {

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use measure::names::{OPEN_TIME, ROOM_DELIVERIES};
+use measure::names::{HANDSHAKE_REDIRECTS, OPEN_TIME, ROOM_DELIVERIES};
 use measure::{ErrorKind, MetricNames, Role};
 use plan::{SESSION, ScriptBots};
 use script::{FETCH, Names};
@@ -34,7 +34,7 @@ pub(super) const REOPENED: usize = 2;
 pub(super) const SCRIPT_MS: usize = 3;
 /// Time that sessions were under way, ms.
 pub(super) const SESSION_MS: usize = 4;
-const COUNTERS_AT: usize = 5;
+const COUNTERS_AT: usize = 6;
 
 /// Messages that owe nothing.
 const MESSAGE: &str = "message";
@@ -82,7 +82,8 @@ pub(super) fn metric_names(settings: &ScriptBots) -> Arc<MetricNames> {
     let ops: Vec<&str> = names.operations.iter().map(String::as_str).chain([MESSAGE]).collect();
     let causes: Vec<&str> =
         disconnects::CAUSES.into_iter().chain(OWN_CAUSES).chain(checks.iter().map(String::as_str)).collect();
-    let counters: Vec<&str> = [OPEN_TIME, "unexpected", "reopened", "script_ms", "session_ms"]
+    let own = [OPEN_TIME, "unexpected", "reopened", "script_ms", "session_ms", HANDSHAKE_REDIRECTS];
+    let counters: Vec<&str> = own
         .into_iter()
         .chain(names.counters.iter().map(String::as_str))
         .chain(names.calls_room.then_some(ROOM_DELIVERIES))

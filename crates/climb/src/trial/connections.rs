@@ -35,7 +35,7 @@ pub fn addresses(plan: &WorkerPlan, target: &Target) -> anyhow::Result<Vec<Addre
 /// What the bots' WebSocket handshakes say besides.
 pub fn upgrade(plan: &WorkerPlan) -> Upgrade {
     let Handshake { headers, subprotocols } = plan.handshake.clone();
-    Upgrade { headers, subprotocols }
+    Upgrade { headers, subprotocols, redirects_to: plan.target.redirects_to.clone() }
 }
 
 /// What a target's TLS needs, where it speaks it.

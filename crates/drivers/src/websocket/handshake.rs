@@ -152,7 +152,7 @@ fn check_headers(
     }
 }
 
-fn accept_for(key: &str) -> String {
+pub(super) fn accept_for(key: &str) -> String {
     let mut hash = sha1_smol::Sha1::new();
     hash.update(key.as_bytes());
     hash.update(b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11");
@@ -249,6 +249,7 @@ mod tests {
         let upgrade = Upgrade {
             headers: vec![pair("Cookie", "a=b")],
             subprotocols: vec!["v2".to_owned(), "v1".to_owned()],
+            ..Upgrade::default()
         };
         let text = |upgrade: &Upgrade| String::from_utf8(request("x:1", "/a", "k", upgrade)).unwrap();
         assert_eq!(
@@ -256,7 +257,7 @@ mod tests {
             "GET /a HTTP/1.1\r\nHost: x:1\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: k\r\n\
              Sec-WebSocket-Version: 13\r\nSec-WebSocket-Protocol: v2, v1\r\nCookie: a=b\r\n\r\n"
         );
-        let other_host = Upgrade { headers: vec![pair("host", "y")], subprotocols: Vec::new() };
+        let other_host = Upgrade { headers: vec![pair("host", "y")], ..Upgrade::default() };
         assert_eq!(text(&other_host).matches("ost: ").count(), 1, "{}", text(&other_host));
         assert!(!format!("{upgrade:?}").contains("a=b"), "{upgrade:?}");
     }

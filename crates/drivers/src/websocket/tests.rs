@@ -48,7 +48,7 @@ async fn heard_in_pieces(bytes: &[u8], cuts: &[usize]) -> Result<Vec<Vec<u8>>, B
 
 async fn pair() -> (TcpStream, WebSocket) {
     let (far, near) = connected().await;
-    (far, WebSocket { stream: Stream::Plain(near), codec: Codec::new(Vec::new()) })
+    (far, WebSocket { stream: Stream::Plain(near), codec: Codec::new(Vec::new()), redirects: 0 })
 }
 
 proptest! {
@@ -431,4 +431,67 @@ fn a_message_larger_than_a_read_is_gathered_where_its_owner_takes_it() {
             [&large_frame(0x02, &vec![0; 1 << 19])[..], &large_frame(0x80, &vec![0; (1 << 19) + 1])].concat();
         assert_eq!(gathered(&summed, step), Err(Broken::TooLarge(1 << 20)));
     }
+}
+
+/// A server that answers each request in turn with one of these, `101` standing for a handshake that it takes; returns the heads
+/// of the requests.
+async fn answering(listener: TcpListener, answers: Vec<String>) -> Vec<String> {
+    let mut heads = Vec::new();
+    let mut open = Vec::new();
+    for answer in answers {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            assert!(stream.read_buf(&mut head).await.unwrap() > 0);
+        }
+        let head = String::from_utf8(head).unwrap();
+        let answer = if answer == "101" {
+            let key = head.split_once("Sec-WebSocket-Key: ").unwrap().1.split_once("\r\n").unwrap().0;
+            format!(
+                "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\
+                 Sec-WebSocket-Accept: {}\r\n\r\n",
+                handshake::accept_for(key)
+            )
+        } else {
+            format!("HTTP/1.1 307 Temporary Redirect\r\nLocation: {answer}\r\nContent-Length: 0\r\n\r\n")
+        };
+        stream.write_all(answer.as_bytes()).await.unwrap();
+        heads.push(head);
+        open.push(stream);
+    }
+    heads
+}
+
+#[test]
+fn a_handshake_follows_three_redirects_and_says_why_it_follows_no_more() {
+    let check = |answers: &[&str], expected: Result<u8, &str>, last_request: &str| {
+        block_on(async {
+            let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let socket = listener.local_addr().unwrap();
+            let headers = vec![("Cookie".to_owned(), "a=b".to_owned())];
+            let upgrade = crate::address::Upgrade { headers, ..Default::default() };
+            let to = Address { path: "/first".to_owned(), upgrade, ..Address::plain(socket) };
+            let answers = answers.iter().map(|answer| answer.replace("HERE", &socket.to_string())).collect();
+            let opens = async {
+                let begun = WebSocket::begin_connect(&to, Some("127.0.0.77".parse().unwrap()))?;
+                WebSocket::open(begun, &to).await.map(|socket| socket.redirects())
+            };
+            let (opened, heads) = tokio::join!(opens, answering(listener, answers));
+            match (opened, expected) {
+                (Ok(redirects), Ok(expected)) => assert_eq!(redirects, expected),
+                (Err(refused), Err(words)) => {
+                    assert_eq!(refused.cause_index(), 10);
+                    assert!(refused.to_string().contains(words), "{refused}");
+                }
+                (opened, _) => panic!("{answers:?}: {opened:?}", answers = heads),
+            }
+            let last = heads.last().unwrap();
+            assert!(last.starts_with(last_request) && last.contains("Cookie: a=b"), "{last}");
+        });
+    };
+    check(&["101"], Ok(0), "GET /first HTTP/1.1");
+    check(&["/again?a=1", "101"], Ok(1), "GET /again?a=1 HTTP/1.1");
+    check(&["/1", "ws://HERE/2", "http://HERE/3", "101"], Ok(3), "GET /3 HTTP/1.1");
+    check(&["/1", "/2", "/3", "/4"], Err("redirected to \"/4\" after 3 redirects"), "GET /3 HTTP/1.1");
+    check(&["ws://192.0.2.1/"], Err("say --i-may-load 192.0.2.1"), "GET /first HTTP/1.1");
 }

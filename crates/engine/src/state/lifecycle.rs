@@ -53,12 +53,13 @@ impl<D: Driver> WorkerState<D> {
             .connections
             .get_mut(id)
             .filter(|connection| matches!(connection.state, ConnectionState::Opening))?;
-        let tls_ns = driver.tls_ns();
+        let (tls_ns, redirects) = (driver.tls_ns(), driver.redirects());
         connection.state = ConnectionState::Open(Box::new(driver));
         let (bot, connect_began_ns) = (connection.bot, connection.connect_began_ns);
         let phase = self.phase(connect_began_ns);
         let handshake_ns = self.now_ns.saturating_sub(connect_began_ns);
         self.recorder.connection_opened(phase, handshake_ns, tls_ns, self.now_ns);
+        self.recorder.redirected(redirects);
         self.shared.progress.opened.fetch_add(1, Relaxed);
         self.shared.progress.open.store(self.recorder.open_count(), Relaxed);
         Some(bot)

@@ -21,6 +21,7 @@ pub(crate) struct Recorder {
     open_since_ns: u64,
     /// where the metric names count the above, if they do
     open_time_counter: Option<usize>,
+    redirects_counter: Option<usize>,
     /// the operation that is a life of a bot: its time is kept apart alone, and is no response; `usize::MAX`: there is none
     session_op: usize,
     tick_classes: TickClasses,
@@ -34,6 +35,7 @@ impl Recorder {
     pub(super) fn new(interval: Box<Interval>, plan: &plan::WorkerPlan) -> Self {
         let names = &interval.metric_names;
         let open_time_counter = names.counters(Role::OpenTime).next();
+        let redirects_counter = names.counters(Role::HandshakeRedirects).next();
         let session_op = names.op_index(Role::Session).unwrap_or(usize::MAX);
         let rate_hz = if plan.tick_period_ns > 0 { 1e9 / plan.tick_period_ns as f64 } else { 60.0 };
         Recorder {
@@ -41,6 +43,7 @@ impl Recorder {
             open_integral: 0,
             open_since_ns: 0,
             open_time_counter,
+            redirects_counter,
             session_op,
             tick_classes: TickClasses::for_rate(rate_hz),
             samples_kept: vec![0; names.errors.len()],
@@ -250,6 +253,13 @@ impl Recorder {
         self.interval.connections.opened += 1;
         self.integrate_open(now_ns);
         self.open_count += 1;
+    }
+
+    /// So many redirects led to the connection that was opened.
+    pub(crate) fn redirected(&mut self, redirects: u8) {
+        if let Some(counter) = self.redirects_counter {
+            self.interval.counters[counter] += u64::from(redirects);
+        }
     }
 
     /// An open connection ended.

@@ -6,10 +6,14 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use measure::ledger::SumOfBooks;
+use measure::ticklog::{NODE_DUE, NODE_LATE};
 use measure::{Distribution, ErrorKind, Flow, LoadUnit, Measure, Role, ServerCounter, TickCounts, Trial};
 
 use super::*;
 use crate::contract::FrameFigures;
+
+/// Fewer ticks of a node than this say nothing of it.
+const NODE_TICKS_LEAST: u64 = 100;
 
 /// The values of a distribution and how many messages took infinitely long.
 pub(crate) fn sample(trial: &Trial, of: Of) -> Result<(Cow<'_, Distribution>, u64), FigureValue> {
@@ -214,6 +218,17 @@ pub(super) fn classes(trial: &Trial, figure: fn(TickCounts) -> FigureValue) -> F
         Some(_) if unclear(trial) > 0 => UNCLEAR,
         counts => counts.map_or(NO_TICKS, figure),
     }
+}
+
+/// The node with the largest share of late ticks, where the server tells of several.
+pub(crate) fn worst_node(trial: &Trial) -> Option<(&str, f64)> {
+    let counters = &trial.subject_counters;
+    let nodes = counters.iter().filter_map(|(name, due)| Some((name.strip_prefix(NODE_DUE)?, *due)));
+    let shares = nodes.filter(|(_, due)| *due >= NODE_TICKS_LEAST).map(|(node, due)| {
+        let late = counters.get(&format!("{NODE_LATE}{node}")).copied().unwrap_or(0);
+        (node, late.min(due) as f64 / due as f64)
+    });
+    shares.max_by(|one, other| one.1.total_cmp(&other.1))
 }
 
 /// How many of the server's ticks count as late and may be on time.

@@ -7,6 +7,7 @@
 mod adversary;
 mod again;
 mod agents;
+mod arena_nodes;
 mod bad_input;
 mod bad_targets;
 mod bench;

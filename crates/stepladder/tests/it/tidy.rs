@@ -41,6 +41,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         ("drivers", vec!["hazelcast", "send-buffer"]),
         ("leaderboard", vec![]),
         ("servers-shared", vec![]),
+        ("arena-lobby", vec!["arena-server", "servers-shared"]),
         ("arena-server", vec!["servers-shared"]),
         ("chat-server", vec!["servers-shared"]),
         ("key-value", vec!["servers-shared"]),
@@ -52,6 +53,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
         (
             "servers",
             vec![
+                "arena-lobby",
                 "arena-server",
                 "chat-server",
                 "key-value",

@@ -12,7 +12,7 @@ use drivers::http::{self, Parts, Piece};
 use drivers::redis::resp;
 use drivers::websocket::codec::{Codec, Received};
 use drivers::websocket::handshake::Accepted;
-use drivers::websocket::{frame, handshake};
+use drivers::websocket::{frame, handshake, redirect};
 
 use crate::split::same_however_split;
 
@@ -161,6 +161,49 @@ pub(super) fn websocket_answers() -> Vec<Vec<u8>> {
         b"HTTP/1.1 503 Service Unavailable\r\nContent-Length: 0\r\n\r\n".to_vec(),
     ]
 }
+
+/// A redirect of a handshake: what is followed is on this machine, and its path can stand in a request.
+pub(super) fn websocket_redirect(input: &[u8]) {
+    let from = drivers::Address::plain(([127, 0, 0, 1], 80).into());
+    let whole = redirect::location(input);
+    for location in [whole, String::from_utf8(input.to_vec()).ok()].into_iter().flatten() {
+        if let Ok(to) = redirect::follow(&from, &location) {
+            assert!(
+                to.socket.ip().is_loopback() && to.socket.port() > 0,
+                "{location} leads to {}",
+                to.socket
+            );
+            assert!(to.path.starts_with('/'), "{location}");
+            assert!(to.path.bytes().chain(to.host.bytes()).all(|byte| byte.is_ascii_graphic()), "{location}");
+        }
+    }
+}
+
+pub(super) fn redirect_seeds() -> Vec<Vec<u8>> {
+    vec![
+        b"HTTP/1.1 307 Temporary Redirect\r\nLocation: ws://127.0.0.1:81/a?ticket=7\r\n\r\n".to_vec(),
+        b"ws://[::1]:81/".to_vec(),
+        b"http://localhost".to_vec(),
+        b"wss://8.8.8.8/".to_vec(),
+        b"/next?c=1".to_vec(),
+    ]
+}
+
+pub(super) const REDIRECT_WORDS: &[&str] = &[
+    "ws://",
+    "wss://",
+    "//",
+    "127.0.0.1",
+    "localhost",
+    "[::1]",
+    ":",
+    "@",
+    "/",
+    "?",
+    "#",
+    "Location: ",
+    "\r\n",
+];
 
 /// Replies of a Redis: the same ones however they are cut, none before it is whole, and `missing` never asks for too much.
 pub(super) fn resp_client(input: &[u8]) {

@@ -184,6 +184,30 @@ pub(super) fn arena_seeds() -> Vec<Vec<u8>> {
     vec![br#"{"type":"fire"}"#.to_vec(), br#"{ "type" : "fire", "x": [1, {"a": null}] }"#.to_vec()]
 }
 
+/// What arena nodes tell a lobby: nothing of it is understood as something else when it is told again.
+pub(super) fn arena_nodes(input: &[u8]) {
+    fuzz::arena_node(input);
+}
+
+pub(super) fn arena_node_seeds() -> Vec<Vec<u8>> {
+    // A distribution without a value, as nodes without a game tell it.
+    let none = "HISEEwAAAAEAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAA=";
+    let ticks = format!(
+        r#"{{"due":3,"on_time":0,"over":0,"under":0,"missed":3,"isr_numerator_ns":0,"interval_ms":[],
+            "interval_ns":"{none}","busy_ns":"{none}","lateness_ns":"{none}"}}"#
+    );
+    let state = format!(
+        r#"{{"node":"00000000000000ff","name":"one","address":"127.0.0.1:42069","key":"{}","free":9,
+            "waiting":[[7,2]],"to_ms":1795230436000,"tick_rate":60,"figures":{{"games":1,"sockets":3}},"ticks":{ticks}}}"#,
+        "5a".repeat(32)
+    );
+    vec![
+        state.into_bytes(),
+        br#"{"node":"00000000000000ff","leaving":true}"#.to_vec(),
+        b"1795230441000-7-2-9-00112233445566778899aabbccddeeff".to_vec(),
+    ]
+}
+
 pub(super) const JSON_WORDS: &[&str] = &[
     "{", "}", "[", "]", "\"", ":", ",", "null", "true", "\\u00e9", "\\ud800", "1e308", "\"type\"", "\"fire\"",
 ];

@@ -16,8 +16,6 @@ use servers_shared::epoll::{Epoll, WAKEUP_KEY};
 use servers_shared::fault::{Faults, ThreadFaults};
 use servers_shared::{ServeError, clock, sleeper};
 
-use super::address::NatsAddress;
-use super::broker::{Broker, Lost};
 use super::fences::Fences;
 use super::message::{Front, NODES, NodeId, Word, own_subject, room_subject};
 use super::numbers::Numbers;
@@ -26,6 +24,8 @@ use super::published::{Portion, portions};
 use super::{Change, Nodes, held};
 use crate::room::{Room, Tell};
 use crate::shared::Shared;
+use servers_shared::nats::NatsAddress;
+use servers_shared::nats::broker::{Broker, Lost};
 
 /// How often a node says that it is there, and how many members it has.
 const ANNOUNCE_NS: u64 = 1_000_000_000;

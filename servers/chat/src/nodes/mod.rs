@@ -9,14 +9,11 @@
 //! the rooms of the others (`fences`). Within a node all members see one order; across nodes the lines of each node keep
 //! theirs.
 
-pub(super) mod address;
-mod broker;
 mod fences;
 mod link;
 pub(super) mod message;
 mod numbers;
 mod peers;
-pub(super) mod protocol;
 mod published;
 
 use std::io;

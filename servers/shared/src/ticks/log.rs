@@ -11,13 +11,10 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
-use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Serializer, V2Serializer};
 use serde_json::{Map, Value, json};
 
 use super::TickTally;
+use super::tally::encoded;
 use crate::ServeError;
 
 /// The file that a loop's ticks are logged to, a line a second.
@@ -133,19 +130,13 @@ impl TickLog {
     }
 }
 
-fn encoded(histogram: &Histogram<u64>) -> String {
-    let mut bytes = Vec::new();
-    // Writing to memory cannot fail, and the format can represent the bounds.
-    match V2Serializer::new().serialize(histogram, &mut bytes) {
-        Ok(_) => STANDARD.encode(bytes),
-        Err(_) => String::new(),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::super::schedule::Tick;
     use super::*;
+    use base64::Engine;
+    use base64::engine::general_purpose::STANDARD;
+    use hdrhistogram::Histogram;
     use hdrhistogram::serialization::Deserializer;
 
     const SECOND: Second = Second { from_ms: 1_795_230_436_402, to_ms: 1_795_230_437_402, tick_rate: 60 };

@@ -4,7 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use hdrhistogram::Histogram;
+use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use serde_json::{Value, json};
 
 use super::schedule::{Class, Tick};
 
@@ -120,6 +124,64 @@ impl TickTally {
         }
     }
 
+    /// All of it for another process: counts by name, distributions as in the tick log.
+    pub fn to_json(&self) -> Value {
+        let TickCounts { due, on_time, over, under, missed, isr_numerator_ns } = self.counts;
+        json!({
+            "due": due, "on_time": on_time, "over": over, "under": under, "missed": missed,
+            "isr_numerator_ns": isr_numerator_ns,
+            "interval_ms": self.interval_ms().map(|(ms, count)| json!([ms, count])).collect::<Value>(),
+            "interval_ns": encoded(&self.interval_ns),
+            "busy_ns": encoded(&self.busy_ns),
+            "lateness_ns": encoded(&self.lateness_ns),
+        })
+    }
+
+    /// What `to_json` has written. `None`: it contradicts itself, or is no tally.
+    pub fn from_json(value: &Value) -> Option<TickTally> {
+        let count = |name: &str| value[name].as_u64().filter(|count| *count <= COUNT_MAX);
+        let counts = TickCounts {
+            due: count("due")?,
+            on_time: count("on_time")?,
+            over: count("over")?,
+            under: count("under")?,
+            missed: count("missed")?,
+            isr_numerator_ns: count("isr_numerator_ns")?,
+        };
+        let run = counts.on_time + counts.over + counts.under;
+        let histogram = |name: &str| decoded(value[name].as_str()?).filter(|one| one.len() == run);
+        let mut tally = TickTally {
+            counts,
+            interval_ns: histogram("interval_ns")?,
+            busy_ns: histogram("busy_ns")?,
+            lateness_ns: histogram("lateness_ns")?,
+            short_interval_ms: [0; TickTally::SHORT_MS],
+            long_interval_ms: BTreeMap::new(),
+        };
+        let mut left = run;
+        for pair in value["interval_ms"].as_array()? {
+            let (ms, count) = (pair.get(0)?.as_u64()?, pair.get(1)?.as_u64()?);
+            left = left.checked_sub(count)?;
+            match tally.short_interval_ms.get_mut(ms as usize) {
+                Some(sum) => *sum += count,
+                None => *tally.long_interval_ms.entry(ms).or_default() += count,
+            }
+        }
+        (left == 0 && counts.due == run + counts.missed).then_some(tally)
+    }
+
+    /// Takes away ticks that were counted as missed before they were told.
+    pub fn forgive(&mut self, missed: u64) {
+        self.counts.missed -= missed;
+        self.counts.due -= missed;
+    }
+
+    /// Ticks that were due and are not known to have run.
+    pub fn miss(&mut self, missed: u64) {
+        self.counts.missed += missed;
+        self.counts.due += missed;
+    }
+
     /// Wipes what was counted and keeps the memory.
     pub fn clear(&mut self) {
         self.counts = TickCounts::default();
@@ -131,6 +193,36 @@ impl TickTally {
             }
         }
     }
+}
+
+/// The most that is believed of a count that another process tells: sums over many of them fit.
+const COUNT_MAX: u64 = 1 << 50;
+
+/// The head of an encoded distribution: a mark, the length of what follows it, and the bounds.
+const HEAD_BYTES: usize = 40;
+const BOUNDS: std::ops::Range<usize> = 8..HEAD_BYTES;
+
+/// HDR V2, uncompressed, base64.
+pub(super) fn encoded(histogram: &Histogram<u64>) -> String {
+    STANDARD.encode(serialized(histogram))
+}
+
+fn serialized(histogram: &Histogram<u64>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    // Writing to memory cannot fail, and the format can represent the bounds.
+    match V2Serializer::new().serialize(histogram, &mut bytes) {
+        Ok(_) => bytes,
+        Err(_) => Vec::new(),
+    }
+}
+
+/// What `encoded` has written. `None`: it is something else, or a distribution with other bounds, which might take any memory.
+fn decoded(text: &str) -> Option<Histogram<u64>> {
+    let bytes = STANDARD.decode(text).ok()?;
+    let ours = serialized(&histogram());
+    let length = u32::from_be_bytes(*bytes.get(4..)?.first_chunk()?) as usize;
+    let is_like_ours = bytes.len() == HEAD_BYTES + length && bytes.get(BOUNDS) == ours.get(BOUNDS);
+    is_like_ours.then(|| Deserializer::new().deserialize(&mut bytes.as_slice()).ok()).flatten()
 }
 
 /// From 1 ns to an hour at three digits. Beyond that a value counts as the longest.
@@ -169,5 +261,35 @@ mod tests {
         assert_eq!((tally.counts.due, tally.counts.on_time), (7, 7));
         assert_eq!(tally.interval_ms().collect::<Vec<_>>(), [(16, 7)]);
         assert_eq!((tally.counts.isr_numerator_ns, tally.lateness_ns.max()), (0, 0));
+    }
+
+    #[test]
+    fn what_another_process_tells_is_the_same_sum_or_none() {
+        let mut tally = TickTally::new();
+        for (interval_ms, missed) in [(16, 0), (17, 0), (400, 22), (0, 0)] {
+            tally.enter(&tick(interval_ms, missed), 50_123, 60);
+        }
+        let told = tally.to_json();
+        let heard = TickTally::from_json(&told).unwrap();
+        assert_eq!(heard.to_json(), told);
+        assert_eq!((heard.counts, &heard.interval_ns), (tally.counts, &tally.interval_ns));
+        let check = |name: &str, wrong: Value| {
+            let mut told = told.clone();
+            told[name] = wrong;
+            assert!(TickTally::from_json(&told).is_none(), "{name}: {}", told[name]);
+        };
+        check("due", json!(25));
+        check("missed", json!(-1));
+        check("on_time", json!(u64::MAX));
+        check("interval_ms", json!([[16, 5], [400, u64::MAX]]));
+        // Too few ticks, other bounds, a length that is not there, and no distribution.
+        check("busy_ns", encoded(&histogram()).into());
+        check("busy_ns", encoded(&Histogram::new_with_bounds(1, u64::MAX / 4, 5).unwrap()).into());
+        let mut bytes = serialized(&tally.busy_ns);
+        bytes[4] = 0x7f;
+        check("busy_ns", STANDARD.encode(bytes).into());
+        check("busy_ns", "AAAA".into());
+        check("interval_ms", json!({}));
+        check("lateness_ns", json!(null));
     }
 }

@@ -83,6 +83,18 @@ pub fn read(bytes: &[u8]) -> Result<Option<Upgrade>, Refused> {
     Ok(Some(Upgrade { request_bytes, accept: accept(key), snapshots }))
 }
 
+/// The first value of this name in the query of a request that was understood, as it was sent.
+pub fn query<'r>(request: &'r [u8], name: &str) -> Option<&'r str> {
+    let (_, query) = target(request)?.split_once('?')?;
+    query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='))
+}
+
+/// Path and query of a request that was understood, as they were sent.
+pub fn target(request: &[u8]) -> Option<&str> {
+    let line = request.split(|byte| *byte == b'\r').next()?;
+    std::str::from_utf8(line).ok()?.split(' ').nth(1)
+}
+
 /// Appends the answer that completes the handshake.
 pub fn put_answer(out: &mut Vec<u8>, upgrade: &Upgrade) {
     out.extend_from_slice(
@@ -128,6 +140,11 @@ mod tests {
         let upgrade = read(REQUEST.as_bytes()).unwrap().unwrap();
         assert_eq!(&upgrade.accept, b"s3pPLMBiTxaQ9kYGzzhZRbK+xOo=");
         assert!(upgrade.snapshots);
+        assert_eq!(target(REQUEST.as_bytes()), Some("/any?snapshots=1"));
+        assert_eq!(
+            (query(REQUEST.as_bytes(), "snapshots"), query(REQUEST.as_bytes(), "snap")),
+            (Some("1"), None)
+        );
         assert_eq!(upgrade.request_bytes, REQUEST.len());
         let mut answer = Vec::new();
         put_answer(&mut answer, &upgrade);

@@ -62,7 +62,7 @@ fn the_server_that_the_other_tests_start() {
         "arena" => {
             let options =
                 arena::Options { listen, threads, handshake_timeout: CUT_AFTER, ..Default::default() };
-            arena::run(options, told).unwrap();
+            arena::run(options, told, |_| ()).unwrap();
         }
         "poll-loop" => {
             let options = poll_loop::Options {

@@ -26,7 +26,7 @@ fn options(planted: &[&str]) -> Options {
 fn start(options: Options) -> Running {
     Running::start(move |shutdown, listening| {
         let listen = "127.0.0.1:0".parse().unwrap();
-        arena::run(Options { listen, shutdown: Some(shutdown), ..options }, listening)
+        arena::run(Options { listen, shutdown: Some(shutdown), ..options }, listening, |_| ())
     })
 }
 

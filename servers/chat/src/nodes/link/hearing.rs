@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering::Relaxed;
 use servers_shared::clock;
 
 use super::super::NO_ROOM;
-use super::super::broker::Lost;
 use super::super::message::{Front, NodeId, Word, own_subject};
-use super::super::protocol::{self, Event};
 use super::{Link, OF_ROOMS, READS_PER_TURN, lines_of};
 use crate::shared::Shared;
+use servers_shared::nats::broker::Lost;
+use servers_shared::nats::protocol::{self, Event};
 
 impl Link {
     /// Connects when it is time, and hears what has come. Errors: the connection is over.

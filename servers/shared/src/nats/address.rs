@@ -3,7 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use servers_shared::host_port::{self, HostPort};
+use crate::host_port::{self, HostPort};
 
 const PORT: u16 = 4222;
 
@@ -11,14 +11,14 @@ const PORT: u16 = 4222;
 #[derive(Clone, PartialEq, Eq)]
 pub struct NatsAddress {
     /// A name, or an address without brackets.
-    pub(super) host: String,
-    pub(super) port: u16,
-    pub(super) login: Login,
+    pub(crate) host: String,
+    pub(crate) port: u16,
+    pub(crate) login: Login,
 }
 
 /// What a NATS server checks. It is never shown.
 #[derive(Clone, PartialEq, Eq)]
-pub(super) enum Login {
+pub(crate) enum Login {
     None,
     Password { user: String, password: String },
     Token(String),
@@ -61,7 +61,7 @@ impl FromStr for NatsAddress {
 
 impl NatsAddress {
     /// The same with this `USER:PASSWORD` or `TOKEN`.
-    pub(crate) fn with_login(self, text: &str) -> NatsAddress {
+    pub fn with_login(self, text: &str) -> NatsAddress {
         NatsAddress { login: login_of(text), ..self }
     }
 }

@@ -1,25 +1,26 @@
 //! One connection to a NATS server: non-blocking, with a bounded buffer and reconnects.
 //!
-//! What does not fit into the buffer, and what is published while there is no connection, is not kept: the numbers of
-//! the lines tell the other nodes what is missing (`numbers`).
+//! What does not fit into the buffer, and what is published while there is no connection, is not kept: who needs to know
+//! numbers the messages.
 
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs as _};
 use std::os::fd::{AsFd as _, OwnedFd};
 
-use servers_shared::epoll::Epoll;
-use servers_shared::stream::{self, Read};
+use crate::epoll::Epoll;
+use crate::stream::{self, Read};
 
 use super::address::{Login, NatsAddress};
 use super::protocol::{self, Broken, Event, Info};
 
-pub(super) const SOCKET_KEY: u64 = 1;
+/// Key under which the connection is registered with `epoll`.
+pub const SOCKET_KEY: u64 = 1;
 
 /// What was not sent yet, at most; then nothing more is published until the broker takes some.
 const OUT_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// Memory that is kept for what comes next.
 const KEPT_BYTES: usize = 1024 * 1024;
-/// How long the broker may take to let a node in, and to answer a ping.
+/// How long the broker may take to let a client in, and to answer a ping.
 const PATIENCE_NS: u64 = 5_000_000_000;
 const PING_EVERY_NS: u64 = 2_000_000_000;
 /// Between two attempts to connect, at first and at most.
@@ -30,19 +31,26 @@ const MESSAGE_BYTES_MAX: usize = 256 * 1024;
 
 /// Why there is no connection.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum Lost {
+pub enum Lost {
+    /// The system says so.
     #[error("{0}")]
     Refused(String),
+    /// Nothing came for too long.
     #[error("it has not answered within {} s", PATIENCE_NS / 1_000_000_000)]
     Silent,
+    /// It has ended the connection.
     #[error("it has closed the connection")]
     Closed,
+    /// It is no NATS server.
     #[error(transparent)]
     Broken(#[from] Broken),
+    /// Its own words.
     #[error("it said: {0}")]
     Unwilling(String),
+    /// Put a proxy in front.
     #[error("it asks for TLS, which is not supported; put a proxy such as stunnel in front")]
     WantsTls,
+    /// Give it what it asks for.
     #[error("it asks for credentials; give them with --nats-login, or as in nats://USER:PASSWORD@HOST:PORT")]
     WantsLogin,
 }
@@ -52,7 +60,7 @@ enum State {
     Down {
         until_ns: u64,
     },
-    /// It has until then to say that the node is let in.
+    /// It has until then to say that the client is let in.
     Opening {
         socket: OwnedFd,
         by_ns: u64,
@@ -62,7 +70,8 @@ enum State {
     },
 }
 
-pub(super) struct Broker {
+/// The connection, or what is known for the next one.
+pub struct Broker {
     address: NatsAddress,
     /// The addresses of its host; not empty.
     sockets: Vec<SocketAddr>,
@@ -85,7 +94,7 @@ pub(super) struct Broker {
 
 impl Broker {
     /// Not connected yet. Errors: the host has no address.
-    pub(super) fn new(address: NatsAddress, client_name: String) -> io::Result<Broker> {
+    pub fn new(address: NatsAddress, client_name: String) -> io::Result<Broker> {
         let sockets: Vec<SocketAddr> = (address.host.as_str(), address.port).to_socket_addrs()?.collect();
         if sockets.is_empty() {
             return Err(io::Error::other("its host has no address"));
@@ -110,31 +119,32 @@ impl Broker {
     }
 
     /// How many addresses its host has.
-    pub(super) fn address_count(&self) -> usize {
+    pub fn address_count(&self) -> usize {
         self.sockets.len()
     }
 
-    pub(super) fn is_up(&self) -> bool {
+    /// Whether the server has let this client in.
+    pub fn is_up(&self) -> bool {
         matches!(self.state, State::Up { .. })
     }
 
-    /// Whether more lines may be published.
-    pub(super) fn has_room(&self) -> bool {
+    /// Whether more may be published.
+    pub fn has_room(&self) -> bool {
         self.is_up() && self.out.len() - self.sent < OUT_BYTES_MAX
     }
 
     /// Whether the system has taken everything.
-    pub(super) fn is_flushed(&self) -> bool {
+    pub fn is_flushed(&self) -> bool {
         self.out.is_empty()
     }
 
     /// The longest message, in bytes.
-    pub(super) fn message_bytes_max(&self) -> usize {
+    pub fn message_bytes_max(&self) -> usize {
         self.payload_bytes_max.min(MESSAGE_BYTES_MAX)
     }
 
     /// When `turn` has something to do at the latest.
-    pub(super) fn due_ns(&self) -> u64 {
+    pub fn due_ns(&self) -> u64 {
         match &self.state {
             State::Down { until_ns } => *until_ns,
             State::Opening { by_ns, .. } => *by_ns,
@@ -143,37 +153,40 @@ impl Broker {
     }
 
     /// Publishes a message of these parts. It leaves with `flush`; without a connection it is gone.
-    pub(super) fn publish(&mut self, subject: &str, parts: &[&[u8]]) {
+    pub fn publish(&mut self, subject: &str, parts: &[&[u8]]) {
         if self.is_up() {
             protocol::publish(&mut self.out, subject, parts);
         }
     }
 
-    pub(super) fn subscribe(&mut self, subject: &str, subscription: u64) {
+    /// From now on messages of this subject come, with this number.
+    pub fn subscribe(&mut self, subject: &str, subscription: u64) {
         if self.is_up() {
             protocol::subscribe(&mut self.out, subject, subscription);
         }
     }
 
-    pub(super) fn unsubscribe(&mut self, subscription: u64) {
+    /// No more of them.
+    pub fn unsubscribe(&mut self, subscription: u64) {
         if self.is_up() {
             protocol::unsubscribe(&mut self.out, subscription);
         }
     }
 
     /// Asks the broker to confirm all that was sent before: it has once `confirmed` is as large as this.
-    pub(super) fn ping(&mut self) -> u64 {
+    pub fn ping(&mut self) -> u64 {
         self.pings += 1;
         self.out.extend_from_slice(protocol::PING);
         self.pings
     }
 
-    pub(super) fn confirmed(&self) -> u64 {
+    /// See `ping`.
+    pub fn confirmed(&self) -> u64 {
         self.pongs
     }
 
     /// Connects when it is time, and notices a broker that is silent.
-    pub(super) fn turn(&mut self, now_ns: u64, epoll: &Epoll) -> Result<(), Lost> {
+    pub fn turn(&mut self, now_ns: u64, epoll: &Epoll) -> Result<(), Lost> {
         match &self.state {
             State::Down { until_ns } if now_ns >= *until_ns => self.open(now_ns, epoll),
             State::Opening { by_ns, .. } if now_ns >= *by_ns => Err(Lost::Silent),
@@ -208,7 +221,7 @@ impl Broker {
     }
 
     /// Sends what was published and not sent.
-    pub(super) fn flush(&mut self) -> Result<(), Lost> {
+    pub fn flush(&mut self) -> Result<(), Lost> {
         while let Some(socket) = self.socket()
             && self.sent < self.out.len()
         {
@@ -240,7 +253,7 @@ impl Broker {
     }
 
     /// Reads a portion of what has come; whether more may be there.
-    pub(super) fn read(&mut self, now_ns: u64) -> Result<bool, Lost> {
+    pub fn read(&mut self, now_ns: u64) -> Result<bool, Lost> {
         let (State::Opening { socket, .. } | State::Up { socket }) = &self.state else { return Ok(false) };
         if !self.is_up() {
             // A read would take the reason from the socket and not tell it.
@@ -262,12 +275,12 @@ impl Broker {
     }
 
     /// Takes out what was read, to be given back by `keep`.
-    pub(super) fn take_input(&mut self) -> Vec<u8> {
+    pub fn take_input(&mut self) -> Vec<u8> {
         std::mem::take(&mut self.input)
     }
 
     /// Gives back what was taken out, of which so many bytes are done.
-    pub(super) fn keep(&mut self, mut input: Vec<u8>, done: usize) {
+    pub fn keep(&mut self, mut input: Vec<u8>, done: usize) {
         input.drain(..done);
         if input.is_empty() && input.capacity() > KEPT_BYTES {
             input = Vec::new();
@@ -275,8 +288,8 @@ impl Broker {
         self.input = input;
     }
 
-    /// What concerns the connection itself; true when the node was let in just now.
-    pub(super) fn hear(&mut self, event: &Event<'_>, now_ns: u64) -> Result<bool, Lost> {
+    /// What concerns the connection itself; true when the client was let in just now.
+    pub fn hear(&mut self, event: &Event<'_>, now_ns: u64) -> Result<bool, Lost> {
         match event {
             Event::Info(info) => self.greet(*info)?,
             Event::Ping => self.out.extend_from_slice(protocol::PONG),
@@ -321,8 +334,8 @@ impl Broker {
         }
     }
 
-    /// The connection is over; the next one begins later. True when the node had been let in.
-    pub(super) fn lose(&mut self, now_ns: u64) -> bool {
+    /// The connection is over; the next one begins later. True when the client had been let in.
+    pub fn lose(&mut self, now_ns: u64) -> bool {
         if let Some(socket) = self.socket() {
             // Another thread's descriptor table may hold it as well: closing alone would not end the connection.
             stream::end(socket);

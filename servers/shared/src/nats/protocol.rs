@@ -17,24 +17,32 @@ const PAYLOAD_BYTES_MAX: usize = 64 * 1024 * 1024;
 
 /// What the broker sent first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Info {
+pub struct Info {
     /// The longest payload that it takes, in bytes.
-    pub(super) payload_bytes_max: usize,
-    pub(super) wants_tls: bool,
-    pub(super) wants_login: bool,
+    pub payload_bytes_max: usize,
+    /// It speaks TLS only.
+    pub wants_tls: bool,
+    /// It asks who a client is.
+    pub wants_login: bool,
 }
 
 /// What the broker says.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Event<'b> {
+pub enum Event<'b> {
+    /// Its first words.
     Info(Info),
     /// Of the subscription with this number.
     Message {
+        /// As it was given.
         subscription: u64,
+        /// What was published.
         payload: &'b [u8],
     },
+    /// To be answered.
     Ping,
+    /// The answer to ours.
     Pong,
+    /// It has understood.
     Ok,
     /// Its words, without quotes.
     Error(&'b str),
@@ -43,10 +51,10 @@ pub(crate) enum Event<'b> {
 /// What came is not the NATS protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("what it sent is not the NATS protocol")]
-pub(crate) struct Broken;
+pub struct Broken;
 
 /// The first event and how many bytes it takes; `None` while it is not whole.
-pub(crate) fn front(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, Broken> {
+pub fn front(bytes: &[u8]) -> Result<Option<(Event<'_>, usize)>, Broken> {
     let Some(end) = memchr(b'\n', bytes) else {
         return if bytes.len() > LINE_BYTES_MAX { Err(Broken) } else { Ok(None) };
     };
@@ -98,7 +106,7 @@ fn info(text: &str) -> Result<Info, Broken> {
 }
 
 /// The first words of a client. What it publishes does not come back to it.
-pub(super) fn connect(out: &mut Vec<u8>, name: &str, login: &Login) {
+pub(crate) fn connect(out: &mut Vec<u8>, name: &str, login: &Login) {
     let mut words = json!({
         "verbose": false, "pedantic": false, "tls_required": false, "echo": false, "protocol": 1,
         "lang": "rust", "version": env!("CARGO_PKG_VERSION"), "name": name,
@@ -114,24 +122,24 @@ pub(super) fn connect(out: &mut Vec<u8>, name: &str, login: &Login) {
     let _ = write!(out, "CONNECT {words}\r\n");
 }
 
-pub(super) fn subscribe(out: &mut Vec<u8>, subject: &str, subscription: u64) {
+pub(crate) fn subscribe(out: &mut Vec<u8>, subject: &str, subscription: u64) {
     let _ = write!(out, "SUB {subject} {subscription}\r\n");
 }
 
-pub(super) fn unsubscribe(out: &mut Vec<u8>, subscription: u64) {
+pub(crate) fn unsubscribe(out: &mut Vec<u8>, subscription: u64) {
     let _ = write!(out, "UNSUB {subscription}\r\n");
 }
 
 /// A message of these parts, one after the other.
-pub(super) fn publish(out: &mut Vec<u8>, subject: &str, parts: &[&[u8]]) {
+pub(crate) fn publish(out: &mut Vec<u8>, subject: &str, parts: &[&[u8]]) {
     let length: usize = parts.iter().map(|part| part.len()).sum();
     let _ = write!(out, "PUB {subject} {length}\r\n");
     parts.iter().for_each(|part| out.extend_from_slice(part));
     out.extend_from_slice(b"\r\n");
 }
 
-pub(super) const PING: &[u8] = b"PING\r\n";
-pub(super) const PONG: &[u8] = b"PONG\r\n";
+pub(crate) const PING: &[u8] = b"PING\r\n";
+pub(crate) const PONG: &[u8] = b"PONG\r\n";
 
 #[cfg(test)]
 mod tests {
