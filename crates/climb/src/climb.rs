@@ -123,12 +123,11 @@ fn climb_subject(
         if outputs.take_stdout() { layout::columns_of(std::io::stderr()) } else { layout::columns() };
     let goes_on = ended_early.is_some().then(|| format!("go on with it: stepladder again {run} --resume"));
     let offer = goes_on.or_else(|| profile::offer(plan, &climb, subject.pid));
-    let offer = offer.map_or(String::new(), |text| layout::wrapped(&text, 0, columns) + "\n");
-    let page = page::results(&climb, columns);
+    let summary = page::summary(&climb, columns, offer.as_deref());
     if outputs.take_stdout() {
-        say::err_own_text!("{page}{offer}");
+        say::err_own_text!("{summary}");
     } else {
-        say::out_text!("{page}{offer}");
+        say::out_text!("{summary}");
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }

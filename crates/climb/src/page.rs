@@ -1,6 +1,8 @@
-//! The terminal output of a climb: the line of each finished rung, and the results page.
+//! The terminal output of a climb: the line of each finished rung, the summary at its end, and the whole results page.
 //!
 //! Text and figures come from `ladder`; this module only lays them out and colours them (`console::layout`).
+
+mod summary;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
@@ -9,6 +11,8 @@ use ladder::wording::{show_cell, show_many, show_number, show_share};
 use ladder::{AgentRows, Climb, Rung, Verdict};
 
 use crate::profile;
+
+pub use self::summary::summary;
 
 fn style(verdict: Verdict) -> Style {
     let colour = match verdict {

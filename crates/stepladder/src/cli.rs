@@ -156,7 +156,10 @@ pub struct ShowArgs {
     pub run: String,
     #[command(flatten)]
     pub(crate) results: ResultFiles,
-    /// Print all columns of the table, however wide the terminal is
+    /// Print everything that is known of it: the books of deliveries, what must be known of each load, and what else was found
+    #[arg(long)]
+    pub all: bool,
+    /// The same, with all columns of the table, however wide the terminal is
     #[arg(long)]
     pub wide: bool,
     /// The project's store

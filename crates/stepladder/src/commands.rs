@@ -174,7 +174,9 @@ pub fn show(args: &ShowArgs) -> Answer {
     args.results.prepare().map_err(wrong_usage)?;
     args.results.write(&climb).map_err(not_measured)?;
     if !args.results.take_stdout() {
-        print(&page::results(&climb, layout::columns().filter(|_| !args.wide)))?;
+        let columns = layout::columns().filter(|_| !args.wide);
+        let is_all = args.all || args.wide;
+        print(&if is_all { page::results(&climb, columns) } else { page::summary(&climb, columns, None) })?;
     }
     Ok(Exit::Met)
 }
