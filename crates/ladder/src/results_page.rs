@@ -17,7 +17,7 @@ use crate::disturbance::Disturbance;
 use crate::gate::GateResult;
 use crate::judge::Verdict;
 use crate::wording::{show_bytes, show_many, show_ns, show_number, show_share};
-pub use summary::{Summary, summary};
+pub use summary::{RunSummary, run_summary};
 
 /// What is shown for a figure that may not be stated.
 pub const NOT_STATED: &str = "—";

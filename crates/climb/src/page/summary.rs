@@ -2,7 +2,7 @@
 
 use anstyle::Style;
 use console::layout::wrapped;
-use ladder::{Climb, Summary};
+use ladder::{Climb, RunSummary};
 
 use super::{laid_out, style};
 
@@ -27,7 +27,7 @@ struct Extent {
 /// The summary of a climb, at most 23 lines: its verdict, the table without what says nothing, the three answers, what was asked
 /// besides as far as it fits, and where the rest is. `offer`: what the user may do next.
 pub fn summary(climb: &Climb, columns: Option<usize>, offer: Option<&str>) -> String {
-    let summary = ladder::summary(climb);
+    let summary = ladder::run_summary(climb);
     let mut extent = Extent { others: summary.others.len(), rows: climb.rungs.len(), lines: LINES, has_gaps: true };
     loop {
         let text = laid_out_within(&summary, climb, columns, offer, extent);
@@ -48,7 +48,7 @@ pub fn summary(climb: &Climb, columns: Option<usize>, offer: Option<&str>) -> St
 }
 
 fn laid_out_within(
-    summary: &Summary,
+    summary: &RunSummary,
     climb: &Climb,
     columns: Option<usize>,
     offer: Option<&str>,

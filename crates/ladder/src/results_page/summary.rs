@@ -14,7 +14,7 @@ const ALWAYS_TOLD: usize = 2;
 
 /// The summary of a run in parts, for callers that lay it out.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Summary {
+pub struct RunSummary {
     /// `arena: PASS`
     pub headline: String,
     /// the meaning of a mark in the table
@@ -35,7 +35,7 @@ pub struct Summary {
 }
 
 /// The summary of a run.
-pub fn summary(climb: &Climb) -> Summary {
+pub fn run_summary(climb: &Climb) -> RunSummary {
     let ResultsPage { tables, marks, books, notes, conclusions, agents, .. } = results_page(climb);
     let is_told = |(id, text): (String, String)| Some((question(&id)?.to_owned(), text));
     let (table, distances) = if climb.capacity.cells.is_empty() {
@@ -51,7 +51,7 @@ pub fn summary(climb: &Climb) -> Summary {
         (agents.is_some(), "the agents"),
     ];
     let open = |gate: &&GateResult| gate.met != Some(true);
-    Summary {
+    RunSummary {
         headline: headline(climb),
         marks,
         gates: climb.gates.iter().filter(open).map(super::gate).collect(),
@@ -85,7 +85,7 @@ fn of_cells(climb: &Climb) -> (Table, Vec<f64>) {
     (table, cells.iter().map(smallest_first).collect())
 }
 
-impl Summary {
+impl RunSummary {
     /// Its table in at most so many columns of a terminal and so many rows, the rows that are nearest to the capacity; and how
     /// many rows were left out. Columns that are alike in all rows say nothing and are left out too.
     pub fn table(&self, columns: usize, rows: usize) -> (Table, usize) {
