@@ -88,6 +88,9 @@ fn climb_subject(
     let climbing =
         Climbing { plan, machine, generator, store, writer: &writer, committed: &committed, interrupt };
     let mut judged = JudgedRun::open(store, &run)?;
+    if !outputs.plain && !outputs.take_stdout() {
+        progress.view(plan, &head.subject, &run);
+    }
     if let Some(old) = resumed {
         judged.read_on(store)?;
         subject.found_before(old.found_rate);
@@ -183,6 +186,7 @@ impl Climbing<'_> {
         let mut null = None;
         let outcome = loop {
             let Next::Trial(order) = schedule.next(judged.done()) else { break Ok(()) };
+            progress.next(self.plan, judged.done(), &order, self.interrupt);
             if self.interrupt.is_asked() {
                 break Ok(());
             }
@@ -241,7 +245,7 @@ impl Climbing<'_> {
             load: order.load,
             cell: cell.names,
             request: cell.request,
-            hold,
+            hold: progress.lengthened(hold),
             // A warm-up is not judged, and so never waits for undisturbed seconds.
             terms: (order.purpose == Purpose::Rung).then_some(terms),
             recovery_load: order.recovery_load,
@@ -256,8 +260,7 @@ impl Climbing<'_> {
         }
         let Some(rung) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
         keep_verdict(self.writer, rung)?;
-        progress.say(&page::rung(rung));
-        Ok(())
+        progress.judged(rung, || judged.answers(None))
     }
 
     /// One load on the subject, held once.

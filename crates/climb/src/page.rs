@@ -32,9 +32,15 @@ pub fn rung(rung: &Rung) -> String {
         line += &format!("  {}", show_cell(cell));
     }
     line += &format!("  {paint}{}{paint:#}", rung.verdict);
+    line + &words(rung)
+}
+
+/// What its line says besides its load and verdict.
+pub fn words(rung: &Rung) -> String {
     if let Some(reason) = &rung.reason {
-        return line + &format!("  {reason}");
+        return format!("  {reason}");
     }
+    let mut line = String::new();
     if let Some(share) = rung.ticks.as_ref().and_then(|ticks| ticks.late_share) {
         line += &format!("  {} of the ticks late", show_share(share));
     }

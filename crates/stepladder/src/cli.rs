@@ -116,6 +116,9 @@ pub struct AgainArgs {
     /// run]
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "cpu")]
     pub profile: Option<plan::Profile>,
+    /// Lines instead of the live view in the terminal, as a pipe gets them: for screen readers and logs
+    #[arg(long)]
+    pub plain: bool,
     /// Another name for the new run
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,

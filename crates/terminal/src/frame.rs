@@ -6,6 +6,7 @@
 use console::layout::wrapped;
 use ladder::Verdict;
 use ladder::objective::Op;
+use measure::Purpose;
 use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
@@ -85,9 +86,10 @@ fn lines(state: &State, look: Look, width: usize) -> Vec<Ranked> {
 
 fn header(state: &State, width: usize) -> Line<'static> {
     let judged = state.held.len();
+    let is_rung = state.running.as_ref().is_some_and(|running| running.head.purpose == Purpose::Rung);
     let loads = match state.planned.len() {
-        0 => format!("{judged} loads held"),
-        left => format!("{judged} of {} loads held", judged + left),
+        0 => format!("{judged} held"),
+        left => format!("{judged} of {} held", judged + left + usize::from(is_rung)),
     };
     let left = state.left_s().map_or(loads.clone(), |left_s| format!("{loads} · about {} left", length(left_s)));
     let title = state.title();
@@ -181,16 +183,12 @@ fn ladder(state: &State) -> Vec<Ranked> {
         ]));
     }
     let at = rows.len();
-    let running = state.running.as_ref().filter(|running| running.head.purpose == measure::Purpose::Rung);
+    let running = state.running.as_ref().filter(|running| running.head.purpose == Purpose::Rung);
     let now = running.map(|running| crate::Place::of(&running.head));
     if let Some(place) = &now {
         rows.push(Line::from(format!("> {:<20} held now", place.text())));
     }
-    let mut planned: Vec<&crate::Place> = state.planned.iter().collect();
-    if let Some(same) = planned.iter().position(|place| Some(*place) == now.as_ref()) {
-        planned.remove(same);
-    }
-    rows.extend(planned.into_iter().map(|place| Line::from(format!("  {:<20} to come", place.text()))));
+    rows.extend(state.planned.iter().map(|place| Line::from(format!("  {:<20} to come", place.text()))));
     let rank = |row: usize| LEAST + row.abs_diff(at) as u32 * 2 + u32::from(row > at);
     rows.into_iter().enumerate().map(|(row, line)| (rank(row), line)).collect()
 }

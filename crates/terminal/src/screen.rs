@@ -105,6 +105,11 @@ impl Screen {
         }
     }
 
+    /// Whether it still covers the terminal: a panic takes it away.
+    pub fn is_shown(&self) -> bool {
+        is_covered()
+    }
+
     /// Changes what is shown.
     pub fn update(&self, change: impl FnOnce(&mut State)) {
         change(&mut self.shared.state());
@@ -238,7 +243,7 @@ mod tests {
     #[test]
     fn keys_change_what_they_say_and_no_other_key_does() {
         let (mut look, control) = (Look::default(), Control::default());
-        let mut type_all = |keys: &[u8], look: &mut Look| keys.iter().for_each(|key| obey(*key, look, &control));
+        let type_all = |keys: &[u8], look: &mut Look| keys.iter().for_each(|key| obey(*key, look, &control));
         type_all(b"d?xyz\t\r0", &mut look);
         assert!(look.has_details && look.has_help && !control.pauses() && control.times_as_long() == 1);
         type_all(b"d?p+", &mut look);

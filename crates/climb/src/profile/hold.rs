@@ -236,8 +236,8 @@ impl TrialEnv for ProfiledTrial<'_> {
                 self.look_at_processes();
             }
         }
-        // The line that shows the trial's progress; nothing is committed here.
-        self.inner.progress.committed(std::slice::from_ref(&entry));
+        // Its progress is shown although nothing is committed here.
+        self.inner.progress.take(None, std::slice::from_ref(&entry));
         self.entries.push(entry);
         Ok(())
     }
