@@ -126,11 +126,13 @@ fn climb_subject(
         if outputs.take_stdout() { layout::columns_of(std::io::stderr()) } else { layout::columns() };
     let goes_on = ended_early.is_some().then(|| format!("go on with it: stepladder again {run} --resume"));
     let offer = goes_on.or_else(|| profile::offer(plan, &climb, subject.pid));
+    // Above the summary, which is the last screen.
+    let profile = profile::table(&climb, columns);
     let summary = page::summary(&climb, columns, offer.as_deref());
     if outputs.take_stdout() {
-        say::err_own_text!("{summary}");
+        say::err_own_text!("{profile}{summary}");
     } else {
-        say::out_text!("{summary}");
+        say::out_text!("{profile}{summary}");
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }

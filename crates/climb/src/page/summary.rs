@@ -73,7 +73,7 @@ fn laid_out_within(
     summary.marks.iter().for_each(|mark| text += &said(mark, 0));
     summary.gates.iter().take(GATES).for_each(|gate| text += &said(gate, 0));
     if summary.gates.len() > GATES {
-        text += &format!("{} more gates are not met or cannot be told\n", summary.gates.len() - GATES);
+        text += &format!("… {} more gates\n", summary.gates.len() - GATES);
     }
     let gap = if extent.has_gaps { "\n" } else { "" };
     for (question, answer) in &summary.answers {
@@ -83,10 +83,12 @@ fn laid_out_within(
         text += &format!("{gap}{bold}{heading}{bold:#}\n{}", said(words, 2));
     }
     text += "\n";
-    summary.hints.iter().map(String::as_str).chain(offer).for_each(|hint| text += &said(hint, 0));
     let rest = summary.rest(extent.others);
     let rest = if rest.is_empty() { String::new() } else { format!(" ({})", rest.join(", ")) };
-    text + &said(&format!("stepladder show {} --all tells more{rest}", climb.run.id), 0)
+    let all = format!("stepladder show {} --all tells more{rest}", climb.run.id);
+    let below = summary.hints.iter().map(String::as_str).chain([all.as_str()]).chain(offer);
+    below.for_each(|line| text += &said(line, 0));
+    text
 }
 
 /// So many lines of a text at most; where there are more, the last one ends with an ellipsis.

@@ -19,7 +19,7 @@ pub struct RunSummary {
     pub headline: String,
     /// the meaning of a mark in the table
     pub marks: Vec<String>,
-    /// gates that were not met, or cannot be told
+    /// each gate, and whether it was met; those that were not come first
     pub gates: Vec<String>,
     /// question and answer
     pub answers: Vec<(String, String)>,
@@ -50,11 +50,12 @@ pub fn run_summary(climb: &Climb) -> RunSummary {
         (!notes.is_empty(), "remarks"),
         (agents.is_some(), "the agents"),
     ];
-    let open = |gate: &&GateResult| gate.met != Some(true);
+    let mut gates: Vec<&GateResult> = climb.gates.iter().collect();
+    gates.sort_by_key(|gate| gate.met == Some(true));
     RunSummary {
         headline: headline(climb),
         marks,
-        gates: climb.gates.iter().filter(open).map(super::gate).collect(),
+        gates: gates.into_iter().map(super::gate).collect(),
         answers: in_brief(climb).into_iter().filter_map(is_told).collect(),
         others: conclusions,
         hints: hint_at_confidence(&climb.capacity).into_iter().collect(),
