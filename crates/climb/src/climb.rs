@@ -127,7 +127,7 @@ fn climb_subject(
     let goes_on = ended_early.is_some().then(|| format!("go on with it: stepladder again {run} --resume"));
     let offer = goes_on.or_else(|| profile::offer(plan, &climb, subject.pid));
     // Above the summary, which is the last screen.
-    let profile = profile::table(&climb, columns);
+    let profile = page::profile(&climb, columns);
     let summary = page::summary(&climb, columns, offer.as_deref());
     if outputs.take_stdout() {
         say::err_own_text!("{profile}{summary}");

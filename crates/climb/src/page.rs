@@ -87,7 +87,7 @@ pub fn results(climb: &Climb, columns: Option<usize>) -> String {
         text += &format!("\n{bold}{question}?{bold:#}\n  {}\n", wrapped(answer, 2, columns));
     }
     for (heading, words) in &page.conclusions {
-        text += &format!("\n{bold}{heading}{bold:#}\n  {}\n", wrapped(words, 2, columns));
+        text += &part(heading, words, columns);
     }
     if let Some(AgentRows { table, below }) = &page.agents {
         text += &narrowed(std::slice::from_ref(table), climb, columns);
@@ -97,6 +97,18 @@ pub fn results(climb: &Climb, columns: Option<usize>) -> String {
     let run = format!("run {} · stepladder show {}", climb.run.id, climb.run.id);
     text += &format!("\n{}\n", wrapped(&run, 2, columns));
     text
+}
+
+/// What a profile behind the climb found; empty without one.
+pub fn profile(climb: &Climb, columns: Option<usize>) -> String {
+    let found = climb.conclusions.iter().find(|one| one.id == ladder::growth::PROFILE);
+    let words = found.map_or(String::new(), |one| part("Profile", &one.text, columns));
+    words + &profile::table(climb, columns)
+}
+
+fn part(heading: &str, words: &str, columns: Option<usize>) -> String {
+    let bold = Style::new().bold();
+    format!("\n{bold}{heading}{bold:#}\n  {}\n", wrapped(words, 2, columns))
 }
 
 /// Tables without the columns that they have no space for, and how many those are.

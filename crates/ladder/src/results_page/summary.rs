@@ -2,11 +2,12 @@
 //!
 //! Nothing is worded here that the whole page does not word; how much fits is for the caller to say.
 
-use super::{NOT_STATED, ResultsPage, Table, headline, question, results_page};
+use super::{NOT_STATED, ResultsPage, Table, headline, heading, question, results_page};
 use crate::answers::{hint_at_confidence, in_brief};
 use crate::capacity::CellCapacity;
-use crate::contract::{Climb, Rung};
+use crate::contract::{Climb, Conclusion, Rung};
 use crate::gate::GateResult;
+use crate::growth;
 use crate::wording::{show_cell, show_number};
 
 /// Columns of the table that stay although all rows have the same in it.
@@ -23,7 +24,7 @@ pub struct RunSummary {
     pub gates: Vec<String>,
     /// question and answer
     pub answers: Vec<(String, String)>,
-    /// heading and words of what the run was asked besides
+    /// heading and words of what the run was asked besides, without its profile
     pub others: Vec<(String, String)>,
     /// what would tell more, with the option that does
     pub hints: Vec<String>,
@@ -36,7 +37,7 @@ pub struct RunSummary {
 
 /// The summary of a run.
 pub fn run_summary(climb: &Climb) -> RunSummary {
-    let ResultsPage { tables, marks, books, notes, conclusions, agents, .. } = results_page(climb);
+    let ResultsPage { tables, marks, books, notes, agents, .. } = results_page(climb);
     let is_told = |(id, text): (String, String)| Some((question(&id)?.to_owned(), text));
     let (table, distances) = if climb.capacity.cells.is_empty() {
         let distances = climb.rungs.iter().map(|rung| distance(climb, rung)).collect();
@@ -49,7 +50,9 @@ pub fn run_summary(climb: &Climb) -> RunSummary {
         (!books.is_empty(), "the books of deliveries"),
         (!notes.is_empty(), "remarks"),
         (agents.is_some(), "the agents"),
+        (climb.conclusions.iter().any(is_profile), "the profile"),
     ];
+    let others = climb.conclusions.iter().filter(|one| question(&one.id).is_none() && !is_profile(one));
     let mut gates: Vec<&GateResult> = climb.gates.iter().collect();
     gates.sort_by_key(|gate| gate.met == Some(true));
     RunSummary {
@@ -57,12 +60,16 @@ pub fn run_summary(climb: &Climb) -> RunSummary {
         marks,
         gates: gates.into_iter().map(super::gate).collect(),
         answers: in_brief(climb).into_iter().filter_map(is_told).collect(),
-        others: conclusions,
+        others: others.map(|one| (heading(&one.id), one.text.clone())).collect(),
         hints: hint_at_confidence(&climb.capacity).into_iter().collect(),
         also: more.into_iter().filter(|(is_there, _)| *is_there).map(|(_, name)| name).collect(),
         table,
         distances,
     }
+}
+
+fn is_profile(part: &Conclusion) -> bool {
+    part.id == growth::PROFILE
 }
 
 /// How far a load is from the capacity, as a ratio's logarithm; without any bound the largest loads are nearest.
