@@ -42,6 +42,9 @@ pub struct Look {
 /// Draws a state over the whole frame.
 pub fn draw(frame: &mut Frame<'_>, state: &State, look: Look) {
     let area = frame.area();
+    if area.is_empty() {
+        return;
+    }
     let (width, height) = (usize::from(area.width), usize::from(area.height));
     let mut ranked = if look.has_help { help(width) } else { lines(state, look, width) };
     while ranked.len() > height {
@@ -80,7 +83,7 @@ fn lines(state: &State, look: Look, width: usize) -> Vec<Ranked> {
         lines.extend(answers(state, width));
     }
     lines.push((80, Line::default()));
-    lines.push((0, keys(look, width)));
+    lines.push((4, keys(look, width)));
     lines
 }
 

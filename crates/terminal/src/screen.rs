@@ -1,9 +1,9 @@
 //! The terminal itself: entered, drawn on, asked for keys, and left as it was.
 //!
-//! One thread draws and reads keys, at nice 5; nothing that measures waits for it. Signals stay signals: only echo and
-//! the waiting for whole lines are off, and Ctrl-Z and Ctrl-\ besides, which would leave the view standing.
+//! One thread draws and reads keys, at nice 5; nothing that measures waits for it. Signals stay signals: echo and the waiting
+//! for whole lines are off, and of the keys of the terminal Ctrl-S, and Ctrl-Z and Ctrl-\, which would leave the view standing.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, IsTerminal as _};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError};
 use std::thread::JoinHandle;
@@ -14,7 +14,7 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpgrp, getpid, kill_process};
-use rustix::termios::{LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+use rustix::termios::{InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
 
 use crate::frame::{Look, draw};
 use crate::state::State;
@@ -22,7 +22,7 @@ use crate::state::State;
 /// Between two frames without a key: figures come once a second.
 const FRAME: Duration = Duration::from_millis(500);
 /// Between two looks whether the view is to end.
-const LOOK_NS: i64 = 100_000_000;
+const LOOK_NS: u64 = 100_000_000;
 /// The next loads are held so many times as long at most.
 const TIMES_MOST: u32 = 10;
 /// Another buffer, without a cursor; and back.
@@ -152,6 +152,8 @@ fn enter() -> io::Result<()> {
     let found = tcgetattr(&stdin)?;
     let mut quiet = found.clone();
     quiet.local_modes.remove(LocalModes::ICANON | LocalModes::ECHO);
+    // Ctrl-S would stop the drawing, and with it the end of the run.
+    quiet.input_modes.remove(InputModes::IXON);
     for code in [SpecialCodeIndex::VSUSP, SpecialCodeIndex::VQUIT] {
         quiet.special_codes[code] = 0;
     }
@@ -166,12 +168,13 @@ fn enter() -> io::Result<()> {
 fn leave() {
     let Some(found) = before().take() else { return };
     let _ = written(LEAVE);
-    let _ = tcsetattr(io::stdin(), OptionalActions::Now, &found);
+    // What was typed too often is no input of the shell.
+    let _ = tcsetattr(io::stdin(), OptionalActions::Flush, &found);
 }
 
+/// Past the lock of standard output, which a thread that panics may hold.
 fn written(codes: &[u8]) -> io::Result<()> {
-    let mut out = io::stdout();
-    out.write_all(codes).and_then(|()| out.flush())
+    rustix::io::write(io::stdout(), codes).map(drop).map_err(io::Error::from)
 }
 
 fn is_covered() -> bool {
@@ -188,16 +191,16 @@ fn yield_to_others() {
 fn show(shared: &Shared) -> io::Result<()> {
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
     let mut look = Look { has_colours: std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()), ..Look::default() };
-    let mut drawn: Option<Instant> = None;
+    let (mut drawn, mut has_keys): (Option<Instant>, _) = (None, true);
     while !shared.is_over.load(Relaxed) && is_covered() {
         if drawn.is_none_or(|at| at.elapsed() >= FRAME) {
             look.pauses = shared.control.pauses();
             look.times_as_long = shared.control.times_as_long();
-            let state = shared.state();
-            terminal.draw(|frame| draw(frame, &state, look))?;
+            // The state is free again before anything is written, which may take as long as the terminal likes.
+            terminal.draw(|frame| draw(frame, &shared.state(), look))?;
             drawn = Some(Instant::now());
         }
-        for key in typed()? {
+        for key in typed(&mut has_keys) {
             drawn = None;
             obey(key, &mut look, &shared.control);
         }
@@ -205,20 +208,27 @@ fn show(shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// The keys of the last 100 ms. Sequences, as of arrows, are no keys.
-fn typed() -> io::Result<Vec<u8>> {
+/// The keys of the next 100 ms. Sequences, as of arrows, are no keys. `has_keys`: false once there are none any more.
+fn typed(has_keys: &mut bool) -> Vec<u8> {
+    if !*has_keys {
+        std::thread::sleep(Duration::from_nanos(LOOK_NS));
+        return Vec::new();
+    }
     let stdin = io::stdin();
-    let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_NS };
+    let wait = Timespec { tv_sec: 0, tv_nsec: LOOK_NS as i64 };
     let mut ready = [PollFd::new(&stdin, PollFlags::IN)];
     if poll(&mut ready, Some(&wait)).unwrap_or(0) == 0 {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let mut bytes = [0; 64];
-    let count = rustix::io::read(&stdin, &mut bytes)?;
-    if count == 0 {
-        return Err(io::ErrorKind::UnexpectedEof.into());
+    match rustix::io::read(&stdin, &mut bytes) {
+        Ok(count) if count > 0 && bytes[0] != 0x1b => bytes[..count].to_vec(),
+        Ok(count) if count > 0 => Vec::new(),
+        Ok(_) | Err(_) => {
+            *has_keys = false;
+            Vec::new()
+        }
     }
-    Ok(if bytes[0] == 0x1b { Vec::new() } else { bytes[..count].to_vec() })
 }
 
 fn obey(key: u8, look: &mut Look, control: &Control) {
