@@ -88,6 +88,9 @@ fn climb_subject(
     let climbing =
         Climbing { plan, machine, generator, store, writer: &writer, committed: &committed, interrupt };
     let mut judged = JudgedRun::open(store, &run)?;
+    if !outputs.plain && !outputs.take_stdout() {
+        progress.view(plan, &head.subject, &run);
+    }
     if let Some(old) = resumed {
         judged.read_on(store)?;
         subject.found_before(old.found_rate);
@@ -123,12 +126,13 @@ fn climb_subject(
         if outputs.take_stdout() { layout::columns_of(std::io::stderr()) } else { layout::columns() };
     let goes_on = ended_early.is_some().then(|| format!("go on with it: stepladder again {run} --resume"));
     let offer = goes_on.or_else(|| profile::offer(plan, &climb, subject.pid));
-    let offer = offer.map_or(String::new(), |text| layout::wrapped(&text, 0, columns) + "\n");
-    let page = page::results(&climb, columns);
+    // Above the summary, which is the last screen.
+    let profile = page::profile(&climb, columns);
+    let summary = page::summary(&climb, columns, offer.as_deref());
     if outputs.take_stdout() {
-        say::err_own_text!("{page}{offer}");
+        say::err_own_text!("{profile}{summary}");
     } else {
-        say::out_text!("{page}{offer}");
+        say::out_text!("{profile}{summary}");
     }
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }
@@ -184,6 +188,7 @@ impl Climbing<'_> {
         let mut null = None;
         let outcome = loop {
             let Next::Trial(order) = schedule.next(judged.done()) else { break Ok(()) };
+            progress.next(self.plan, judged.done(), &order, self.interrupt);
             if self.interrupt.is_asked() {
                 break Ok(());
             }
@@ -242,7 +247,7 @@ impl Climbing<'_> {
             load: order.load,
             cell: cell.names,
             request: cell.request,
-            hold,
+            hold: progress.lengthened(hold),
             // A warm-up is not judged, and so never waits for undisturbed seconds.
             terms: (order.purpose == Purpose::Rung).then_some(terms),
             recovery_load: order.recovery_load,
@@ -257,8 +262,7 @@ impl Climbing<'_> {
         }
         let Some(rung) = judged.rungs().last() else { anyhow::bail!("the rung was not stored") };
         keep_verdict(self.writer, rung)?;
-        progress.say(&page::rung(rung));
-        Ok(())
+        progress.judged(rung, || judged.answers(None))
     }
 
     /// One load on the subject, held once.

@@ -152,7 +152,7 @@ impl TrialEnv for TrialContext<'_> {
 
     fn show(&mut self, standing: &TrialStatus<'_>) {
         for committed in self.committed.try_iter() {
-            self.progress.committed(&committed.entries);
+            self.progress.take(Some(committed.trial), &committed.entries);
         }
         self.progress.show(standing);
     }

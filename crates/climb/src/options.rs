@@ -56,6 +56,9 @@ pub struct ClimbArgs {
     /// also afterwards, until Ctrl-C
     #[arg(long, help_heading = "Output")]
     pub view: bool,
+    /// Lines instead of the live view in the terminal, as a pipe gets them: for screen readers and logs
+    #[arg(long, hide_short_help = true, help_heading = "Output")]
+    pub plain: bool,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db", help_heading = "Output")]
     pub store: PathBuf,

@@ -33,6 +33,8 @@ pub struct Outputs {
     pub results: ResultFiles,
     /// what is written while the run goes on
     pub followed: Followed,
+    /// lines instead of the view in the terminal
+    pub plain: bool,
 }
 
 impl Outputs {

@@ -1,6 +1,8 @@
-//! The terminal output of a climb: the line of each finished rung, and the results page.
+//! The terminal output of a climb: the line of each finished rung, the summary at its end, and the whole results page.
 //!
 //! Text and figures come from `ladder`; this module only lays them out and colours them (`console::layout`).
+
+mod summary;
 
 use anstyle::{AnsiColor, Style};
 use comfy_table::{ContentArrangement, Table, presets};
@@ -9,6 +11,8 @@ use ladder::wording::{show_cell, show_many, show_number, show_share};
 use ladder::{AgentRows, Climb, Rung, Verdict};
 
 use crate::profile;
+
+pub use self::summary::summary;
 
 fn style(verdict: Verdict) -> Style {
     let colour = match verdict {
@@ -28,9 +32,15 @@ pub fn rung(rung: &Rung) -> String {
         line += &format!("  {}", show_cell(cell));
     }
     line += &format!("  {paint}{}{paint:#}", rung.verdict);
+    line + &words(rung)
+}
+
+/// What its line says besides its load and verdict.
+pub fn words(rung: &Rung) -> String {
     if let Some(reason) = &rung.reason {
-        return line + &format!("  {reason}");
+        return format!("  {reason}");
     }
+    let mut line = String::new();
     if let Some(share) = rung.ticks.as_ref().and_then(|ticks| ticks.late_share) {
         line += &format!("  {} of the ticks late", show_share(share));
     }
@@ -77,7 +87,7 @@ pub fn results(climb: &Climb, columns: Option<usize>) -> String {
         text += &format!("\n{bold}{question}?{bold:#}\n  {}\n", wrapped(answer, 2, columns));
     }
     for (heading, words) in &page.conclusions {
-        text += &format!("\n{bold}{heading}{bold:#}\n  {}\n", wrapped(words, 2, columns));
+        text += &part(heading, words, columns);
     }
     if let Some(AgentRows { table, below }) = &page.agents {
         text += &narrowed(std::slice::from_ref(table), climb, columns);
@@ -87,6 +97,18 @@ pub fn results(climb: &Climb, columns: Option<usize>) -> String {
     let run = format!("run {} · stepladder show {}", climb.run.id, climb.run.id);
     text += &format!("\n{}\n", wrapped(&run, 2, columns));
     text
+}
+
+/// What a profile behind the climb found; empty without one.
+pub fn profile(climb: &Climb, columns: Option<usize>) -> String {
+    let found = climb.conclusions.iter().find(|one| one.id == ladder::growth::PROFILE);
+    let words = found.map_or(String::new(), |one| part("Profile", &one.text, columns));
+    words + &profile::table(climb, columns)
+}
+
+fn part(heading: &str, words: &str, columns: Option<usize>) -> String {
+    let bold = Style::new().bold();
+    format!("\n{bold}{heading}{bold:#}\n  {}\n", wrapped(words, 2, columns))
 }
 
 /// Tables without the columns that they have no space for, and how many those are.

@@ -1,24 +1,37 @@
-//! The progress line: where the trial stands. A terminal gets one updating line, anything else plain lines.
+//! Where the trial stands: a view of the whole climb (`terminal`) where a terminal can show one, else one updating line on a
+//! terminal, and plain lines anywhere else.
 //!
 //! Figures are those of the last committed second; only the clock and the connect counter are fresher.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::io::IsTerminal;
 use std::time::{Duration, Instant};
 
+use console::signals::Interrupt;
 use console::{layout, say};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ladder::wording::{show_cell, show_many};
+use ladder::{Climb, Judged, NextTrial, Repeats, Rung};
 use measure::Purpose;
 use measure::{Entry, Measure, Role, TrialHead};
+use plan::{HoldLength, Plan};
+use store::RunId;
+use terminal::{Place, Screen, State, TrialNow};
 
+use crate::judging::hold_ns;
+use crate::page;
 use crate::trial::TrialStatus;
 
 const PLAIN_EVERY: Duration = Duration::from_secs(10);
+const SECOND_NS: u64 = 1_000_000_000;
 
 /// Shows the trial's progress on standard error.
 pub struct Progress {
     bar: Option<ProgressBar>,
+    view: Option<Screen>,
+    /// the trial that the view shows
+    shown: Option<u32>,
     last_plain: Option<(String, Instant)>,
     figures: String,
 }
@@ -32,7 +45,8 @@ impl Default for Progress {
 impl Progress {
     /// A changing line on a terminal, plain lines otherwise.
     pub fn new() -> Self {
-        let is_terminal = std::io::stderr().is_terminal();
+        let obeys = std::env::var_os("TERM").is_some_and(|name| name != "dumb");
+        let is_terminal = std::io::stderr().is_terminal() && obeys;
         let bar = is_terminal.then(|| {
             let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr_with_hz(10));
             if let Ok(style) = ProgressStyle::with_template("{spinner} {wide_msg}") {
@@ -40,11 +54,78 @@ impl Progress {
             }
             bar
         });
-        Progress { bar, last_plain: None, figures: String::new() }
+        Progress { bar, ..Progress::plain() }
+    }
+
+    fn plain() -> Self {
+        Progress { bar: None, view: None, shown: None, last_plain: None, figures: String::new() }
+    }
+
+    /// Shows the climb as a whole from here on, where a terminal can.
+    pub fn view(&mut self, plan: &Plan, subject: &str, run: &RunId) {
+        if !Screen::is_possible() {
+            return;
+        }
+        let state = State::new(&format!("{subject} · run {run}"), &plan.objectives);
+        // A terminal that refuses gets lines.
+        if let Ok(screen) = Screen::open(state) {
+            self.clear();
+            (self.bar, self.view) = (None, Some(screen));
+        }
+    }
+
+    /// The view, unless something took it away.
+    fn screen(&self) -> Option<&Screen> {
+        self.view.as_ref().filter(|screen| screen.is_shown())
+    }
+
+    /// What comes next: `order`, and what the plan asks for besides. Waits where the user has asked for a pause.
+    pub fn next(&self, plan: &Plan, done: &[Judged], order: &NextTrial, interrupt: &Interrupt) {
+        let Some(screen) = self.screen() else { return };
+        let (places, left_s) = to_come(plan, done, order);
+        screen.update(|state| state.plan(places, left_s));
+        while screen.is_shown() && screen.control().pauses() && !interrupt.is_asked() {
+            screen.update(|state| state.pause(true));
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        screen.update(|state| state.pause(false));
+    }
+
+    /// A hold as long as the user wants it: the judge still goes by the plan's.
+    pub fn lengthened(&self, hold: HoldLength) -> HoldLength {
+        let times = u64::from(self.screen().map_or(1, |screen| screen.control().times_as_long()));
+        match hold {
+            HoldLength::Time(ns) => HoldLength::Time(ns.saturating_mul(times)),
+            HoldLength::Ticks(count) => HoldLength::Ticks(count.saturating_mul(times)),
+            HoldLength::Games(count) => HoldLength::Games(count.saturating_mul(times)),
+        }
+    }
+
+    /// A load was judged. `so_far`: the climb until here, read only where it is shown.
+    pub fn judged(
+        &mut self,
+        rung: &Rung,
+        so_far: impl FnOnce() -> anyhow::Result<Option<Climb>>,
+    ) -> anyhow::Result<()> {
+        // The trial behind it may have its number, where it is profiled.
+        self.shown = None;
+        if let Some(screen) = self.screen() {
+            let answers = so_far()?.map_or(Vec::new(), |climb| ladder::run_summary(&climb).answers);
+            screen.update(|state| state.judged(rung, &page::words(rung), answers));
+        }
+        self.print(&page::rung(rung));
+        Ok(())
     }
 
     /// A sentence that stays.
     pub fn say(&self, text: &str) {
+        if let Some(screen) = self.screen() {
+            screen.update(|state| state.say(text));
+        }
+        self.print(text);
+    }
+
+    fn print(&self, text: &str) {
         let text = &within_stderr(text);
         match &self.bar {
             Some(bar) => bar.suspend(|| say::err_own_text!("{text}\n")),
@@ -52,8 +133,11 @@ impl Progress {
         }
     }
 
-    /// Takes the figures of what was committed.
-    pub fn committed(&mut self, entries: &[Entry]) {
+    /// Takes the figures of what was committed of a trial; `None`: of the one that is shown.
+    pub fn take(&mut self, trial: Option<u32>, entries: &[Entry]) {
+        if let (Some(screen), Some(trial)) = (self.screen(), trial.or(self.shown)) {
+            return screen.update(|state| state.committed(trial, entries));
+        }
         let (mut ticks, mut bots) = (None, None);
         for entry in entries {
             match entry {
@@ -91,8 +175,24 @@ impl Progress {
     /// Shows the trial's progress.
     pub fn show(&mut self, standing: &TrialStatus<'_>) {
         let head = standing.head;
-        let left =
-            standing.hold_until_ns.map(|until_ns| until_ns.saturating_sub(standing.now_ns) / 1_000_000_000);
+        let left = standing.hold_until_ns.map(|until_ns| until_ns.saturating_sub(standing.now_ns) / SECOND_NS);
+        if let Some(screen) = self.screen() {
+            let now = TrialNow {
+                phase: standing.phase,
+                open: standing.open,
+                failed: standing.failed,
+                left_s: left.filter(|_| standing.phase == "hold"),
+            };
+            let is_new = self.shown != Some(head.seq);
+            screen.update(|state| {
+                if is_new {
+                    state.begin(head);
+                }
+                state.stands(now);
+            });
+            self.shown = Some(head.seq);
+            return;
+        }
         let mut line = place(head);
         line += &format!(" · {} · {}", standing.phase, standing.open);
         // If each connection lasts only for its session or request, there is no target count.
@@ -132,14 +232,49 @@ impl Progress {
         }
     }
 
-    /// Clears the line for what comes next.
+    /// Clears the line, or the view, for what comes next.
     pub fn clear(&mut self) {
         self.figures.clear();
+        self.view = None;
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
             bar.reset();
         }
     }
+}
+
+/// The loads that a list still asks for behind `order`, and how long they take at least, s. A schedule that decides as it goes
+/// says neither.
+fn to_come(plan: &Plan, done: &[Judged], order: &NextTrial) -> (Vec<Place>, Option<u64>) {
+    let ladder = &plan.ladder;
+    if ladder.search.is_some() {
+        return (Vec::new(), None);
+    }
+    let times = match ladder.repeat {
+        Repeats::Times(times) => times as usize,
+        Repeats::UntilSure => 1,
+    };
+    let only = [BTreeMap::new()];
+    let cells: Vec<_> = if ladder.cells.is_empty() {
+        only.iter().collect()
+    } else {
+        ladder.cells.iter().map(|cell| &cell.names).collect()
+    };
+    let ordered = order.cell.map_or(only[0].clone(), |at| cells[at].clone());
+    let (mut places, mut left_ns) = (Vec::new(), 0);
+    for cell in cells {
+        for load in &ladder.rungs {
+            let is_it = |trial: &&Judged| trial.purpose == Purpose::Rung && trial.load == *load && trial.cell == *cell;
+            let is_ordered = order.purpose == Purpose::Rung && order.load == *load && ordered == *cell;
+            let held = done.iter().filter(is_it).count() + usize::from(is_ordered);
+            for _ in held..times {
+                places.push(Place { load: *load, unit: ladder.load_unit.text(), cell: show_cell(cell) });
+                left_ns += plan::around_ns(ladder, &plan.bots, *load) + hold_ns(plan);
+            }
+        }
+    }
+    let is_known = hold_ns(plan) > 0 && ladder.repeat != Repeats::UntilSure && !ladder.is_open_ended;
+    (places, is_known.then_some(left_ns / SECOND_NS))
 }
 
 /// Broken where standard error ends, if anything says where that is.
@@ -218,8 +353,8 @@ mod tests {
             interval.counters.copy_from_slice(counts);
             interval.errors[0] = errors;
             interval.flow_mut(0, measure::Phase::Hold).sent = 1_365;
-            let mut progress = Progress { bar: None, last_plain: None, figures: String::new() };
-            progress.committed(&[Entry::Interval(Box::new(interval))]);
+            let mut progress = Progress::plain();
+            progress.take(None, &[Entry::Interval(Box::new(interval))]);
             assert_eq!(progress.figures, expected);
         };
         check(&["games_played"], &[7], 0, "1365 sent/s");

@@ -13,6 +13,7 @@ use std::io::{self, Write};
 use std::os::fd::AsFd as _;
 use std::sync::atomic::AtomicBool;
 use std::sync::atomic::Ordering::Relaxed;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::exit::{Exit, Failure};
 use crate::layout;
@@ -222,20 +223,60 @@ pub fn stdout_as_file() -> io::Result<File> {
     Ok(File::from(io::stdout().as_fd().try_clone_to_owned()?))
 }
 
+/// A view that covers the whole terminal, and what was said since.
+struct Cover {
+    /// takes the view away
+    lift: fn(),
+    said: Vec<Said>,
+}
+
+/// A text that waits, and whether it may quote others.
+type Said = (String, bool);
+
+static COVER: Mutex<Option<Cover>> = Mutex::new(None);
+
+fn cover() -> MutexGuard<'static, Option<Cover>> {
+    COVER.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// From now on a view covers the terminal: what is said on standard error waits for `uncovered`, which calls `lift` first.
+pub fn covered(lift: fn()) {
+    *cover() = Some(Cover { lift, said: Vec::new() });
+}
+
+/// Takes the view away, where there is one, and prints what has waited.
+pub fn uncovered() {
+    let Some(Cover { lift, said }) = cover().take() else { return };
+    lift();
+    said.iter().for_each(|(text, may_quote)| print_on_stderr(text, *may_quote));
+}
+
 /// Prints a message on standard error, as far as it takes it.
 pub fn to_stderr(words: fmt::Arguments<'_>) {
-    let mut out = Harmless::of_messages(anstream::stderr());
-    let _ = out.write_fmt(words).and_then(|()| out.flush());
+    said_on_stderr(words.to_string(), true);
 }
 
 /// Prints a text of our own on standard error, as far as it takes it.
 pub fn own_to_stderr(words: fmt::Arguments<'_>) {
-    let mut out = Harmless::new(anstream::stderr());
-    let _ = out.write_fmt(words).and_then(|()| out.flush());
+    said_on_stderr(words.to_string(), false);
+}
+
+fn said_on_stderr(text: String, may_quote: bool) {
+    match &mut *cover() {
+        Some(cover) => cover.said.push((text, may_quote)),
+        None => print_on_stderr(&text, may_quote),
+    }
+}
+
+fn print_on_stderr(text: &str, may_quote: bool) {
+    let stderr = anstream::stderr();
+    let mut out = if may_quote { Harmless::of_messages(stderr) } else { Harmless::new(stderr) };
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
 /// Prints on standard output. A closed reader is no error; any other error is reported on standard error.
 pub fn to_stdout(words: fmt::Arguments<'_>) {
+    uncovered();
     let mut out = stdout();
     report_trouble(out.write_fmt(words).and_then(|()| out.flush()));
 }

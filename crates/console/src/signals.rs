@@ -28,6 +28,7 @@ impl Interrupt {
                 // SAFETY: both pointers are to values of ours that live through the call.
                 let status = unsafe { libc::sigwait(&signals, &mut signal) };
                 if status == 0 && asked.swap(true, Ordering::Relaxed) {
+                    say::uncovered();
                     say::err_line!("\nended at once; what was committed is kept and readable");
                     std::process::exit(Exit::Interrupted as i32);
                 }

@@ -34,6 +34,7 @@ use crate::network;
 use crate::schedule::{Judged, SearchSchedule};
 use crate::trend;
 
+pub(crate) use conclusions::{hint_at_confidence, in_brief};
 pub use tick_sources::TickSourceFigures;
 
 /// The contract requires a hold longer than zero. A trial whose hold never began is reported with this one.

@@ -54,7 +54,7 @@ pub use judge::{
 };
 pub use measure::LoadUnit;
 pub use objective::{Objective, ObjectiveError, Op, Outcome};
-pub use results_page::{ResultsPage, Table, results_page};
+pub use results_page::{ResultsPage, RunSummary, Table, results_page, run_summary};
 pub use schedule::{
     Bounds, Goal, Judged, LONGER_MOST, ListSchedule, LoadClass, Loads, Next, NextTrial, Repeats, Schedule,
     SearchSchedule, Stop, Tally, highest_overload, hold_for_ns,

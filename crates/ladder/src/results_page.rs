@@ -4,6 +4,7 @@
 //! A sweep has a table per cell, and after the answers its findings in words.
 //! Built from a `Climb` alone, so a live run, a replayed one and a JSON file give the same page.
 
+mod summary;
 mod sweep;
 
 use std::fmt;
@@ -16,6 +17,7 @@ use crate::disturbance::Disturbance;
 use crate::gate::GateResult;
 use crate::judge::Verdict;
 use crate::wording::{show_bytes, show_many, show_ns, show_number, show_share};
+pub use summary::{RunSummary, run_summary};
 
 /// What is shown for a figure that may not be stated.
 pub const NOT_STATED: &str = "—";
@@ -369,6 +371,10 @@ fn heading(id: &str) -> String {
 }
 
 impl Table {
+    fn empty() -> Table {
+        Table { title: None, header: Vec::new(), rows: Vec::new(), rungs: Vec::new() }
+    }
+
     /// The same in at most this many columns of a terminal, without the least informative columns of the table; and how
     /// many were left out. The rest may still be wider.
     pub fn within(&self, most: usize) -> (Table, usize) {
@@ -377,12 +383,17 @@ impl Table {
             if table.width() <= most {
                 break;
             }
-            let Some(at) = table.header.iter().rposition(|known| known == name) else { continue };
-            table.header.remove(at);
-            table.rows.iter_mut().for_each(|row| drop(row.remove(at)));
+            if let Some(at) = table.header.iter().rposition(|known| known == name) {
+                table.remove_column(at);
+            }
         }
         let left_out = self.header.len() - table.header.len();
         (table, left_out)
+    }
+
+    fn remove_column(&mut self, at: usize) {
+        self.header.remove(at);
+        self.rows.iter_mut().for_each(|row| drop(row.remove(at)));
     }
 
     fn widths(&self) -> Vec<usize> {

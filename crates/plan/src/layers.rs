@@ -39,7 +39,7 @@ use subject::ResolvedTarget;
 pub use crate::workloads::http::settings::requests::BODY;
 pub use bots::bots_meant;
 pub(crate) use credentials::{PASSWORD_FILE, TOKEN_FILE};
-pub use search::search_sentence;
+pub use search::{around_ns, search_sentence};
 pub(crate) use subject::TICKS;
 pub use subject::{I_MAY_LOAD, OPTIONS, START, SUBJECT};
 

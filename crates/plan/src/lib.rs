@@ -32,7 +32,7 @@ pub use credentials::{CredentialForm, Credentials, Login, SecretSource};
 pub use decidable::decidable_sentence;
 pub use flags::Flags;
 pub use ladder::Allowed;
-pub use layers::{bots_meant, is_scenario_file, resolve, resolve_with, search_sentence};
+pub use layers::{around_ns, bots_meant, is_scenario_file, resolve, resolve_with, search_sentence};
 pub use mistakes::{
     ConfigError, CredentialsError, Mistake, Mistakes, Place, RequestConfigError, Seen, StopError,
 };

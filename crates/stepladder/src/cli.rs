@@ -116,6 +116,9 @@ pub struct AgainArgs {
     /// run]
     #[arg(long, value_name = "WHAT", num_args = 0..=1, default_missing_value = "cpu")]
     pub profile: Option<plan::Profile>,
+    /// Lines instead of the live view in the terminal, as a pipe gets them: for screen readers and logs
+    #[arg(long)]
+    pub plain: bool,
     /// Another name for the new run
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
@@ -156,7 +159,10 @@ pub struct ShowArgs {
     pub run: String,
     #[command(flatten)]
     pub(crate) results: ResultFiles,
-    /// Print all columns of the table, however wide the terminal is
+    /// Print everything that is known of it: the books of deliveries, what must be known of each load, and what else was found
+    #[arg(long)]
+    pub all: bool,
+    /// The same, with all columns of the table, however wide the terminal is
     #[arg(long)]
     pub wide: bool,
     /// The project's store

@@ -38,8 +38,13 @@ type Answer = Result<Exit, Failure>;
 pub fn climb(args: &ClimbArgs, interrupt: &Interrupt) -> Answer {
     let flags = args.flags().map_err(wrong_usage)?;
     let (plan, consent) = planned(&flags, args.allow_start, fastrand::u64(..)).map_err(wrong_usage)?;
-    let outputs =
-        Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
+    let outputs = Outputs {
+        store: args.store.clone(),
+        results: args.results.clone(),
+        followed: args.followed.clone(),
+        // The page shows more than the view in the terminal, which would hide its address.
+        plain: args.plain || args.view,
+    };
     args.wait.enter(|| interrupt.is_asked())?;
     let beside = Viewing::begin(&args.store, args.view, args.report.as_deref(), Arc::new(Replay::default()))?;
     let (run, code) = climb_with(&args.agents, (&plan, None), &consent, &outputs, interrupt)?;
@@ -106,8 +111,12 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
         .note
         .clone()
         .or_else(|| Some(format!("{} {old}", if args.resume { "resumes" } else { "again" })));
-    let outputs =
-        Outputs { store: args.store.clone(), results: args.results.clone(), followed: args.followed.clone() };
+    let outputs = Outputs {
+        store: args.store.clone(),
+        results: args.results.clone(),
+        followed: args.followed.clone(),
+        plain: args.plain,
+    };
     args.wait.enter(|| interrupt.is_asked())?;
     let made = (&plan, resumed.as_ref());
     let (new, code) = climb_with(&args.agents, made, &consent, &outputs, interrupt)?;
@@ -174,7 +183,9 @@ pub fn show(args: &ShowArgs) -> Answer {
     args.results.prepare().map_err(wrong_usage)?;
     args.results.write(&climb).map_err(not_measured)?;
     if !args.results.take_stdout() {
-        print(&page::results(&climb, layout::columns().filter(|_| !args.wide)))?;
+        let columns = layout::columns().filter(|_| !args.wide);
+        let is_all = args.all || args.wide;
+        print(&if is_all { page::results(&climb, columns) } else { page::summary(&climb, columns, None) })?;
     }
     Ok(Exit::Met)
 }

@@ -184,8 +184,8 @@ impl TrialEnv for ProfiledTrial<'_> {
                 self.profiling.hold_ends()?;
             }
         }
-        // The line that shows the trial's progress; nothing is committed here.
-        self.inner.progress.committed(std::slice::from_ref(&entry));
+        // Its progress is shown although nothing is committed here.
+        self.inner.progress.take(None, std::slice::from_ref(&entry));
         self.entries.push(entry);
         Ok(())
     }

@@ -24,9 +24,26 @@ const LOADS_NAMED: usize = 4;
 const BROKEN_BOOKS: [&str; 4] =
     ["bug", "deliveries.unowed", "deliveries.residual", deliveries::TOLD_OTHERWISE];
 
+/// Sentences of an answer in a summary.
+const SENTENCES_IN_BRIEF: usize = 3;
+
 pub(super) fn conclusions(climb: &Climb, allowed: &[Allowed]) -> Vec<Conclusion> {
-    let answers = [how_many(climb), why_not_more(climb), can_i_trust_it(climb, allowed)];
+    let answers = three_answers(climb, allowed).map(|(whole, _)| whole);
     answers.into_iter().chain(models::conclusions(&climb.rungs, &climb.capacity)).collect()
+}
+
+/// Each answer with its sentences in a summary, those that matter most first.
+fn three_answers(climb: &Climb, allowed: &[Allowed]) -> [(Conclusion, Vec<String>); 3] {
+    [how_many(climb), why_not_more(climb), can_i_trust_it(climb, allowed)]
+}
+
+/// The three answers as a summary gives them, by their ids: at most three sentences each, and of the last one the reasons for
+/// doubt alone, where there are some.
+pub(crate) fn in_brief(climb: &Climb) -> [(String, String); 3] {
+    three_answers(climb, &[]).map(|(whole, mut brief)| {
+        brief.truncate(SENTENCES_IN_BRIEF);
+        (whole.id, brief.join(" "))
+    })
 }
 
 /// `2000 games (4000 clients)`
@@ -71,7 +88,7 @@ fn where_in_sweep(capacity: &Capacity) -> Option<String> {
     Some(format!("That is the smallest of {} cells ({name}{more}){elsewhere}.", capacity.cells.len()))
 }
 
-fn how_many(climb: &Climb) -> Conclusion {
+fn how_many(climb: &Climb) -> (Conclusion, Vec<String>) {
     let capacity = &climb.capacity;
     let of = |load| load_of(climb, load);
     let mut sentences = vec![match (capacity.lower_bound, capacity.upper_bound) {
@@ -98,8 +115,10 @@ fn how_many(climb: &Climb) -> Conclusion {
     if let Some(nodes) = climb.run.environment.get("nodes").and_then(Value::as_u64) {
         sentences.push(format!("The load was divided evenly between {nodes} nodes."));
     }
+    let mut brief = vec![sentences[0].clone()];
     sentences.extend(estimate(capacity));
     sentences.extend(where_in_sweep(capacity));
+    let placed = sentences.len();
     if !capacity.held_above_a_failure.is_empty() {
         let loads: Vec<String> =
             capacity.held_above_a_failure.iter().map(|load| show_number(*load)).collect();
@@ -118,12 +137,14 @@ fn how_many(climb: &Climb) -> Conclusion {
             sentences.push(format!("{} could not be judged ({verdict}).", each_once(&loads)));
         }
     }
+    // What casts doubt on the bounds goes before what refines them.
+    brief.extend(sentences[placed..].iter().chain(&sentences[1..placed]).cloned());
     let evidence = json!({
         "lower_bound": capacity.lower_bound, "upper_bound": capacity.upper_bound, "unit": capacity.unit,
         "confidence": capacity.confidence, "held_above_a_failure": capacity.held_above_a_failure,
         "rungs": climb.rungs.iter().map(load_and_verdict).collect::<Vec<_>>(),
     });
-    Conclusion::new("how_many", &sentences, evidence)
+    (Conclusion::new("how_many", &sentences, evidence), brief)
 }
 
 /// What is known without any bound: of a search that was ended early, what its short trials say.
@@ -219,7 +240,7 @@ fn with_verdict(climb: &Climb, verdict: Verdict) -> impl Iterator<Item = &Rung> 
     climb.rungs.iter().filter(move |rung| rung.verdict == verdict)
 }
 
-fn why_not_more(climb: &Climb) -> Conclusion {
+fn why_not_more(climb: &Climb) -> (Conclusion, Vec<String>) {
     let capacity = &climb.capacity;
     let reason = |rung: &Rung| rung.reason.clone().unwrap_or_else(|| "no reason is known".to_owned());
     let smallest = smallest_cell(capacity).map(|one| &one.cell);
@@ -240,7 +261,7 @@ fn why_not_more(climb: &Climb) -> Conclusion {
             "objectives": rung.evidence.objectives,
             "subject": rung.subject, "worker": rung.worker,
         });
-        return Conclusion::new("why_not_more", &sentences, evidence);
+        return (Conclusion::new("why_not_more", &sentences, evidence), sentences);
     }
     let top = capacity.lower_bound.unwrap_or(0.0);
     // Search trials that failed without making a bound say more about the server than undecided ones.
@@ -253,7 +274,8 @@ fn why_not_more(climb: &Climb) -> Conclusion {
             "load": rung.load, "verdict": rung.verdict, "signal": rung.signal, "reason": rung.reason,
             "objectives": rung.evidence.objectives,
         });
-        return Conclusion::new("why_not_more", &[sentence], evidence);
+        let sentences = vec![sentence];
+        return (Conclusion::new("why_not_more", &sentences, evidence), sentences);
     }
     let others = climb.rungs.iter().filter(|rung| !rung.verdict.counts() && rung.load > top);
     let unjudged = others.min_by(|a, b| a.load.total_cmp(&b.load));
@@ -282,10 +304,11 @@ fn why_not_more(climb: &Climb) -> Conclusion {
         "load": unjudged.map(|rung| rung.load), "verdict": unjudged.map(|rung| rung.verdict),
         "signal": unjudged.and_then(|rung| rung.signal.as_ref()), "reason": unjudged.map(|rung| &rung.reason),
     });
-    Conclusion::new("why_not_more", &[sentence], evidence)
+    let sentences = vec![sentence];
+    (Conclusion::new("why_not_more", &sentences, evidence), sentences)
 }
 
-fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
+fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> (Conclusion, Vec<String>) {
     let rungs = &climb.rungs;
     let counted = rungs.iter().filter(|rung| !is_untold(climb, rung)).count();
     let limited = with_verdict(climb, Verdict::GeneratorLimited).count();
@@ -310,8 +333,9 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
     let untold = rungs.iter().filter(|rung| rung.steady.is_none()).count();
 
     let unjudged: Vec<&Rung> = rungs.iter().filter(|rung| is_untold(climb, rung)).collect();
-    let mut sentences = Vec::new();
-    let mut parts = Vec::new();
+    /// A part of the first sentence, and whether it is a reason for doubt.
+    type Part = (bool, String);
+    let mut parts: Vec<Part> = Vec::new();
     let latest_ns = worst(|rung| Some(rung.send_lag_ns.as_ref()?.max? as f64));
     let lag = match (send_lag_ns, latest_ns) {
         (Some(ns), _) => format!("send lag p99 at most {}", show_ns(ns)),
@@ -320,7 +344,8 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
     };
     let busy =
         busy_share.map_or(String::new(), |share| format!(", busiest worker {} busy", show_share(share)));
-    parts.push(if limited > 0 {
+    let kept_up = limited + late + late_and_unjudged == 0;
+    let generator = if limited > 0 {
         format!("the load generator reached its limit in {} ({lag}{busy})", of_all(limited))
     } else if late > 0 {
         format!("the load generator was late in {}, judged all the same ({lag}{busy})", of_all(late))
@@ -328,39 +353,43 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
         format!("the load generator was late in {} ({lag}{busy})", of_all(late_and_unjudged))
     } else {
         format!("the load generator kept up ({lag}{busy})")
-    });
-    parts.push(
+    };
+    parts.push((!kept_up, generator));
+    parts.push((
+        broken > 0,
         if broken > 0 {
             format!("the books do not balance in {}", of_all(broken))
         } else {
             "the books balance".to_owned()
         } + &owed.in_words(),
-    );
+    ));
     parts.push(match (not_steady.first(), untold) {
         (Some(rung), _) => {
             let how = rung.steady.map_or(String::new(), |steady| steady.to_string());
-            format!("{} not steady (first at {}: {how})", of_all(not_steady.len()), show_number(rung.load))
+            let first = show_number(rung.load);
+            (true, format!("{} not steady (first at {first}: {how})", of_all(not_steady.len())))
         }
-        (None, 0) => "every hold was steady".to_owned(),
+        (None, 0) => (false, "every hold was steady".to_owned()),
         (None, _) => {
             let they_were = if rungs.len() == 1 { "it was" } else { "they were" };
-            format!("{} too short or too disturbed to tell whether {they_were} steady", of_all(untold))
+            let told = format!("too short or too disturbed to tell whether {they_were} steady");
+            (true, format!("{} {told}", of_all(untold)))
         }
     });
     parts.push(match disturbed_share {
-        None => "whether other programs disturbed it is not readable here".to_owned(),
+        None => (true, "whether other programs disturbed it is not readable here".to_owned()),
         // Refers to what the rungs show: below the table, or with the reason.
-        Some(share) if share > 0.0 => format!("up to {} of a hold was disturbed", show_share(share)),
+        Some(share) if share > 0.0 => (true, format!("up to {} of a hold was disturbed", show_share(share))),
         Some(_) if climb.run.shared_cores && rungs.iter().any(|rung| rung.subject.is_none()) => {
-            "nothing disturbed it, as far as can be told without the server's --pid".to_owned()
+            (false, "nothing disturbed it, as far as can be told without the server's --pid".to_owned())
         }
-        Some(_) => "nothing disturbed it".to_owned(),
+        Some(_) => (false, "nothing disturbed it".to_owned()),
     });
     if climb.generator == Default::default() {
-        parts.push("the generator was not calibrated".to_owned());
+        parts.push((true, "the generator was not calibrated".to_owned()));
     }
     if let Some(why) = &climb.ended_early {
-        parts.insert(0, format!("the run is not whole ({why})"));
+        parts.insert(0, (true, format!("the run is not whole ({why})")));
     }
     let trusted = climb.ended_early.is_none()
         && unjudged.is_empty()
@@ -383,9 +412,16 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
         if unjudged.len() > LOADS_NAMED {
             told.push(format!("{} more", unjudged.len() - LOADS_NAMED));
         }
-        parts.insert(0, format!("{} could not be judged: {}", of_all(unjudged.len()), told.join(", ")));
+        let told = format!("{} could not be judged: {}", of_all(unjudged.len()), told.join(", "));
+        parts.insert(0, (true, told));
     }
-    sentences.push(format!("{verdict} {}.", parts.join("; ")));
+    let joined = |kept: fn(&Part) -> bool| {
+        let kept: Vec<&str> = parts.iter().filter(|part| kept(part)).map(|(_, text)| text.as_str()).collect();
+        format!("{verdict} {}.", kept.join("; "))
+    };
+    let mut sentences = vec![joined(|_| true)];
+    let is_doubted = !trusted && parts.iter().any(|(is_doubt, _)| *is_doubt);
+    let mut brief = if is_doubted { vec![joined(|(is_doubt, _)| *is_doubt)] } else { sentences.clone() };
     if climb.run.shared_cores {
         let where_known = climb.run.environment.get("cores").and_then(Value::as_u64);
         let cores =
@@ -404,6 +440,8 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
         sentences.push(format!("As the plan allows it, the server may {}.", may.join(", and ")));
     }
     sentences.extend(tick_sources::sentence(climb));
+    // What the server may have been or said goes before where it ran.
+    brief.extend(sentences.iter().skip(1).rev().cloned());
     sentences.extend(hint_at_confidence(&climb.capacity));
     let evidence = json!({
         "rungs": rungs.len(), "counted": counted, "unjudged": unjudged.len(), "generator_limited": limited, "generator_late": late, "books_broken": broken,
@@ -412,11 +450,11 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> Conclusion {
         "disturbed_share_max": disturbed_share, "shared_cores": climb.run.shared_cores,
         "calibrated": climb.generator != Default::default(), "arrivals": climb.run.arrivals, "seed": climb.run.seed,
     });
-    Conclusion::new("can_i_trust_it", &sentences, evidence)
+    (Conclusion::new("can_i_trust_it", &sentences, evidence), brief)
 }
 
 /// How to get a figure of confidence, where there could be one: it needs both bounds, each held more than once.
-fn hint_at_confidence(capacity: &Capacity) -> Option<String> {
+pub(crate) fn hint_at_confidence(capacity: &Capacity) -> Option<String> {
     let has_both = capacity.lower_bound.is_some() && capacity.upper_bound.is_some();
     match (capacity.confidence, &capacity.search) {
         (None, None) if has_both => {

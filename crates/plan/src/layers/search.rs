@@ -314,7 +314,7 @@ pub fn search_sentence(plan: &Plan) -> Option<String> {
 }
 
 /// What a trial of a load takes besides its hold, ns.
-fn around_ns(ladder: &Ladder, bots: &BotSettings, load: f64) -> u64 {
+pub fn around_ns(ladder: &Ladder, bots: &BotSettings, load: f64) -> u64 {
     let units = bots.units(load);
     length_ns(ladder.ramp.of(units), units) + ladder.settle_ns + AROUND_NS
 }

@@ -36,6 +36,7 @@ fn a_reader_that_leaves_ends_every_command_in_silence_and_a_full_disk_does_not()
         &["--version"],
         &["runs"],
         &["show", "small"],
+        &["show", "small", "--all"],
         &["show", "small", "--json", "-"],
         &["show", "small", "--markdown", "-"],
         &["compare", "small", "small"],
@@ -105,6 +106,7 @@ fn nothing_is_wider_than_columns_says_and_without_it_a_pipe_gets_everything() {
     let measuring: &[&[&str]] = &[&climb, &["doctor", "--grid"]];
     let rows: &[&[&str]] = &[
         &["show", "small"],
+        &["show", "small", "--all"],
         &["runs"],
         &["compare", "small", "small"],
         &["ticks", log],
@@ -134,9 +136,9 @@ fn nothing_is_wider_than_columns_says_and_without_it_a_pipe_gets_everything() {
         command.env("COLUMNS", columns);
         place.start_command(command).finish().out
     };
-    let whole = place.run(["show", "small"]).out;
+    let whole = place.run(["show", "small", "--all"]).out;
     assert!(whole.contains("bots CPU") && !whole.contains("--wide"), "{whole}");
-    let narrow = shown(&["show", "small"], "60");
+    let narrow = shown(&["show", "small", "--all"], "60");
     assert!(
         !narrow.contains("bots CPU") && narrow.contains("more columns: stepladder show small-"),
         "{narrow}"

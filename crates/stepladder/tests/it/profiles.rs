@@ -117,7 +117,7 @@ fn the_words_name_the_function_that_grew_and_its_file() {
         "it says how to see the graph: {ran:#?}"
     );
     assert!(!place.path("profiles").exists());
-    let shown = place.run(["show", "grid-1"]);
+    let shown = place.run(["show", "grid-1", "--all"]);
     assert!(shown.out.contains("`renderReport (report.mjs:12)` took 100 %"), "it is stored: {shown:#?}");
     place.run(["export", "grid-1", "--csv", "csv"]);
     let folded = fs::read_to_string(place.path("csv/artifacts/profile-bad.folded")).expect("the stacks");

@@ -153,7 +153,7 @@ fn climbed_once(environment: &str) -> (Value, String) {
     assert_valid(&run);
     let sources = &run["rungs"][0]["tick_sources"];
     assert_eq!((&sources[0]["source"], &sources[1]["source"]), (&json!(metrics), &json!(statsd)), "{run:#}");
-    let shown = place.run(["show", run["run"]["id"].as_str().expect("its id")]);
+    let shown = place.run(["show", run["run"]["id"].as_str().expect("its id"), "--all"]);
     (run, shown.out.split_whitespace().collect::<Vec<_>>().join(" "))
 }
 

@@ -97,6 +97,22 @@ fn confidence_is_hinted_at_once_and_only_where_a_repeat_would_give_it() {
 }
 
 #[test]
+fn a_summary_names_the_reasons_for_doubt_alone_and_no_answer_is_longer_than_three_sentences() {
+    let brief = |rungs: &[Rung]| {
+        let summary = crate::results_page::run_summary(&climb_of(rungs));
+        summary.answers.into_iter().map(|(_, text)| text).collect::<Vec<_>>()
+    };
+    let answers = brief(&[arena(50.0, 0.02), undecided(100.0)]);
+    let doubt = "With care: 1 of 2 rungs could not be judged: 100 (INCONCLUSIVE); ";
+    assert!(answers[2].starts_with(doubt) && !answers[2].contains("the books balance"), "{answers:?}");
+    assert!(answers.iter().all(|answer| sentences(answer) <= 3), "{answers:?}");
+    // Without a doubt all of it is said, and what would tell more is a hint and no part of an answer.
+    let sure = &brief(&[arena(50.0, 0.02), arena(100.0, 0.9)])[2];
+    assert!(sure.starts_with("Yes: ") && sure.contains("the books balance"), "{sure}");
+    assert!(!sure.contains("--repeat"), "{sure}");
+}
+
+#[test]
 fn a_table_that_is_too_wide_leaves_out_what_tells_least_and_says_how_much() {
     let widest = |page: &ResultsPage, most| {
         let (table, left_out) = page.tables[0].within(most);

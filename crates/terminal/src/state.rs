@@ -1,0 +1,255 @@
+//! What the view shows: the climb as far as it was committed and judged.
+
+use std::collections::VecDeque;
+
+use console::say;
+use ladder::wording::{show_bytes, show_cell, show_many, show_ns, show_number, show_share};
+use ladder::{Objective, Outcome, Rung, Verdict, disturbance};
+use measure::{Entry, Measure, Role, Trial, TrialHead};
+
+use crate::seconds::Seconds;
+
+/// So many seconds of a hold are kept for its sparklines: more than a terminal has columns.
+const SECONDS_KEPT: usize = 300;
+/// Sentences that are kept for the details.
+const SENTENCES_KEPT: usize = 8;
+
+/// A load in its cell, which is to be held.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Place {
+    /// in its unit
+    pub load: f64,
+    /// `games`
+    pub unit: &'static str,
+    /// of a sweep; else empty
+    pub cell: String,
+}
+
+impl Place {
+    /// Of a trial.
+    pub fn of(head: &TrialHead) -> Place {
+        Place { load: head.load, unit: head.load_unit.text(), cell: show_cell(&head.cell) }
+    }
+
+    /// `1000 games, object · foreground`
+    pub(crate) fn text(&self) -> String {
+        let cell = if self.cell.is_empty() { String::new() } else { format!(", {}", self.cell) };
+        format!("{} {}{cell}", show_number(self.load), self.unit)
+    }
+}
+
+/// Where the running trial stands: not committed yet, as on the progress line.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct TrialNow {
+    /// `ramp`, `settle`, `hold`, `drain`
+    pub phase: &'static str,
+    /// connections open now
+    pub open: u64,
+    /// attempts to connect that failed
+    pub failed: u64,
+    /// until the end of the hold, s; `None`: not known yet
+    pub left_s: Option<u64>,
+}
+
+/// The seconds of an objective in the running hold.
+#[derive(Clone, Debug)]
+pub(crate) struct Track {
+    pub(crate) objective: Objective,
+    /// in the figure's unit; `None`: the second does not state it
+    pub(crate) values: VecDeque<Option<f64>>,
+    /// of the newest second: `3.2 %`, and whether that is within the limit
+    pub(crate) newest: Option<(String, Option<bool>)>,
+}
+
+/// The running trial.
+#[derive(Debug)]
+pub(crate) struct Running {
+    pub(crate) head: TrialHead,
+    pub(crate) now: TrialNow,
+    pub(crate) tracks: Vec<Track>,
+    /// of the newest committed second
+    pub(crate) figures: Vec<String>,
+    /// of the newest complete second of the hold
+    pub(crate) generator: String,
+    pub(crate) disturbed_by: Option<String>,
+    /// name and value, of the same second
+    pub(crate) details: Vec<(&'static str, String)>,
+    seconds: Seconds,
+}
+
+/// The climb as the view shows it.
+#[derive(Debug, Default)]
+pub struct State {
+    /// `arena · run arena-3`
+    title: String,
+    objectives: Vec<Objective>,
+    /// loads that were judged, in the order they were held: place, verdict, words
+    pub(crate) held: Vec<(Place, Verdict, String)>,
+    /// loads that are still to be held, as far as that is known
+    pub(crate) planned: Vec<Place>,
+    /// how long they take, s; `None`: the schedule decides as it goes
+    planned_s: Option<u64>,
+    /// the three answers as they stand: question and answer
+    pub(crate) answers: Vec<(String, String)>,
+    pub(crate) running: Option<Running>,
+    pub(crate) sentences: VecDeque<String>,
+    /// the climb waits for its user between two loads
+    pub(crate) is_paused: bool,
+}
+
+impl State {
+    /// A climb before its first trial. `title`: `arena · run arena-3`.
+    pub fn new(title: &str, objectives: &[Objective]) -> State {
+        State { title: say::own_in_line(title), objectives: objectives.to_vec(), ..State::default() }
+    }
+
+    pub(crate) fn title(&self) -> &str {
+        &self.title
+    }
+
+    /// What the schedule still asks for. `left_s`: how long that takes; `None`: it decides as it goes.
+    pub fn plan(&mut self, places: Vec<Place>, left_s: Option<u64>) {
+        (self.planned, self.planned_s) = (places, left_s);
+    }
+
+    /// A trial begins.
+    pub fn begin(&mut self, head: &TrialHead) {
+        let track = |objective: &Objective| Track {
+            objective: objective.clone(),
+            values: VecDeque::new(),
+            newest: None,
+        };
+        self.running = Some(Running {
+            head: head.clone(),
+            now: TrialNow::default(),
+            tracks: self.objectives.iter().map(track).collect(),
+            figures: Vec::new(),
+            generator: String::new(),
+            disturbed_by: None,
+            details: Vec::new(),
+            seconds: Seconds::of(head.clone()),
+        });
+    }
+
+    /// Where the running trial stands.
+    pub fn stands(&mut self, now: TrialNow) {
+        if let Some(running) = &mut self.running {
+            running.now = now;
+        }
+    }
+
+    /// Takes what was committed of a trial; what belongs to another than the running one is passed over.
+    pub fn committed(&mut self, trial: u32, entries: &[Entry]) {
+        let Some(running) = self.running.as_mut().filter(|running| running.head.seq == trial) else { return };
+        for entry in entries {
+            for second in running.seconds.take(entry) {
+                running.complete(&second);
+            }
+            if let Entry::Interval(interval) = entry {
+                let sent: u64 = interval.messages().map(|flow| flow.sent).sum();
+                let errors: u64 = interval.errors.iter().sum();
+                let delivered = interval.counted(Role::Delivered);
+                running.figures = vec![format!("{} sent/s", show_many(sent))];
+                running.figures.extend(delivered.map(|count| format!("{} deliveries/s", show_many(count))));
+                running.figures.extend((errors > 0).then(|| format!("{} errors/s", show_many(errors))));
+            }
+        }
+    }
+
+    /// A load was judged. `words`: what its line says besides the verdict.
+    pub fn judged(&mut self, rung: &Rung, words: &str, answers: Vec<(String, String)>) {
+        let cell = rung.cell.as_ref().map(show_cell).unwrap_or_default();
+        let place = Place { load: rung.load, unit: rung.load_unit.text(), cell };
+        self.held.push((place, rung.verdict, say::own_in_line(words)));
+        let answers = answers.into_iter().map(|(question, answer)| (question, say::own_in_line(&answer)));
+        self.answers = answers.collect();
+        self.running = None;
+    }
+
+    /// A sentence that the user should see.
+    pub fn say(&mut self, text: &str) {
+        self.sentences.push_back(say::own_in_line(text));
+        while self.sentences.len() > SENTENCES_KEPT {
+            self.sentences.pop_front();
+        }
+    }
+
+    /// Whether the climb waits for its user.
+    pub fn pause(&mut self, is_paused: bool) {
+        self.is_paused = is_paused;
+    }
+
+    /// Until the end of the climb, s, where the schedule knows: what is planned and what is left of the running hold.
+    pub(crate) fn left_s(&self) -> Option<u64> {
+        let of_hold = self.running.as_ref().and_then(|running| running.now.left_s).unwrap_or(0);
+        self.planned_s.map(|planned_s| planned_s + of_hold)
+    }
+}
+
+impl Running {
+    /// Takes a second of the hold.
+    fn complete(&mut self, second: &Trial) {
+        for track in &mut self.tracks {
+            let show = |value: f64| track.objective.figure().unit.show(value);
+            let (value, newest) = match track.objective.evaluate(second) {
+                Outcome::Met { value: Some(value), .. } => (Some(value), Some((show(value), Some(true)))),
+                Outcome::Met { value: None, .. } => (None, Some(("within".to_owned(), Some(true)))),
+                Outcome::NotMet { value, shown } => (Some(value), Some((shown, Some(false)))),
+                Outcome::CannotTell { .. } => (None, None),
+            };
+            track.values.push_back(value);
+            if track.values.len() > SECONDS_KEPT {
+                track.values.pop_front();
+            }
+            track.newest = newest;
+        }
+        let lag = second.distribution(Measure::SendLag).summary();
+        let lag_ns = lag.as_ref().and_then(|lag| lag.p99.or(lag.max));
+        let lag = lag_ns.map_or("nothing sent".to_owned(), |ns| format!("send lag {}", show_ns(ns as f64)));
+        let busy = second.busy_share_max;
+        let busy = busy.map_or(String::new(), |share| format!(" · busiest worker {}", show_share(share)));
+        self.generator = lag + &busy;
+        let found = disturbance(second);
+        self.disturbed_by = found.any().then(|| say::own_in_line(&found.culprit()));
+        self.details = details(second);
+    }
+}
+
+/// The figures of a second, for those who want to see more.
+fn details(second: &Trial) -> Vec<(&'static str, String)> {
+    let mut found = Vec::new();
+    for (name, measure) in [
+        ("response", Measure::Response),
+        ("delivery", Measure::Delivery),
+        ("send lag", Measure::SendLag),
+        ("tick interval", Measure::TickInterval),
+    ] {
+        let Some(summary) = second.distribution(measure).summary() else { continue };
+        let stated = [("p50", summary.p50), ("p99", summary.p99), ("max", summary.max)];
+        let stated = stated.into_iter().filter_map(|(q, ns)| Some(format!("{q} {}", show_ns(ns? as f64))));
+        found.push((name, stated.collect::<Vec<_>>().join(" · ")));
+    }
+    let flow = second.flow();
+    found.push((
+        "messages",
+        format!(
+            "{} sent · {} answered · {} failed · {} lost",
+            show_many(flow.sent),
+            show_many(flow.answered),
+            show_many(flow.failed),
+            show_many(flow.lost)
+        ),
+    ));
+    let process = |figures: &measure::ProcessFigures| {
+        format!("{:.2} cores · {}", figures.cpu_cores, show_bytes(figures.rss_bytes as f64))
+    };
+    found.extend(second.subject.as_ref().map(|subject| ("server", process(subject))));
+    found.push(("bots", process(&second.worker)));
+    let mut errors: Vec<String> =
+        second.errors.iter().filter(|(_, count)| **count > 0).map(|(cause, count)| format!("{cause} {count}")).collect();
+    if errors.is_empty() {
+        errors.push("none".to_owned());
+    }
+    found.push(("errors", say::own_in_line(&errors.join(" · "))));
+    found
+}
