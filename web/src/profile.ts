@@ -1,5 +1,5 @@
 import type { Conclusion, LoadUnit, ProfileGraph } from './data'
-import { number, share, unitText } from './format'
+import { ns, number, share, unitText } from './format'
 
 export const PROFILE = 'profile'
 const SHOWN = 10
@@ -30,6 +30,23 @@ export function profileTables(evidence: Conclusion['evidence']): ProfileTable[] 
     { title: 'CPU', ...grewOrMost(evidence), all: "the server's CPU" },
     { title: 'Memory allocated', ...grewOrMost(allocations ?? {}), all: 'allocated bytes' },
   ].filter(one => one.rows.length > 0)
+}
+
+interface Stops { gc_share?: number | null; gc_max_ns?: number | null; loop_delay_ns?: [number, number] | null; callback?: { ns: number; long: number } | null }
+
+/** What kept the server's own code from running, at the load that held and at the one that failed: a row for each figure that its runtime tells. */
+export function stopRows(evidence: Conclusion['evidence']): string[][] {
+  const [good, bad] = ['good', 'bad'].map(name => (evidence[name] as { stops?: Stops } | undefined)?.stops)
+  if (!good || !bad) return []
+  const rows: [string, (stops: Stops) => string | null][] = [
+    ['garbage collection, share of the hold', ({ gc_share }) => gc_share == null ? null : share(gc_share)],
+    ['longest stop for garbage collection', ({ gc_max_ns }) => gc_max_ns == null ? null : ns(gc_max_ns)],
+    ['delay of the event loop, p99', ({ loop_delay_ns }) => loop_delay_ns ? ns(loop_delay_ns[0]) : null],
+    ['delay of the event loop, worst', ({ loop_delay_ns }) => loop_delay_ns ? ns(loop_delay_ns[1]) : null],
+    ['longest callback', ({ callback }) => callback ? ns(callback.ns) : null],
+    ['callbacks of 20 ms or longer', ({ callback }) => callback ? number(callback.long) : null],
+  ]
+  return rows.map(([name, of]) => [name, of(good), of(bad)]).filter((row): row is string[] => row[2] !== null).map(row => row.map(cell => cell ?? '—'))
 }
 
 type Both<T> = [T, T]

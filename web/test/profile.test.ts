@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { firstGraph, profileTables, unseen, wordsOf } from '../src/profile'
+import { firstGraph, profileTables, stopRows, unseen, wordsOf } from '../src/profile'
 
 const cost = (ns: number, share: number) => ({ ns, share, samples: 1 })
 const growth = (name: string, share: number, is_sure: boolean) => ({ function: name, good: cost(1, 0.1), bad: cost(2, share), is_sure, deviations: 9 })
@@ -20,6 +20,19 @@ test('a profile is tables of at most ten functions, waiting first, and without r
     const tables = profileTables(evidence as never)
     assert.deepEqual(tables.map(one => [one.title, one.rows.length, one.marks]), expected)
   }
+})
+
+test('what a runtime tells of its stops is a row each, and of a damaged profile none', () => {
+  const hold = (ms: number, gc_share: number | null) => ({ stops: { gc_share, gc_max_ns: gc_share && 4e6, loop_delay_ns: [1e6, ms * 1e6], callback: { ns: ms * 1e6, long: ms >= 20 ? 7 : 0 } } })
+  for (const [evidence, expected] of [
+    [{ good: hold(1, 0.5), bad: hold(40, 0.125) }, [
+      ['garbage collection, share of the hold', '50 %', '12.5 %'], ['longest stop for garbage collection', '4 ms', '4 ms'],
+      ['delay of the event loop, p99', '1 ms', '1 ms'], ['delay of the event loop, worst', '1 ms', '40 ms'],
+      ['longest callback', '1 ms', '40 ms'], ['callbacks of 20 ms or longer', '0', '7'],
+    ]],
+    [{ good: { stops: { gc_share: null } }, bad: { stops: { gc_share: 0.5, callback: null } } }, [['garbage collection, share of the hold', '—', '50 %']]],
+    [{ good: {}, bad: hold(1, 1) }, []], [{}, []],
+  ] as const) assert.deepEqual(stopRows(evidence as never), expected)
 })
 
 test('the graph of waiting comes first where requests are known to wait, and loads have their units', () => {

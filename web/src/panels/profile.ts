@@ -2,7 +2,7 @@ import type { RunPage } from '../data'
 import { h, replace, table } from '../dom'
 import { FlameView } from '../flame-view'
 import { bytes, change, ns, share } from '../format'
-import { firstGraph, PROFILE, profileTables, wordsOf, type Cost, type ProfileTable } from '../profile'
+import { firstGraph, PROFILE, profileTables, stopRows, wordsOf, type Cost, type ProfileTable } from '../profile'
 import { redrawn, type Context, type Panel } from './panel'
 
 function tableOf({ title, rows, marks, all }: ProfileTable, per: string, [good, bad]: [string, string]): HTMLElement {
@@ -27,7 +27,10 @@ const panel: Panel = {
     const words = redrawn(context, ({ page }) => page.climb, ({ page }) => [h('p', null, told(page).text)])
     const tables = redrawn(context, ({ page }) => page.climb, ({ page }) => {
       const { per, loads } = wordsOf(told(page).evidence)
-      return profileTables(told(page).evidence).map(one => tableOf(one, per, loads))
+      const { evidence } = told(page)
+      const stops = stopRows(evidence)
+      const stopTable = table(['', ...loads.map(load => `at ${load}`)], stops, { caption: 'What kept its own code from running, as its runtime tells' })
+      return [...profileTables(evidence).map(one => tableOf(one, per, loads)), ...(stops.length > 0 ? [stopTable] : [])]
     })
     const graphs = h('div')
     let drawn: Context['profile'] = null

@@ -36,6 +36,29 @@ fn the_first_source_is_judged_and_the_others_are_compared_whichever_way_they_wer
 }
 
 #[test]
+fn the_profiles_of_a_go_server_are_asked_for_on_this_machine_only() {
+    let here = "http://127.0.0.1:6060/debug/pprof/";
+    for (said, expected) in [
+        ("http://localhost:6060", here),
+        (here, here),
+        ("http://[::1]:6060/internal/pprof", "http://[::1]:6060/internal/pprof/"),
+    ] {
+        let plan = plan_of_flags(&format!("{REST} --profile --pprof {said}"));
+        assert_eq!(plan.pprof.as_ref().map(ToString::to_string).as_deref(), Some(expected));
+        let stored = serde_json::to_string(&plan).unwrap();
+        assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
+    }
+    let what = "is no address of Go's pprof, as http://127.0.0.1:6060/debug/pprof/ is";
+    for (said, why) in [
+        ("http://10.0.0.1:6060/", "the server's process is on this machine, so its address is localhost, 127.0.0.1 or [::1]"),
+        ("https://127.0.0.1:6060/", "only http:// is asked"),
+        (":6060", "only http:// is asked"),
+    ] {
+        check(&format!("{REST} --pprof {said}"), &[&format!("--pprof: \"{said}\" {what}: {why}")]);
+    }
+}
+
+#[test]
 fn sources_that_do_not_go_together_are_refused() {
     let same = "is read already, and a source cannot check itself; leave one of them out";
     for (ticks, wrong) in [
