@@ -345,6 +345,8 @@ pub fn in_place(text: &str) {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::atomic::AtomicUsize;
+
     use proptest::prelude::*;
 
     use super::*;
@@ -363,6 +365,17 @@ mod tests {
         check("\x1b", "\\u001b");
         check("", "");
         assert_eq!(in_line("a\nb"), "a\\nb");
+    }
+
+    #[test]
+    fn what_is_said_below_a_view_waits_and_the_view_is_lifted_once() {
+        static LIFTED: AtomicUsize = AtomicUsize::new(0);
+        covered(|| drop(LIFTED.fetch_add(1, Relaxed)));
+        to_stderr(format_args!("waits\n"));
+        assert!(cover().as_ref().is_some_and(|cover| cover.said.contains(&("waits\n".to_owned(), true))));
+        uncovered();
+        uncovered();
+        assert!(cover().is_none() && LIFTED.load(Relaxed) == 1);
     }
 
     #[test]

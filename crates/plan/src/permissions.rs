@@ -15,7 +15,8 @@ use crate::plan::{Plan, SubjectSource, TickSource};
 use crate::target::{Target, TargetRefused, names_same_host};
 
 /// Options of built-in servers by which they read or write files, or listen or connect elsewhere.
-const LEADS_OUTSIDE: [&str; 6] = ["--listen", "--metrics", "--tick-log", "--keys", "--data", "--store"];
+const LEADS_OUTSIDE: [&str; 8] =
+    ["--listen", "--metrics", "--tick-log", "--keys", "--data", "--store", "--nats-login", "--nats"];
 
 /// What only the user may allow. Displayed in words, as a file holds it: the caller makes it harmless for a terminal.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -14,7 +14,10 @@ use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::process::{Signal, getpgrp, getpid, kill_process};
-use rustix::termios::{InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcsetattr};
+use rustix::termios::{
+    InputModes, LocalModes, OptionalActions, SpecialCodeIndex, Termios, tcgetattr, tcgetpgrp, tcgetwinsize,
+    tcsetattr,
+};
 
 use crate::frame::{Look, draw};
 use crate::state::State;
@@ -70,7 +73,7 @@ pub struct Screen {
 }
 
 impl Screen {
-    /// Whether a view can be shown: all three streams are one terminal that obeys, and it is ours.
+    /// Whether a view can be shown: all three streams are a terminal that obeys and has a size, and it is ours.
     pub fn is_possible() -> bool {
         let stdin = io::stdin();
         let obeys = std::env::var("TERM").is_ok_and(|name| !name.is_empty() && name != "dumb");
@@ -78,6 +81,7 @@ impl Screen {
             && stdin.is_terminal()
             && io::stdout().is_terminal()
             && io::stderr().is_terminal()
+            && tcgetwinsize(io::stdout()).is_ok_and(|size| size.ws_col > 0 && size.ws_row > 0)
             // A job in the background that changes its terminal is stopped.
             && tcgetpgrp(&stdin).is_ok_and(|group| group == getpgrp())
     }

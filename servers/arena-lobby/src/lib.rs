@@ -17,6 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use arena_server::nodes::state::{NODES, NodeId};
 use cluster::Cluster;
 pub use options::Options;
+use servers_shared::ServeError;
 use servers_shared::clock::{self, WallClock};
 use servers_shared::control::{Crew, END_NS, Listening};
 use servers_shared::fault::Server;
@@ -25,7 +26,6 @@ use servers_shared::nats;
 use servers_shared::nats::client::{Change, Client};
 use servers_shared::thread::IDLE_REST_NS;
 use servers_shared::ticks::log::{Second, TickLog};
-use servers_shared::{ServeError, thread_table};
 
 /// After the end of a second, until which all nodes have told of it.
 const TOLD_WITHIN_MS: u64 = 500;
@@ -63,10 +63,9 @@ pub fn run(
     let mut crew = listening.crew()?;
     let cluster = Mutex::new(Cluster::new(NodeId::random().0));
     let shared = Arc::new(Shared { options, wall: WallClock::new(), cluster });
-    for me in 0..thread_table::cores().min(2) {
-        let (shared, common) = (shared.clone(), crew.common.clone());
-        crew.spawn(format!("lobby-{me}"), move || thread::run(&shared, &common))?;
-    }
+    let (own, common) = (shared.clone(), crew.common.clone());
+    // One thread: players are placed in the order in which they arrive.
+    crew.spawn("players".to_owned(), move || thread::run(&own, &common))?;
     let (theirs, common) = (shared.clone(), crew.common.clone());
     crew.spawn("nodes".to_owned(), move || {
         while !common.going_down.load(Ordering::Acquire) {

@@ -1,6 +1,7 @@
 //! Where output goes and what it holds: JSON alone on standard output, progress on standard error, colours for people.
 
 use std::process::Stdio;
+use std::time::Duration;
 
 use crate::main_job::assert_valid;
 use crate::place::{Place, parse};
@@ -41,6 +42,47 @@ fn colours_are_for_terminals(place: &Place) {
     let ticks = ["ticks", log.to_str().expect("a path")];
     assert!(on_a_terminal(place, &ticks, false).contains(ESCAPE));
     assert!(!on_a_terminal(place, &ticks, true).contains(ESCAPE));
+}
+
+/// What precedes and follows a view that covers the terminal.
+const COVERS: &str = "\u{1b}[?1049h";
+const LEAVES: &str = "\u{1b}[?1049l";
+
+#[test]
+fn a_climb_shows_itself_on_a_terminal_and_leaves_it_as_it_was_however_it_ends() {
+    let place = Place::new();
+    let climb = |hold, more: &[&'static str]| {
+        let words = ["climb", "arena", "--rungs", "2,4", "--no-calibration", "--settle", "200ms", "--hold", hold];
+        [&words[..], more].concat()
+    };
+    let run = |words: &[&str], typed: &str, variables: &[(&str, &str)], longest_s| {
+        let longest = Duration::from_secs(longest_s);
+        terminal::run_on(Some((80, 24)), &place, words, typed, variables, longest)
+    };
+    let whole = run(&climb("3s", &[]), "", &[], 120);
+    assert!(whole.is_as_before && whole.code <= Some(2), "{whole:?}");
+    let (before, view) = whole.text.split_once(COVERS).expect("a view");
+    let (view, after) = view.split_once(LEAVES).expect("its end");
+    assert!(!before.contains("rung 2") && view.contains("rung 2 games"), "{whole:?}");
+    // What was said meanwhile comes first, then the summary; nothing covers the terminal again.
+    let [line, summary] = ["4 games  ", "How many?"].map(|part| after.find(part).expect(part));
+    assert!(line < summary && !after.contains(COVERS), "{after}");
+    // A signal, the key that stops, and the key typed twice, while a load is held.
+    for (typed, longest_s, code) in [("", 4, 130), ("q", 120, 130), ("qq", 120, 130)] {
+        let cut = run(&climb("60s", &[]), typed, &[], longest_s);
+        assert_eq!((cut.code, cut.is_as_before), (Some(code), true), "{typed:?}: {cut:?}");
+        assert_eq!(cut.text.matches(COVERS).count(), cut.text.matches(LEAVES).count(), "{typed:?}: {cut:?}");
+    }
+    for (more, variables) in [
+        (&["--plain"][..], &[][..]),
+        (&["--json", "-"], &[]),
+        (&[], &[("TERM", "dumb")]),
+        (&[], &[("TERM", "")]),
+    ] {
+        let lines = run(&climb("1s", more), "", variables, 120);
+        assert!(!lines.text.contains(COVERS) && lines.text.contains("rung 2 games"), "{more:?}: {lines:?}");
+        assert!(lines.is_as_before, "{more:?}");
+    }
 }
 
 #[test]

@@ -191,7 +191,7 @@ pub(super) fn arena_nodes(input: &[u8]) {
 
 pub(super) fn arena_node_seeds() -> Vec<Vec<u8>> {
     // A distribution without a value, as nodes without a game tell it.
-    let none = "HISEEwAAAAEAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAA=";
+    let none = "HISTEwAAAAEAAAAAAAAAAwAAAAAAAAABAAADRjC4oAA/8AAAAAAAAAE=";
     let ticks = format!(
         r#"{{"due":3,"on_time":0,"over":0,"under":0,"missed":3,"isr_numerator_ns":0,"interval_ms":[],
             "interval_ns":"{none}","busy_ns":"{none}","lateness_ns":"{none}"}}"#
