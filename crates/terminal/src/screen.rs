@@ -194,7 +194,10 @@ fn yield_to_others() {
 /// Draws and reads keys until the view is over, or was taken away.
 fn show(shared: &Shared) -> io::Result<()> {
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-    let mut look = Look { has_colours: std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()), ..Look::default() };
+    // A terminal without a second buffer still shows what stood there.
+    terminal.clear()?;
+    let mut look =
+        Look { has_colours: std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()), ..Look::default() };
     let (mut drawn, mut has_keys): (Option<Instant>, _) = (None, true);
     while !shared.is_over.load(Relaxed) && is_covered() {
         if drawn.is_none_or(|at| at.elapsed() >= FRAME) {
