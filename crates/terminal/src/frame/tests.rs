@@ -136,10 +136,8 @@ fn what_disturbs_is_named_while_it_does_and_a_request_under_way_is_not_lost() {
     assert!(line(&third_load(TrialBuilder::arena(2_000.0)), "disturbed").contains("by nothing"));
     // Of each second a few requests are answered in the next one.
     let asking = TrialBuilder::asking(1_000.0).edit(|_, interval| {
-        let flow = interval.flow_mut(0, measure::Phase::Hold);
-        if flow.answered > 20 {
-            (flow.answered, flow.open_after) = (flow.answered - 20, flow.open_after + 20);
-        }
+        let flow = interval.flow_mut(1, measure::Phase::Hold);
+        (flow.answered, flow.open_after) = (flow.answered - 20, flow.open_after + 20);
     });
     let mut state = State::new("x", &["response.p99 < 50ms".parse().unwrap()]);
     let head = asking.build().head;
