@@ -83,7 +83,11 @@ impl Progress {
     pub fn next(&self, plan: &Plan, done: &[Judged], order: &NextTrial, interrupt: &Interrupt) {
         let Some(screen) = self.screen() else { return };
         let (places, left_s) = to_come(plan, done, order);
-        screen.update(|state| state.plan(places, left_s));
+        let cell = order.cell.and_then(|at| plan.ladder.cells.get(at)).map(|cell| show_cell(&cell.names));
+        let place =
+            Place { load: order.load, unit: plan.ladder.load_unit.text(), cell: cell.unwrap_or_default() };
+        let next = (order.purpose == Purpose::Rung).then_some(place);
+        screen.update(|state| state.plan(next, places, left_s));
         while screen.is_shown() && screen.control().pauses() && !interrupt.is_asked() {
             screen.update(|state| state.pause(true));
             std::thread::sleep(Duration::from_millis(100));
@@ -175,7 +179,8 @@ impl Progress {
     /// Shows the trial's progress.
     pub fn show(&mut self, standing: &TrialStatus<'_>) {
         let head = standing.head;
-        let left = standing.hold_until_ns.map(|until_ns| until_ns.saturating_sub(standing.now_ns) / SECOND_NS);
+        let left =
+            standing.hold_until_ns.map(|until_ns| until_ns.saturating_sub(standing.now_ns) / SECOND_NS);
         if let Some(screen) = self.screen() {
             let now = TrialNow {
                 phase: standing.phase,
@@ -264,7 +269,9 @@ fn to_come(plan: &Plan, done: &[Judged], order: &NextTrial) -> (Vec<Place>, Opti
     let (mut places, mut left_ns) = (Vec::new(), 0);
     for cell in cells {
         for load in &ladder.rungs {
-            let is_it = |trial: &&Judged| trial.purpose == Purpose::Rung && trial.load == *load && trial.cell == *cell;
+            let is_it = |trial: &&Judged| {
+                trial.purpose == Purpose::Rung && trial.load == *load && trial.cell == *cell
+            };
             let is_ordered = order.purpose == Purpose::Rung && order.load == *load && ordered == *cell;
             let held = done.iter().filter(is_it).count() + usize::from(is_ordered);
             for _ in held..times {

@@ -370,7 +370,7 @@ mod tests {
     #[test]
     fn what_is_said_below_a_view_waits_and_the_view_is_lifted_once() {
         static LIFTED: AtomicUsize = AtomicUsize::new(0);
-        covered(|| drop(LIFTED.fetch_add(1, Relaxed)));
+        covered(|| _ = LIFTED.fetch_add(1, Relaxed));
         to_stderr(format_args!("waits\n"));
         assert!(cover().as_ref().is_some_and(|cover| cover.said.contains(&("waits\n".to_owned(), true))));
         uncovered();

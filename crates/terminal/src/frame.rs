@@ -89,18 +89,22 @@ fn lines(state: &State, look: Look, width: usize) -> Vec<Ranked> {
 
 fn header(state: &State, width: usize) -> Line<'static> {
     let judged = state.held.len();
-    let is_rung = state.running.as_ref().is_some_and(|running| running.head.purpose == Purpose::Rung);
     let loads = match state.planned.len() {
-        0 => format!("{judged} held"),
-        left => format!("{judged} of {} held", judged + left + usize::from(is_rung)),
+        0 if state.left_s().is_none() => format!("{judged} held"),
+        left => format!("{judged} of {} held", judged + left + usize::from(state.next.is_some())),
     };
-    let left = state.left_s().map_or(loads.clone(), |left_s| format!("{loads} · about {} left", length(left_s)));
+    let left =
+        state.left_s().map_or(loads.clone(), |left_s| format!("{loads} · about {} left", length(left_s)));
     let title = state.title();
     let gap = width.saturating_sub(Span::raw(title).width() + Span::raw(left.as_str()).width());
     if gap < 2 {
         return bold(format!("{title} · {loads}"));
     }
-    Line::from(vec![Span::styled(title.to_owned(), bold_style()), Span::raw(" ".repeat(gap)), Span::raw(left)])
+    Line::from(vec![
+        Span::styled(title.to_owned(), bold_style()),
+        Span::raw(" ".repeat(gap)),
+        Span::raw(left),
+    ])
 }
 
 fn of_running(running: &Running, width: usize) -> Vec<Ranked> {
@@ -124,7 +128,10 @@ fn of_running(running: &Running, width: usize) -> Vec<Ranked> {
     lines.extend(tracks.enumerate().map(|(at, track)| (2 + at as u32, of_track(track, name_width, width))));
     let mut about = |rank, name: &str, text: &str| {
         if !text.is_empty() {
-            lines.push((rank, Line::from(format!("{name:<name_width$}  {text}", name_width = name_width.max(9)))));
+            lines.push((
+                rank,
+                Line::from(format!("{name:<name_width$}  {text}", name_width = name_width.max(9))),
+            ));
         }
     };
     about(30, "traffic", &running.figures.join(" · "));
@@ -186,10 +193,10 @@ fn ladder(state: &State) -> Vec<Ranked> {
         ]));
     }
     let at = rows.len();
-    let running = state.running.as_ref().filter(|running| running.head.purpose == Purpose::Rung);
-    let now = running.map(|running| crate::Place::of(&running.head));
-    if let Some(place) = &now {
-        rows.push(Line::from(format!("> {:<20} held now", place.text())));
+    if let Some(place) = &state.next {
+        let is_running = state.running.as_ref().is_some_and(|running| running.head.purpose == Purpose::Rung);
+        let how = if is_running { "held now" } else { "next" };
+        rows.push(Line::from(format!("> {:<20} {how}", place.text())));
     }
     rows.extend(state.planned.iter().map(|place| Line::from(format!("  {:<20} to come", place.text()))));
     let rank = |row: usize| LEAST + row.abs_diff(at) as u32 * 2 + u32::from(row > at);

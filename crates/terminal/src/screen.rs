@@ -194,7 +194,10 @@ fn yield_to_others() {
 /// Draws and reads keys until the view is over, or was taken away.
 fn show(shared: &Shared) -> io::Result<()> {
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-    let mut look = Look { has_colours: std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()), ..Look::default() };
+    // A terminal without a second buffer still shows what stood there.
+    terminal.clear()?;
+    let mut look =
+        Look { has_colours: std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()), ..Look::default() };
     let (mut drawn, mut has_keys): (Option<Instant>, _) = (None, true);
     while !shared.is_over.load(Relaxed) && is_covered() {
         if drawn.is_none_or(|at| at.elapsed() >= FRAME) {
@@ -237,7 +240,7 @@ fn typed(has_keys: &mut bool) -> Vec<u8> {
 
 fn obey(key: u8, look: &mut Look, control: &Control) {
     match key {
-        b'p' => drop(control.pauses.fetch_xor(true, Relaxed)),
+        b'p' => _ = control.pauses.fetch_xor(true, Relaxed),
         b'+' => {
             let more = |more: u32| (more + 1 < TIMES_MOST).then_some(more + 1);
             let _ = control.more_holds.fetch_update(Relaxed, Relaxed, more);
@@ -245,7 +248,7 @@ fn obey(key: u8, look: &mut Look, control: &Control) {
         b'd' => look.has_details = !look.has_details,
         b'?' | b'h' => look.has_help = !look.has_help,
         // The signal of Ctrl-C, so that both end a run in the same way.
-        b'q' => drop(kill_process(getpid(), Signal::INT)),
+        b'q' => _ = kill_process(getpid(), Signal::INT),
         _ => {}
     }
 }

@@ -49,9 +49,8 @@ impl Seconds {
             return;
         }
         let mark = |kind: &str, at_ns| Event { at_ns, kind: kind.to_owned(), text: String::new() };
-        let begin = || {
-            Sum::new(self.head.clone(), vec![mark(kind::HOLD, from_ns), mark(kind::DRAIN, to_ns)], 0)
-        };
+        let begin =
+            || Sum::new(self.head.clone(), vec![mark(kind::HOLD, from_ns), mark(kind::DRAIN, to_ns)], 0);
         self.sums.entry(second).or_insert_with(begin).take(entry);
     }
 }

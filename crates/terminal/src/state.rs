@@ -85,7 +85,9 @@ pub struct State {
     objectives: Vec<Objective>,
     /// loads that were judged, in the order they were held: place, verdict, words
     pub(crate) held: Vec<(Place, Verdict, String)>,
-    /// loads that are still to be held, as far as that is known
+    /// the load whose turn it is
+    pub(crate) next: Option<Place>,
+    /// loads that are to be held behind it, as far as that is known
     pub(crate) planned: Vec<Place>,
     /// how long they take, s; `None`: the schedule decides as it goes
     planned_s: Option<u64>,
@@ -107,9 +109,10 @@ impl State {
         &self.title
     }
 
-    /// What the schedule still asks for. `left_s`: how long that takes; `None`: it decides as it goes.
-    pub fn plan(&mut self, places: Vec<Place>, left_s: Option<u64>) {
-        (self.planned, self.planned_s) = (places, left_s);
+    /// The load whose turn it is (`None`: a calibration), and what the schedule asks for behind it. `left_s`: how long that takes;
+    /// `None`: it decides as it goes.
+    pub fn plan(&mut self, next: Option<Place>, places: Vec<Place>, left_s: Option<u64>) {
+        (self.next, self.planned, self.planned_s) = (next, places, left_s);
     }
 
     /// A trial begins.
@@ -163,7 +166,7 @@ impl State {
         self.held.push((place, rung.verdict, say::own_in_line(words)));
         let answers = answers.into_iter().map(|(question, answer)| (question, say::own_in_line(&answer)));
         self.answers = answers.collect();
-        self.running = None;
+        (self.running, self.next) = (None, None);
     }
 
     /// A sentence that the user should see.
@@ -245,8 +248,12 @@ fn details(second: &Trial) -> Vec<(&'static str, String)> {
     };
     found.extend(second.subject.as_ref().map(|subject| ("server", process(subject))));
     found.push(("bots", process(&second.worker)));
-    let mut errors: Vec<String> =
-        second.errors.iter().filter(|(_, count)| **count > 0).map(|(cause, count)| format!("{cause} {count}")).collect();
+    let mut errors: Vec<String> = second
+        .errors
+        .iter()
+        .filter(|(_, count)| **count > 0)
+        .map(|(cause, count)| format!("{cause} {count}"))
+        .collect();
     if errors.is_empty() {
         errors.push("none".to_owned());
     }

@@ -57,17 +57,13 @@ pub fn follow(from: &Address, location: &str) -> Result<Address, OpenError> {
         return Err(refuse("with a user name or password, which is not sent"));
     }
     let host = authority.host();
-    let port = match (authority.port_u16(), authority.port()) {
-        (Some(port), _) if port > 0 => port,
-        (None, None) => {
-            if is_tls {
-                443
-            } else {
-                80
-            }
-        }
-        _ => return Err(refuse("which has no port from 1 to 65535")),
+    // The library takes a port that is out of range for none.
+    let port = match authority.as_str().strip_prefix(host).and_then(|rest| rest.strip_prefix(':')) {
+        None if is_tls => Some(443),
+        None => Some(80),
+        Some(port) => port.parse().ok().filter(|port| *port > 0),
     };
+    let port = port.ok_or_else(|| refuse("which has no port from 1 to 65535"))?;
     let bare = host.trim_start_matches('[').trim_end_matches(']');
     let Some(ip) = allowed(from, bare) else {
         return Err(refuse(&format!(
@@ -163,7 +159,7 @@ mod tests {
         check("ftp://127.0.0.1/", "which is no URL of a WebSocket");
         check("ws://u:p@127.0.0.1/", "with a user name or password");
         check("ws://127.0.0.1:0/", "no port from 1 to 65535");
-        check("ws://127.0.0.1:99999/", "");
+        check("ws://127.0.0.1:99999/", "no port from 1 to 65535");
         check("ws://a b/", "which is no URL");
         check("ws://\u{1b}[2J/", "which is no URL");
     }

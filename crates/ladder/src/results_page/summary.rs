@@ -2,7 +2,7 @@
 //!
 //! Nothing is worded here that the whole page does not word; how much fits is for the caller to say.
 
-use super::{NOT_STATED, ResultsPage, Table, headline, heading, question, results_page};
+use super::{NOT_STATED, ResultsPage, Table, heading, headline, question, results_page};
 use crate::answers::{hint_at_confidence, in_brief};
 use crate::capacity::CellCapacity;
 use crate::contract::{Climb, Conclusion, Rung};

@@ -73,7 +73,8 @@ impl Cluster {
 #[test]
 fn players_who_are_redirected_play_on_both_nodes_and_are_judged_by_the_ticks_of_both() {
     let Some(cluster) = cluster() else { return };
-    let ran = cluster.place.run(cluster.climb("4s"));
+    // A busy machine may make ticks late, and no error.
+    let ran = cluster.place.run([&cluster.climb("4s")[..], &["--objective", "errors == 0"]].concat());
     let rung = cluster.rung(&ran);
     assert_eq!((ran.code, &rung["verdict"]), (0, &"PASS".into()), "{ran:#?}");
     // Three games on each at 60 Hz; a server of which half the games were not told would fail.
@@ -92,14 +93,21 @@ fn a_rung_in_which_a_node_dies_fails_although_the_other_one_ticks_on() {
     let Some(mut cluster) = cluster() else { return };
     let mut climb = cluster.place.start(cluster.climb("10s"));
     climb.wait_for("hold");
-    std::thread::sleep(std::time::Duration::from_secs(2));
+    std::thread::sleep(std::time::Duration::from_secs(3));
     let [one, _two] = &cluster.nodes;
     one.signal(libc::SIGKILL);
     cluster.lobby.wait_for_out("node one was not heard for 3 s");
     let ran = climb.finish();
     let rung = cluster.rung(&ran);
     assert_eq!((ran.code, &rung["verdict"]), (1, &"FAIL".into()), "{ran:#?}");
-    assert!(ran.out.contains("node one is judged") || ran.err.contains("node one is judged"), "{ran:#?}");
+    let ticks = rung["extra"]["subject_counters"].clone();
+    let of = |name: &str| ticks[format!("{name}@one")].as_f64().unwrap_or(0.0);
+    let share = of("ticks_late") / of("ticks_due");
+    assert!((0.25..1.0).contains(&share), "it ticked for 3 s and then owed its ticks: {ticks:#}");
+    let remark = rung["remark"].as_str().unwrap_or_default();
+    assert!(remark.contains("node one is judged, where "), "{ran:#?}");
+    // Its players came back through the lobby within the hold.
+    assert!(rung["extra"]["counters"]["handshake_redirects"].as_u64() >= Some(6), "{rung:#}");
 }
 
 #[test]

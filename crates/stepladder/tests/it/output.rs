@@ -52,7 +52,8 @@ const LEAVES: &str = "\u{1b}[?1049l";
 fn a_climb_shows_itself_on_a_terminal_and_leaves_it_as_it_was_however_it_ends() {
     let place = Place::new();
     let climb = |hold, more: &[&'static str]| {
-        let words = ["climb", "arena", "--rungs", "2,4", "--no-calibration", "--settle", "200ms", "--hold", hold];
+        let words =
+            ["climb", "arena", "--rungs", "2,4", "--no-calibration", "--settle", "200ms", "--hold", hold];
         [&words[..], more].concat()
     };
     let run = |words: &[&str], typed: &str, variables: &[(&str, &str)], longest_s| {

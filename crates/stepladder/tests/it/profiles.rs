@@ -237,3 +237,49 @@ fn what_cannot_be_profiled_is_refused_with_what_can() {
     place.run(["climb", "grid", "--profile", "heap"]).refused(3, &[known]);
     place.run(["again", "grid", "--profile", "heap"]).refused(3, &[known]);
 }
+
+/// Above 60 req/s answers are errors, and every 20th is made in 60 ms in which the event loop does nothing else.
+const NODE: &str = "
+const of_second = { at: 0, count: 0 };
+function renderReport() {
+    const until = performance.now() + 60;
+    while (performance.now() < until);
+}
+require('node:http').createServer((request, response) => {
+    const now = Math.floor(performance.now() / 1000);
+    if (of_second.at !== now) Object.assign(of_second, { at: now, count: 0 });
+    of_second.count += 1;
+    response.statusCode = of_second.count > 60 ? 500 : 200;
+    if (of_second.count > 60 && of_second.count % 20 === 0) renderReport();
+    response.end('well');
+}).listen(Number(process.argv[2]), '127.0.0.1');
+";
+
+#[test]
+fn a_hidden_synchronous_call_is_named_with_its_file_and_a_server_without_one_has_none() {
+    if std::process::Command::new("node").arg("--version").output().is_err() {
+        println!("NOT RUN: node is not on PATH");
+        return;
+    }
+    let place = Place::new();
+    let (port, server) = (crate::place::free_port(), place.write("shop.js", NODE));
+    let url = format!("http://127.0.0.1:{port}/");
+    let start = format!("node {} {port}", server.display());
+    let climb = "--rate 20,200 --connections 8 --hold 3s --settle 500ms --no-calibration --objective errors==0 --json run.json \
+                 --profile";
+    let ran = place.run(["climb", &url, "--start", &start].into_iter().chain(climb.split_whitespace()));
+    let run = place.json("run.json");
+    assert_valid(&run);
+    let conclusions = run["conclusions"].as_array().expect("conclusions");
+    let profile = conclusions.iter().find(|one| one["id"] == "profile").unwrap_or_else(|| panic!("{ran:#?}"));
+    let stops = |load: &str| &profile["evidence"][load]["stops"]["callback"];
+    let [good, bad] = ["good", "bad"].map(stops);
+    if !profile["evidence"]["missing"].is_null() || bad["function"].is_null() || good["ns"].as_u64() >= Some(20_000_000) {
+        println!("NOT RUN: on this busy machine the profile has {profile:#}");
+        return;
+    }
+    assert_eq!(bad["function"], "renderReport (shop.js:3)", "{profile:#}");
+    assert!(bad["ns"].as_u64() >= Some(60_000_000) && bad["long"].as_u64() >= Some(3), "{bad}");
+    assert_eq!(good["long"], 0, "{good}");
+    assert!(ran.out.contains("`renderReport (shop.js:3)` held it for"), "{ran:#?}");
+}

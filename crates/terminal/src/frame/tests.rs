@@ -26,7 +26,7 @@ fn third_load(builder: TrialBuilder) -> State {
         state.judged(&rung(&trial, &judgement), "2 % of the ticks late", answers.to_vec());
     }
     let place = |load| Place { load, unit: "games", cell: String::new() };
-    state.plan(vec![place(4_000.0), place(8_000.0)], Some(50));
+    state.plan(Some(place(2_000.0)), vec![place(4_000.0), place(8_000.0)], Some(50));
     let trial = builder.build();
     state.begin(&trial.head);
     state.committed(trial.head.seq, &builder.entries());
@@ -61,7 +61,11 @@ fn a_screen_of_80_by_24_has_everything_and_smaller_ones_keep_what_matters_most()
         assert!(whole.iter().any(|line| line.contains(fragment)), "{fragment}:\n{}", whole.join("\n"));
     }
     for (width, height, kept) in [
-        (60, 20, &["arena · run arena-3", "rung 2000 games", "50 % (not met)", "PASS", "How many?", "p pause"][..]),
+        (
+            60,
+            20,
+            &["arena · run arena-3", "rung 2000 games", "50 % (not met)", "PASS", "How many?", "p pause"][..],
+        ),
         (40, 10, &["rung 2000 games", "50 % (not met)", "PASS", "How many?", "p q + d ?"]),
         (20, 6, &["arena", "rung 2000 games", "ticks.late", "> 2000 games", "p q + d ?"]),
     ] {
@@ -70,7 +74,10 @@ fn a_screen_of_80_by_24_has_everything_and_smaller_ones_keep_what_matters_most()
             let found = lines.iter().any(|line| line.contains(fragment));
             assert!(found, "{width}×{height}: {fragment}:\n{}", lines.join("\n"));
         }
-        assert!(lines.last().is_some_and(|line| line.starts_with('p')), "the keys are at the bottom: {lines:?}");
+        assert!(
+            lines.last().is_some_and(|line| line.starts_with('p')),
+            "the keys are at the bottom: {lines:?}"
+        );
     }
 }
 
@@ -127,9 +134,9 @@ fn what_disturbs_is_named_while_it_does_and_a_request_under_way_is_not_lost() {
     };
     assert!(line(&third_load(stolen), "disturbed").contains("the host stole 20 % of the CPU"));
     assert!(line(&third_load(TrialBuilder::arena(2_000.0)), "disturbed").contains("by nothing"));
-    // Of each second one request in a hundred is answered in the next one.
+    // Of each second a few requests are answered in the next one.
     let asking = TrialBuilder::asking(1_000.0).edit(|_, interval| {
-        let flow = interval.flow_mut(0, measure::Phase::Hold);
+        let flow = interval.flow_mut(1, measure::Phase::Hold);
         (flow.answered, flow.open_after) = (flow.answered - 20, flow.open_after + 20);
     });
     let mut state = State::new("x", &["response.p99 < 50ms".parse().unwrap()]);

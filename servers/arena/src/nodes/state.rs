@@ -24,6 +24,9 @@ const FIGURE_BYTES_MAX: usize = 32;
 /// Players, and anything that is counted in a second, are fewer.
 const COUNT_MAX: u64 = 1 << 40;
 
+/// No instant is later, ms: the year 2100.
+const LATEST_MS: u64 = 4_102_444_800_000;
+
 /// A node from its start to its end, drawn at random.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct NodeId(pub u64);
@@ -124,7 +127,7 @@ pub fn read(payload: &[u8]) -> Option<Said> {
         key: Key::from_text(text("key")?)?,
         free: count(&said["free"])?,
         waiting: waiting?,
-        to_ms: count(&said["to_ms"])?,
+        to_ms: said["to_ms"].as_u64().filter(|ms| *ms <= LATEST_MS)?,
         tick_rate: said["tick_rate"].as_u64().filter(|rate| (1..=1000).contains(rate))? as u32,
         ticks: TickTally::from_json(&said["ticks"])?,
         figures: figures?,
@@ -195,6 +198,7 @@ mod tests {
             ("free", json!(-1)),
             ("waiting", json!([[1, 3]])),
             ("waiting", json!(vec![[1, 1]; WAITING_MAX + 1])),
+            ("to_ms", json!(u64::MAX)),
             ("tick_rate", json!(0)),
             ("figures", json!({ "Due!": 1 })),
             ("figures", json!({ "due": u64::MAX })),

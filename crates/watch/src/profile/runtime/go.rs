@@ -17,7 +17,8 @@ const NAMES_BYTES_MAX: u64 = 64 << 10;
 /// Answers have some MB at most.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
-const ASKS_WITHIN: Duration = Duration::from_secs(5);
+/// Some ports of a program answer nobody who speaks HTTP.
+const ASKS_WITHIN: Duration = Duration::from_secs(2);
 
 /// Whether a process is one.
 pub(super) fn is_one(pid: u32) -> bool {
@@ -221,7 +222,66 @@ fn gc_of(text: &str, (from_ns, to_ns): (u64, u64)) -> Option<Stops> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::{Read as _, Write as _};
+    use std::net::TcpListener;
+
     use super::*;
+
+    /// Serves what a Go program would, whose block profile has this wait, below `/p/`; ends with the test.
+    fn serve(period: u64, ns: i64) -> SocketAddr {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let address = listener.local_addr().unwrap();
+        std::thread::spawn(move || {
+            for mut socket in listener.incoming().flatten() {
+                let mut request = [0; 1024];
+                let count = socket.read(&mut request).unwrap();
+                let body = match std::str::from_utf8(&request[..count]).unwrap().split(' ').nth(1).unwrap() {
+                    "/p/" => b"index".to_vec(),
+                    "/p/mutex?debug=1" => format!("--- mutex:\nsampling period={period}\n").into_bytes(),
+                    "/p/block?seconds=2" => pprof::tests::of_waits(ns),
+                    "/p/mutex?seconds=2" => pprof::tests::of_waits(7),
+                    "/p/heap?debug=1" => b"# PauseNs = [5 0]\n# PauseEnd = [50 0]\n".to_vec(),
+                    _ => continue,
+                };
+                let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
+                socket.write_all(&[head.as_bytes(), &body].concat()).unwrap();
+            }
+        });
+        address
+    }
+
+    #[test]
+    fn what_a_program_does_not_record_is_said_and_what_it_does_is_told() {
+        let blocks = "where its goroutines wait (runtime.SetBlockProfileRate switches that on)";
+        let mutexes = "who holds the locks that they wait for (runtime.SetMutexProfileFraction)";
+        for (period, ns, expected, note) in [
+            (1, 90, Some((vec![90], vec![7])), None),
+            (0, 90, Some((vec![90], vec![])), Some(mutexes.to_owned())),
+            (5, 0, Some((vec![], vec![7])), Some(blocks.to_owned())),
+            (0, 0, None, Some(format!("{blocks}, nor {mutexes}"))),
+        ] {
+            let at = Served { origin: None, pprof: Some((serve(period, ns), "/p/".to_owned())) };
+            let asked = Asked { waits: true, has_perf: true, ..Asked::default() };
+            let mut asking = Asking::start(std::process::id(), &at, asked).unwrap();
+            asking.hold_begins(Duration::from_millis(2_900));
+            let (seen, said) = asking.end(Window { monotonic_ns: (0, 100), realtime_ns: (0, 100) }).unwrap();
+            let waited = |waits: &[crate::profile::Wait]| waits.iter().map(|one| one.ns).collect::<Vec<_>>();
+            let found = seen.waits.map(|waits| {
+                assert_eq!(waits.covered_ns, 2_000_000_000);
+                (waited(&waits.each), waited(&waits.holders))
+            });
+            assert_eq!(found, expected);
+            assert_eq!(said, note.map(|what| format!("the Go program does not record {what}")));
+            assert_eq!(seen.stops.unwrap().gc_share, Some(0.05));
+        }
+    }
+
+    #[test]
+    fn where_it_is_not_served_the_option_that_says_where_is_named() {
+        let at = Served { origin: None, pprof: Some((serve(1, 1), "/debug/pprof/".to_owned())) };
+        let refused = Asking::start(std::process::id(), &at, Asked::default());
+        assert!(refused.is_err_and(|why| why.to_string().ends_with("say where with --pprof URL")));
+    }
 
     #[test]
     fn pauses_within_the_hold_count_and_where_the_circle_is_full_those_that_it_still_has() {

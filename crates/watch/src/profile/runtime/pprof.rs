@@ -166,10 +166,17 @@ impl Profile {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use std::io::Write as _;
 
     use super::*;
+
+    /// What `main.serve` waited, as the program answers it; of no samples, nothing that it recorded.
+    pub(in super::super) fn of_waits(ns: i64) -> Vec<u8> {
+        let mut waits = profile(&["contentions", "delay"], &[1, ns], 1);
+        waits.sample.truncate(if ns == 0 { 0 } else { 1 });
+        gzipped(&waits.encode_to_vec())
+    }
 
     fn gzipped(bytes: &[u8]) -> Vec<u8> {
         let mut packed = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
