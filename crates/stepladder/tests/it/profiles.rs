@@ -274,7 +274,10 @@ fn a_hidden_synchronous_call_is_named_with_its_file_and_a_server_without_one_has
     let profile = conclusions.iter().find(|one| one["id"] == "profile").unwrap_or_else(|| panic!("{ran:#?}"));
     let stops = |load: &str| &profile["evidence"][load]["stops"]["callback"];
     let [good, bad] = ["good", "bad"].map(stops);
-    if !profile["evidence"]["missing"].is_null() || bad["function"].is_null() || good["ns"].as_u64() >= Some(20_000_000) {
+    if !profile["evidence"]["missing"].is_null()
+        || bad["function"].is_null()
+        || good["ns"].as_u64() >= Some(20_000_000)
+    {
         println!("NOT RUN: on this busy machine the profile has {profile:#}");
         return;
     }

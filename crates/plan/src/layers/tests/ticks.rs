@@ -50,7 +50,10 @@ fn the_profiles_of_a_go_server_are_asked_for_on_this_machine_only() {
     }
     let what = "is no address of Go's pprof, as http://127.0.0.1:6060/debug/pprof/ is";
     for (said, why) in [
-        ("http://10.0.0.1:6060/", "the server's process is on this machine, so its address is localhost, 127.0.0.1 or [::1]"),
+        (
+            "http://10.0.0.1:6060/",
+            "the server's process is on this machine, so its address is localhost, 127.0.0.1 or [::1]",
+        ),
         ("https://127.0.0.1:6060/", "only http:// is asked"),
         (":6060", "only http:// is asked"),
     ] {

@@ -17,6 +17,8 @@ const NAMES_BYTES_MAX: u64 = 64 << 10;
 /// Answers have some MB at most.
 const ANSWER_BYTES_MAX: usize = 64 << 20;
 const PATIENCE: Duration = Duration::from_secs(20);
+/// Its heap with the figures of its collections, as text.
+const HEAP: &str = "heap?debug=1";
 /// Some ports of a program answer nobody who speaks HTTP.
 const ASKS_WITHIN: Duration = Duration::from_secs(2);
 
@@ -84,27 +86,32 @@ impl Asking {
                 .map(usual)
                 .collect(),
         };
-        let mut why = "it is asked over plain HTTP on this machine only".to_owned();
+        let mut why = None;
         for (address, path) in looked_at {
-            match listening::get(address, &path, ASKS_WITHIN, ANSWER_BYTES_MAX) {
-                Ok(_) => {
-                    let mut asking = Asking {
-                        address,
-                        path,
-                        asked,
-                        has_mutexes: false,
-                        length: Duration::ZERO,
-                        cpu: None,
-                        allocations: None,
-                        waits: None,
-                        holders: None,
-                    };
+            let mut asking = Asking {
+                address,
+                path,
+                asked,
+                has_mutexes: false,
+                length: Duration::ZERO,
+                cpu: None,
+                allocations: None,
+                waits: None,
+                holders: None,
+            };
+            // Many servers answer whatever they are asked for.
+            match asking.get(HEAP) {
+                Ok(text) if text.starts_with(b"heap profile:") => {
                     asking.has_mutexes = asked.waits && asking.records_mutexes();
                     return Ok(asking);
                 }
-                Err(error) => why = format!("{address}{path} cannot be read ({error})"),
+                Ok(_) => why = why.or(Some((asking, "it answers something else".to_owned()))),
+                Err(error) => why = why.or(Some((asking, error))),
             }
         }
+        let why = why.map_or("it is asked over plain HTTP on this machine only".to_owned(), |(at, why)| {
+            format!("{}{} does not serve it ({why})", at.address, at.path)
+        });
         let said = format!("{why}; let the program serve net/http/pprof, and say where with --pprof URL");
         Err(failed(said))
     }
@@ -187,7 +194,7 @@ impl Asking {
 
     /// Its collections within the hold, of the last 256.
     fn stops(&self, window: Window) -> Option<Stops> {
-        let text = self.get("heap?debug=1").ok()?;
+        let text = self.get(HEAP).ok()?;
         gc_of(&String::from_utf8_lossy(&text), window.realtime_ns)
     }
 }
@@ -236,11 +243,13 @@ mod tests {
                 let mut request = [0; 1024];
                 let count = socket.read(&mut request).unwrap();
                 let body = match std::str::from_utf8(&request[..count]).unwrap().split(' ').nth(1).unwrap() {
-                    "/p/" => b"index".to_vec(),
+                    "/heap?debug=1" => b"well".to_vec(),
                     "/p/mutex?debug=1" => format!("--- mutex:\nsampling period={period}\n").into_bytes(),
                     "/p/block?seconds=2" => pprof::tests::of_waits(ns),
                     "/p/mutex?seconds=2" => pprof::tests::of_waits(7),
-                    "/p/heap?debug=1" => b"# PauseNs = [5 0]\n# PauseEnd = [50 0]\n".to_vec(),
+                    "/p/heap?debug=1" => {
+                        b"heap profile: 0\n# PauseNs = [5 0]\n# PauseEnd = [50 0]\n".to_vec()
+                    }
                     _ => continue,
                 };
                 let head = format!("HTTP/1.1 200 OK\r\nContent-Length: {}\r\n\r\n", body.len());
@@ -278,9 +287,15 @@ mod tests {
 
     #[test]
     fn where_it_is_not_served_the_option_that_says_where_is_named() {
-        let at = Served { origin: None, pprof: Some((serve(1, 1), "/debug/pprof/".to_owned())) };
-        let refused = Asking::start(std::process::id(), &at, Asked::default());
-        assert!(refused.is_err_and(|why| why.to_string().ends_with("say where with --pprof URL")));
+        // The second one answers whatever it is asked for.
+        for (path, why) in [("/debug/pprof/", "("), ("/", "(it answers something else)")] {
+            let at = Served { origin: None, pprof: Some((serve(1, 1), path.to_owned())) };
+            let refused = Asking::start(std::process::id(), &at, Asked::default()).unwrap_err().to_string();
+            assert!(refused.contains(&format!("{path} does not serve it {why}")), "{refused}");
+            assert!(
+                refused.ends_with("let the program serve net/http/pprof, and say where with --pprof URL")
+            );
+        }
     }
 
     #[test]
