@@ -237,7 +237,7 @@ mod tests {
         };
         for (samples, expected) in [
             (&[3, 3, 3, 3, 3, 3, 3, 3, 3, 3][..], Some("render (b.js:3)")),
-            (&[2, 2, 3, 3, 3, 3, 3, 2, 2, 2], Some("handle (a.js:2)")),
+            (&[2, 2, 2, 3, 3, 3, 3, 2, 2, 2], Some("handle (a.js:2)")),
             (&[4, 4, 4, 4, 4, 4, 3, 3, 3, 3], Some("(garbage collector)")),
             // In turns, asleep for most of it, and without a sample.
             (&[2, 2, 2, 3, 3, 3, 4, 4, 4, 4], None),

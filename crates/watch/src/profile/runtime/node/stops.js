@@ -1,11 +1,14 @@
 // What the server's process runs for a profiled hold: an object whose begin and end are called when the hold begins and ends.
-// Times are in ms; those of the longest callback are readings of CLOCK_MONOTONIC.
+// Times are in ms; those of the longest callbacks are readings of CLOCK_MONOTONIC.
 (() => {
   const { createHook } = require('node:async_hooks')
   const { monitorEventLoopDelay, performance, PerformanceObserver } = require('node:perf_hooks')
-  const RESOLUTION_MS = 2, LONG_MS = 20
+  const RESOLUTION_MS = 2, LONG_MS = 20, KEPT = 16
   const delay = monitorEventLoopDelay({ resolution: RESOLUTION_MS })
-  let gcMs = 0, gcMaxMs = 0, depth = 0, began = 0, from = 0, to = 0, long = 0, giveUp
+  let gcMs = 0, gcMaxMs = 0, depth = 0, began = 0, long = 0, giveUp
+  // From and to, the longest first.
+  const longest = []
+  const took = ([from, to]) => to - from
   const collected = entries => {
     for (const { duration } of entries) {
       gcMs += duration
@@ -22,7 +25,10 @@
       if (depth === 0 || --depth > 0) return
       const now = performance.now()
       if (now - began >= LONG_MS) long++
-      if (now - began > to - from) [from, to] = [began, now]
+      if (longest.length < KEPT || now - began > took(longest.at(-1))) {
+        longest.push([began, now])
+        longest.sort((a, b) => took(b) - took(a)).splice(KEPT)
+      }
     },
   })
   return {
@@ -43,7 +49,7 @@
       const zero = Number(process.hrtime.bigint()) / 1e6 - performance.now()
       return {
         gcMs, gcMaxMs, delayMs: [late(delay.percentile(99)), late(delay.max)],
-        longest: [zero + from, zero + to], long,
+        longest: longest.map(([from, to]) => [zero + from, zero + to]), long,
       }
     },
   }
