@@ -28,8 +28,9 @@ const FRAME: Duration = Duration::from_millis(500);
 const LOOK_NS: u64 = 100_000_000;
 /// The next loads are held so many times as long at most.
 const TIMES_MOST: u32 = 10;
-/// Another buffer, without a cursor; and back.
-const ENTER: &[u8] = b"\x1b[?1049h\x1b[?25l";
+/// Another buffer, emptied where there is none, without a cursor; and back. `Terminal::clear` would ask the terminal where its cursor
+/// is, and wait for the answer among the keys.
+const ENTER: &[u8] = b"\x1b[?1049h\x1b[2J\x1b[?25l";
 const LEAVE: &[u8] = b"\x1b[0m\x1b[?25h\x1b[?1049l";
 
 /// What the user asked for with keys.
@@ -194,8 +195,6 @@ fn yield_to_others() {
 /// Draws and reads keys until the view is over, or was taken away.
 fn show(shared: &Shared) -> io::Result<()> {
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-    // A terminal without a second buffer still shows what stood there.
-    terminal.clear()?;
     let mut look =
         Look { has_colours: std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()), ..Look::default() };
     let (mut drawn, mut has_keys): (Option<Instant>, _) = (None, true);

@@ -243,11 +243,11 @@ fn details(second: &Trial) -> Vec<(&'static str, String)> {
             show_many(flow.lost)
         ),
     ));
-    let process = |figures: &measure::ProcessFigures| {
-        format!("{:.2} cores · {}", figures.cpu_cores, show_bytes(figures.rss_bytes as f64))
-    };
-    found.extend(second.subject.as_ref().map(|subject| ("server", process(subject))));
-    found.push(("bots", process(&second.worker)));
+    // CPU is read once a second, so a second alone has no figure of it.
+    let memory = [("server memory", second.subject.as_ref()), ("bots memory", Some(&second.worker))];
+    found.extend(
+        memory.into_iter().filter_map(|(name, figures)| Some((name, show_bytes(figures?.rss_bytes as f64)))),
+    );
     let mut errors: Vec<String> = second
         .errors
         .iter()

@@ -37,10 +37,10 @@ pub fn summary(climb: &Climb, columns: Option<usize>, offer: Option<&str>) -> St
         }
         // What tells least goes first.
         match extent {
-            Extent { others: 1.., .. } => extent.others -= 1,
             Extent { rows: 9.., .. } => extent.rows -= 1,
-            Extent { lines: 6.., .. } => extent.lines -= 1,
             Extent { has_gaps: true, .. } => extent.has_gaps = false,
+            Extent { others: 1.., .. } => extent.others -= 1,
+            Extent { lines: 6.., .. } => extent.lines -= 1,
             Extent { rows: 4.., .. } => extent.rows -= 1,
             Extent { lines: 2.., .. } => extent.lines -= 1,
             _ => return text,
@@ -69,7 +69,8 @@ fn laid_out_within(
     let (table, left_out) = summary.table(columns.unwrap_or(usize::MAX), extent.rows);
     text += &laid_out(&table, climb, columns);
     if left_out > 0 {
-        text += &format!("… {left_out} more rows\n");
+        let plural = if left_out == 1 { "row" } else { "rows" };
+        text += &format!("… {left_out} more {plural}\n");
     }
     summary.marks.iter().for_each(|mark| text += &said(mark, 0));
     summary.gates.iter().take(GATES).for_each(|gate| text += &said(gate, 0));

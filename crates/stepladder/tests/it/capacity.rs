@@ -46,7 +46,8 @@ fn a_search_finds_the_queue_of_the_poll_loop_and_says_what_it_did() {
     let goal = &climb["capacity"]["goals"][0];
     assert_eq!(goal["objectives"], json!(["response.p50 < 5s"]));
     assert_eq!(bounds(goal), (json!(18.0), Value::Null));
-    assert!(ran.out.contains("With response.p50 < 5s: 18 requesters held, and nothing failed."), "{ran:#?}");
+    let page = place.run(["show", climb["run"]["id"].as_str().expect("an id"), "--all"]).out;
+    assert!(page.contains("With response.p50 < 5s: 18 requesters held, and nothing failed."), "{page}");
     let search = &climb["capacity"]["search"];
     assert_eq!((&search["final_trial_s"], &search["width_goal"]), (&json!(3.0), &json!(0.1)));
     assert_eq!(search["trials"], json!(climb["rungs"].as_array().unwrap().len()));
@@ -73,7 +74,8 @@ fn multiples_of_the_capacity_are_held_and_their_goodput_is_said() {
         (&found["evidence"]["held"]["load"], &found["evidence"]["limit_ns"]),
         (&json!(12.0), &Value::Null)
     );
-    assert!(ran.out.contains("Goodput (right answers): "), "{ran:#?}");
+    let page = place.run(["show", climb["run"]["id"].as_str().expect("an id"), "--all"]).out;
+    assert!(page.contains("Goodput (right answers): "), "{page}");
     // What does not fit into the queue is refused at once, so no backlog is left when the overload ends.
     for rung in climb["rungs"].as_array().expect("rungs").iter().skip(2) {
         let recovery = &rung["extra"]["recovery"];
@@ -190,7 +192,9 @@ fn a_load_is_held_again_after_a_higher_one_and_a_server_that_forgets_gives_the_s
         from_above(&climb),
         "The load that was held both ways gave the same verdict on the way down as on the way up."
     );
-    assert!(ran.out.contains("From above"), "{ran:#?}");
+    let id = climb["run"]["id"].as_str().expect("an id");
+    let page = place.run(["show", id, "--all"]).out;
+    assert!(page.contains("From above"), "{page}");
     // Replaying the store gives the same.
     let shown = place.run(["show", climb["run"]["id"].as_str().unwrap(), "--json", "shown.json"]);
     assert_eq!(shown.code, 0, "{shown:#?}");

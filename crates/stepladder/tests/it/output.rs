@@ -64,6 +64,7 @@ fn a_climb_shows_itself_on_a_terminal_and_leaves_it_as_it_was_however_it_ends() 
     assert!(whole.is_as_before && whole.code <= Some(2), "{whole:?}");
     let (before, view) = whole.text.split_once(COVERS).expect("a view");
     let (view, after) = view.split_once(LEAVES).expect("its end");
+    assert!(!view.contains("\u{1b}[6n"), "nothing is asked of the terminal: {whole:?}");
     assert!(!before.contains("rung 2") && view.contains("rung 2 games"), "{whole:?}");
     // What was said meanwhile comes first, then the summary; nothing covers the terminal again.
     let [line, summary] = ["4 games  ", "How many?"].map(|part| after.find(part).expect(part));
