@@ -61,8 +61,9 @@ impl Cluster {
 
     /// Ticks that were due on each node, in the lobby's log.
     fn due(&self) -> [u64; 2] {
-        let log = std::fs::read_to_string(self.place.path("nodes.log")).unwrap();
-        let lines: Vec<Value> = log.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let log = std::fs::read_to_string(self.place.path("nodes.log")).expect("a log");
+        let lines: Vec<Value> =
+            log.lines().map(|line| serde_json::from_str(line).expect("a line of the log")).collect();
         ["one", "two"].map(|name| {
             let of = |line: &Value| line[format!("ticks_due@{name}")].as_u64().unwrap_or(0);
             lines.iter().map(of).sum()
@@ -76,7 +77,7 @@ fn players_who_are_redirected_play_on_both_nodes_and_are_judged_by_the_ticks_of_
     // A busy machine may make ticks late, and no error.
     let ran = cluster.place.run([&cluster.climb("4s")[..], &["--objective", "errors == 0"]].concat());
     let rung = cluster.rung(&ran);
-    assert_eq!((ran.code, &rung["verdict"]), (0, &"PASS".into()), "{ran:#?}");
+    assert!(["PASS", "GENERATOR_LIMITED"].iter().any(|verdict| rung["verdict"] == **verdict), "{ran:#?}");
     // Three games on each at 60 Hz; a server of which half the games were not told would fail.
     let [one, two] = cluster.due();
     assert!(one > 0 && two > 0 && one.abs_diff(two) * 4 < one + two, "{one} and {two} ticks");

@@ -67,10 +67,12 @@ fn check(words: &[&str], server: SocketAddr, code: i32, says: &[&str], late_shar
     let objective = ["--objective", "ticks.late_share < 25%"];
     let ran = place.climb(&[&common[..], &objective, words].concat());
     assert_eq!(ran.code, code, "{ran:#?}");
-    let all = format!("{}{}", ran.out, ran.err).split_whitespace().collect::<Vec<_>>().join(" ");
-    says.iter().for_each(|part| assert!(all.contains(part), "\"{part}\" is not in {all}"));
     let run = place.json("run.json");
     assert_valid(&run);
+    let shown = place.run(["show", run["run"]["id"].as_str().expect("an id"), "--all"]);
+    let all = format!("{}{}{}", ran.out, shown.out, ran.err);
+    let all = all.split_whitespace().collect::<Vec<_>>().join(" ");
+    says.iter().for_each(|part| assert!(all.contains(part), "\"{part}\" is not in {all}"));
     let found = run["rungs"][0]["ticks"]["late_share"].as_f64();
     assert_eq!(found.map(|share| share.round()), late_share, "{}", run["rungs"][0]["ticks"]);
 }

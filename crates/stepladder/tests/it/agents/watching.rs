@@ -133,7 +133,8 @@ fn a_load_is_whole_without_the_one_that_watches_and_the_next_is_watched_by_anoth
     let all = rungs(&run);
     assert_eq!(events(&all[0], "watcher lost"), [lost], "{ran:#?}");
     assert!(all[0]["remark"].as_str().is_some_and(|remark| remark.contains(lost)), "{:#}", all[0]);
-    assert!(ran.out.contains("nothing was heard of it for 5 s"), "{}", ran.out);
+    let all = place.run(["show", run["run"]["id"].as_str().expect("an id"), "--all"]);
+    assert!(all.out.contains("nothing was heard of it for 5 s"), "{}", all.out);
     for rung in all {
         assert!(rung["verdict"] != "INVALID" && rung["verdict"] != "FAIL", "its load was whole: {ran:#?}");
     }
@@ -202,7 +203,8 @@ fn a_server_is_profiled_where_it_is_watched_if_that_machines_user_allows_it() {
     let words = ["agent", "--nats", &url, "--watch-only", "--name", "p", "--allow-profiles"];
     let mut command = islands.there(&place, place.command(words), 0);
     command.env("PATH", path_with(&place, Some(&WORKING.replace("AT_RECORD", ""))));
-    place.start_command(command).wait_for("to watch the server of a climb");
+    let mut agent = place.start_command(command);
+    agent.wait_for("to watch the server of a climb");
     let said = profile();
     let grew = "`renderReport (report.mjs:12)` took 100 % of the server's CPU at 60 requesters and 0 % at 20 requesters";
     assert!(said.contains(grew), "{said}");
