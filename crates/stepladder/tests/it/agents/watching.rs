@@ -133,8 +133,8 @@ fn a_load_is_whole_without_the_one_that_watches_and_the_next_is_watched_by_anoth
     let all = rungs(&run);
     assert_eq!(events(&all[0], "watcher lost"), [lost], "{ran:#?}");
     assert!(all[0]["remark"].as_str().is_some_and(|remark| remark.contains(lost)), "{:#}", all[0]);
-    let all = place.run(["show", run["run"]["id"].as_str().expect("an id"), "--all"]);
-    assert!(all.out.contains("nothing was heard of it for 5 s"), "{}", all.out);
+    let shown = place.run(["show", run["run"]["id"].as_str().expect("an id"), "--all"]);
+    assert!(shown.out.contains("nothing was heard of it for 5 s"), "{}", shown.out);
     for rung in all {
         assert!(rung["verdict"] != "INVALID" && rung["verdict"] != "FAIL", "its load was whole: {ran:#?}");
     }
