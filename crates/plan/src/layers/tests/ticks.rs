@@ -57,7 +57,10 @@ fn the_profiles_of_a_go_server_are_asked_for_on_this_machine_only() {
         ("https://127.0.0.1:6060/", "only http:// is asked"),
         (":6060", "only http:// is asked"),
     ] {
-        check(&format!("{REST} --pprof {said}"), &[&format!("--pprof: \"{said}\" {what}: {why}")]);
+        check(
+            &format!("{REST} --pprof {said}"),
+            &[&format!("--pprof: \"{said}\" {what}: {why} (for example: --pprof {here})")],
+        );
     }
 }
 
