@@ -12,7 +12,7 @@ mod waiting;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use measure::LoadUnit;
+use measure::{LoadUnit, Stops};
 use serde::{Deserialize, Serialize};
 
 use crate::contract::Conclusion;
@@ -20,7 +20,6 @@ use crate::wording::{show_ns, show_number, show_share};
 
 pub use allocating::{Allocated, Allocating};
 pub use kept::KeptStacks;
-pub use stops::{Callback, Stops};
 pub use waiting::{Waited, Waiting, is_asked};
 
 /// What samples CPU unless something else is said.

@@ -16,6 +16,7 @@ pub mod network;
 mod purpose;
 mod sample;
 mod seconds;
+mod stops;
 pub mod ticklog;
 mod ticks;
 pub mod trial;
@@ -34,6 +35,7 @@ pub use sample::{
     MachineMetric, OverTime, ProcessMetric, Reading, Sample, ServiceMetric, Signal, ThreadState,
     by_kind_of_name, plain_name, plain_text,
 };
+pub use stops::{Callback, Stops};
 pub use ticklog::ServerCounter;
 pub use ticks::{TickClasses, TickCounts};
 pub use trial::recovery::AfterHold;

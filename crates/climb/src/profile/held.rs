@@ -6,10 +6,10 @@ use anyhow::bail;
 use console::masks::mask;
 use inflight_analysis::{Kind, Stacks};
 use ladder::Rung;
-use ladder::growth::{self, Allocating, PERF, ProfiledHold};
+use ladder::growth::{Allocating, PERF, ProfiledHold};
 use measure::trial::Hold;
 use measure::{ErrorKind, Flow, Measure, Trial};
-use watch::profile::runtime::{self, Allocations};
+use watch::profile::runtime::Allocations;
 use watch::profile::{Cpu, SAMPLES_PER_S, Seen, Waits};
 
 use super::{SECOND_NS, waiting};
@@ -104,7 +104,7 @@ impl Held {
             cpu_by: cpu_by.map(str::to_owned),
             waiting,
             allocating,
-            stops: seen.stops.map(stops),
+            stops: seen.stops,
             ..of_hold(trial, hold, judged, rate_per_s)
         };
         let (waits, allocations) = (seen.waits.and_then(Result::ok), seen.allocations.and_then(Result::ok));
@@ -143,13 +143,6 @@ fn of_hold(trial: &Trial, hold: &Hold, judged: &Rung, rate_per_s: f64) -> Profil
         judged_p99_ns: judged.response_ns.as_ref().and_then(|summary| summary.p99),
         ..ProfiledHold::default()
     }
-}
-
-fn stops(seen: runtime::Stops) -> growth::Stops {
-    let runtime::Stops { gc_share, gc_max_ns, loop_delay_ns, callback } = seen;
-    let callback =
-        callback.map(|runtime::Callback { ns, function, long }| growth::Callback { ns, function, long });
-    growth::Stops { gc_share, gc_max_ns, loop_delay_ns, callback }
 }
 
 /// By innermost function of the server's own code, as CPU is.

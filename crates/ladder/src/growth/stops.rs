@@ -1,38 +1,13 @@
 //! What kept the server's own code from running in both holds, as its runtime tells: the garbage collector, and callbacks that
 //! held the event loop.
 
-use serde::{Deserialize, Serialize};
+use measure::{Callback, Stops};
 
 use super::ProfiledHold;
 use crate::wording::{show_ns, show_share};
 
 /// From here on a callback is one that all connections feel, and its function is named.
 const LONG_CALLBACK_NS: u64 = 20_000_000;
-
-/// In one hold; null where the runtime does not tell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Stops {
-    /// the part of the hold in which the garbage collector stopped all threads, in [0, 1]
-    pub gc_share: Option<f64>,
-    /// the longest of these stops, ns
-    pub gc_max_ns: Option<u64>,
-    /// how late the event loop came to its timers: p99 and worst, ns
-    pub loop_delay_ns: Option<[u64; 2]>,
-    /// the callback that held the event loop longest
-    pub callback: Option<Callback>,
-}
-
-/// One callback of an event loop.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Callback {
-    /// from its begin to its end
-    pub ns: u64,
-    /// the function of the server's own code that took at least half of it; null where no function did. Text from the server under
-    /// test is never markup
-    pub function: Option<String>,
-    /// callbacks that took 20 ms or longer
-    pub long: u64,
-}
 
 /// The sentences, where both holds have such figures.
 pub(super) fn told(good: &ProfiledHold, bad: &ProfiledHold) -> Option<String> {

@@ -3,9 +3,10 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use measure::Stops;
 use serde::{Deserialize, Serialize};
 
-use super::runtime::{Allocations, Asked, Kind, Profile, Runtimes, Served, Stops, Window};
+use super::runtime::{Allocations, Asked, Kind, Profile, Runtimes, Served, Window};
 use super::{By, NoProfile, Recording, Waits, What};
 use crate::ProcessTree;
 

@@ -20,6 +20,7 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
 use std::time::Duration;
 
+use measure::Stops;
 use rustix::process::geteuid;
 use serde::{Deserialize, Serialize};
 
@@ -138,43 +139,6 @@ impl Allocations {
     /// As folded stacks, in bytes.
     pub fn folded(&self) -> String {
         self.each.iter().map(|one| format!("{} {}\n", one.stack, one.bytes)).collect()
-    }
-}
-
-/// What kept a server's own code from running in a hold; `None` where its runtime does not tell.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Stops {
-    /// the part of the hold in which the collector stopped all threads, in [0, 1]
-    pub gc_share: Option<f64>,
-    /// the longest of these stops, ns
-    pub gc_max_ns: Option<u64>,
-    /// how late the event loop came to its timers: p99 and worst, ns
-    pub loop_delay_ns: Option<[u64; 2]>,
-    /// what held the event loop longest
-    pub callback: Option<Callback>,
-}
-
-/// One callback of an event loop, from its begin to its end.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Callback {
-    /// how long it took
-    pub ns: u64,
-    /// the function of the server's own code that took at least half of it; `None`: no function did
-    pub function: Option<String>,
-    /// callbacks that took 20 ms or longer
-    pub long: u64,
-}
-
-impl Stops {
-    /// Of two processes, each figure of the one that stood still longer.
-    fn and(self, other: Stops) -> Stops {
-        let of_share = |one: &Stops| one.gc_share;
-        Stops {
-            gc_share: [of_share(&self), of_share(&other)].into_iter().flatten().reduce(f64::max),
-            gc_max_ns: self.gc_max_ns.max(other.gc_max_ns),
-            loop_delay_ns: self.loop_delay_ns.max(other.loop_delay_ns),
-            callback: [self.callback, other.callback].into_iter().flatten().max_by_key(|one| one.ns),
-        }
     }
 }
 

@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 
-use super::{Allocation, Allocations, Asked, Samples, Seen, Stops};
+use measure::Stops;
+
+use super::{Allocation, Allocations, Asked, Samples, Seen};
 use crate::profile::names;
 use crate::profile::waits::{On, Wait, Waits};
 

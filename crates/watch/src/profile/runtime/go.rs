@@ -7,7 +7,9 @@ use std::os::unix::fs::FileExt as _;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::{Asked, Seen, Served, Stops, Window, listening, pprof};
+use measure::Stops;
+
+use super::{Asked, Seen, Served, Window, listening, pprof};
 use crate::profile::{NoProfile, Waits};
 
 /// The section that the linker of Go puts into every program.

@@ -7,12 +7,13 @@ use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::{Duration, Instant};
 
+use measure::{Callback, Stops};
 use rustix::process::{Pid, Signal, kill_process};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::inspector::Inspector;
-use super::{Asked, Callback, Seen, Stops, Window, check_owner, listening, v8};
+use super::{Asked, Seen, Window, check_owner, listening, v8};
 use crate::profile::NoProfile;
 
 /// The default port of the inspector of Node.js.
