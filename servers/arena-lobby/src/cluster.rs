@@ -8,8 +8,9 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use arena_server::nodes::state::{self, NodeId, Said, State};
+use arena_server::nodes::state::{self, Said, State};
 use arena_server::nodes::ticket::{Key, Place, Seat, TICKET_MS};
+use servers_shared::nats::NodeId;
 use servers_shared::ticks::TickTally;
 
 /// A node that was not heard for so long is dead.

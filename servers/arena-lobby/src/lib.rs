@@ -14,7 +14,7 @@ use std::net::SocketAddr;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use arena_server::nodes::state::{NODES, NodeId};
+use arena_server::nodes::state::NODES;
 use cluster::Cluster;
 pub use options::Options;
 use servers_shared::ServeError;
@@ -23,6 +23,7 @@ use servers_shared::control::{Crew, END_NS, Listening};
 use servers_shared::fault::Server;
 use servers_shared::listener::Readiness;
 use servers_shared::nats;
+use servers_shared::nats::NodeId;
 use servers_shared::nats::client::{Change, Client};
 use servers_shared::thread::IDLE_REST_NS;
 use servers_shared::ticks::log::{Second, TickLog};

@@ -75,7 +75,7 @@ pub fn run(
     let first_threads = options.threads.unwrap_or_else(thread_table::cores);
     let threads = thread_table::threads_for(options.max_connections, table_sockets, first_threads);
     let log = TickLog::open_if(options.tick_log.as_deref(), options.append)?;
-    let name = options.node.clone().unwrap_or_else(|| nodes::state::NodeId::random().to_string());
+    let name = options.node.clone().unwrap_or_else(|| nats::NodeId::random().to_string());
     let node = || Nodes::new(name, options.advertise.as_deref(), address).map(Arc::new);
     let nodes = broker.is_some().then(node).transpose()?;
     let link = broker.zip(nodes.clone()).map(|(broker, nodes)| Link::connect(broker, nodes)).transpose()?;

@@ -13,8 +13,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 pub(crate) use link::Link;
 use servers_shared::ServeError;
+use servers_shared::nats::NodeId;
 use servers_shared::wakeup::Wakeup;
-use state::NodeId;
 use ticket::{Denied, Gate, Key, Place};
 
 /// What the threads of a node share.

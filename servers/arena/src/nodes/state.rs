@@ -2,13 +2,11 @@
 //!
 //! What anything else publishes there is not understood, and changes nothing. Counts are of the second up to `to_ms`.
 
-use std::fmt;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::net::Ipv6Addr;
 
 use serde_json::{Map, Value, json};
 use servers_shared::host_port;
-use servers_shared::nats::is_node_name;
+use servers_shared::nats::{NodeId, is_node_name};
 use servers_shared::ticks::TickTally;
 
 use super::ticket::{Key, Seat};
@@ -26,23 +24,6 @@ const COUNT_MAX: u64 = 1 << 40;
 
 /// No instant is later, ms: the year 2100.
 const LATEST_MS: u64 = 4_102_444_800_000;
-
-/// A node from its start to its end, drawn at random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub struct NodeId(pub u64);
-
-impl NodeId {
-    /// Another one each time.
-    pub fn random() -> NodeId {
-        NodeId(RandomState::new().build_hasher().finish())
-    }
-}
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
 
 /// How a node is, and what its loop did in a second.
 pub struct State {

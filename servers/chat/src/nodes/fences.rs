@@ -7,7 +7,7 @@
 
 use std::collections::BTreeSet;
 
-use super::message::NodeId;
+use servers_shared::nats::NodeId;
 
 /// How long a node may take to answer.
 pub(super) const PATIENCE_NS: u64 = 2_000_000_000;

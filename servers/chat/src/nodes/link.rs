@@ -7,7 +7,6 @@ mod fencing;
 mod hearing;
 
 use std::collections::HashMap;
-use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
@@ -17,15 +16,15 @@ use servers_shared::fault::{Faults, ThreadFaults};
 use servers_shared::{ServeError, clock, sleeper};
 
 use super::fences::Fences;
-use super::message::{Front, NODES, NodeId, Word, own_subject, room_subject};
+use super::message::{Front, NODES, Word, own_subject, room_subject};
 use super::numbers::Numbers;
 use super::peers::{Change as PeerChange, Peers, SILENT_NS};
 use super::published::{Portion, portions};
 use super::{Change, Nodes, held};
 use crate::room::{Room, Tell};
 use crate::shared::Shared;
-use servers_shared::nats::NatsAddress;
 use servers_shared::nats::broker::{Broker, Lost};
+use servers_shared::nats::{NatsAddress, NodeId};
 
 /// How often a node says that it is there, and how many members it has.
 const ANNOUNCE_NS: u64 = 1_000_000_000;
@@ -95,7 +94,7 @@ impl Link {
         faults: Option<Arc<Faults>>,
     ) -> Result<Link, ServeError> {
         let cannot = |why: String| ServeError::Broker { address: address.to_string(), why };
-        let me = NodeId(RandomState::new().build_hasher().finish());
+        let me = NodeId::random();
         let name = name.map_or_else(|| me.to_string(), str::to_owned);
         let broker = Broker::new(address.clone(), format!("stepladder chat {name}"));
         let epoll = Epoll::new().map_err(ServeError::system("epoll"))?;

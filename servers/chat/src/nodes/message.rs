@@ -4,25 +4,15 @@
 //! nodes: who is there, which room a node has opened, and fences; on a node's own: the answers to its fences.
 //! What anything else publishes on these subjects is not understood, and changes nothing.
 
-use std::fmt;
 use std::io::Write as _;
 
 use memchr::memchr_iter;
+use servers_shared::nats::NodeId;
 
 use crate::words;
 
 /// Where all nodes listen.
 pub(super) const NODES: &str = "stepladder-chat.nodes";
-
-/// A node from its start to its end, drawn at random.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
-pub(crate) struct NodeId(pub(super) u64);
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:016x}", self.0)
-    }
-}
 
 /// Where one node alone listens.
 pub(super) fn own_subject(node: NodeId) -> String {

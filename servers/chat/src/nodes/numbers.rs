@@ -2,7 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::message::{Front, NodeId};
+use servers_shared::nats::NodeId;
+
+use super::message::Front;
 
 /// Of one room.
 #[derive(Debug, Default)]

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 
-use super::message::NodeId;
+use servers_shared::nats::NodeId;
 
 /// A node that was not heard for so long is not there.
 pub(super) const SILENT_NS: u64 = 5_000_000_000;

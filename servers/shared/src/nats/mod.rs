@@ -8,9 +8,28 @@ pub mod protocol;
 
 pub use address::{NatsAddress, NatsAddressError};
 
+use std::fmt;
+use std::hash::{BuildHasher as _, Hasher as _, RandomState};
 use std::path::Path;
 
 use crate::ServeError;
+
+/// A node from its start to its end, drawn at random.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct NodeId(pub u64);
+
+impl NodeId {
+    /// Another one each time.
+    pub fn random() -> NodeId {
+        NodeId(RandomState::new().build_hasher().finish())
+    }
+}
+
+impl fmt::Display for NodeId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:016x}", self.0)
+    }
+}
 
 /// The address of `--nats` with the login of `--nats-login`, the first line of a file. Errors: it cannot be read.
 pub fn with_login(

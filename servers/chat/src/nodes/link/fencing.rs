@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::{Relaxed, SeqCst};
 
 use servers_shared::clock;
+use servers_shared::nats::NodeId;
 
 use super::super::fences::Step;
-use super::super::message::{NODES, NodeId, Word};
+use super::super::message::{NODES, Word};
 use super::super::{NO_ROOM, held};
 use super::{Link, Linked};
 use crate::shared::Shared;

@@ -3,9 +3,10 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use servers_shared::clock;
+use servers_shared::nats::NodeId;
 
 use super::super::NO_ROOM;
-use super::super::message::{Front, NodeId, Word, own_subject};
+use super::super::message::{Front, Word, own_subject};
 use super::{Link, OF_ROOMS, READS_PER_TURN, lines_of};
 use crate::shared::Shared;
 use servers_shared::nats::broker::Lost;
