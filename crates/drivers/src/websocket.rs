@@ -48,8 +48,7 @@ pub struct Connecting {
 enum Answered {
     /// what follows the answer's header already belongs to the frames; with it comes which subprotocol was chosen
     Accepted(Vec<u8>, Option<usize>),
-    /// to this place
-    Redirected(String),
+    Redirected(redirect::Redirect),
 }
 
 impl Driver for WebSocket {
@@ -137,14 +136,13 @@ impl WebSocket {
                     let codec = Codec::new(carried).taking(message_bytes_max);
                     return Ok((WebSocket { stream, codec, redirects }, subprotocol));
                 }
-                Answered::Redirected(location) if redirects == redirect::REDIRECTS_MAX => {
-                    let location = crate::shown::shown(location.as_bytes());
-                    return Err(OpenError::Redirected(format!(
-                        "redirected to \"{location}\" after {redirects} redirects, which are the most that are followed"
+                Answered::Redirected(redirect) if redirects == redirect::REDIRECTS_MAX => {
+                    return Err(redirect.refused(&format!(
+                        " after {redirects} redirects, which are the most that are followed"
                     )));
                 }
-                Answered::Redirected(location) => {
-                    here = Cow::Owned(redirect::follow(&here, &location)?);
+                Answered::Redirected(redirect) => {
+                    here = Cow::Owned(redirect::follow(&here, &redirect)?);
                     redirects += 1;
                     // A source on loopback reaches only loopback.
                     let is_loopback = here.socket.ip().is_loopback();
@@ -181,8 +179,8 @@ async fn ask(begun: Connecting, to: &Address) -> Result<(Stream, Answered), Open
             }
             Ok(None) => {}
             Err(refusal) => {
-                if let Some(location) = redirect::location(&answer) {
-                    return Ok((stream, Answered::Redirected(location)));
+                if let Some(redirect) = redirect::read(&answer) {
+                    return Ok((stream, Answered::Redirected(redirect)));
                 }
                 read_what_is_there(&mut stream, &mut answer).await;
                 let read_again = handshake::read_answer(&answer, &begun.key, &to.upgrade.subprotocols);

@@ -20,22 +20,38 @@ pub const REDIRECTS_MAX: u8 = 3;
 /// What is meant for one server alone.
 const OF_ONE_SERVER: [&str; 4] = ["authorization", "cookie", "host", "proxy-authorization"];
 
-/// The place that an answer redirects to; `None` where it does not, or is not whole.
-pub fn location(answer: &[u8]) -> Option<String> {
+/// An answer that sends a handshake elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Redirect {
+    /// of the answer
+    pub status: u16,
+    /// its `Location`
+    pub location: String,
+}
+
+impl Redirect {
+    /// It is not followed. `why` goes on behind where it leads to.
+    pub(super) fn refused(&self, why: &str) -> OpenError {
+        let location = shown(self.location.as_bytes());
+        OpenError::Redirected(format!("redirected to \"{location}\" (status {}){why}", self.status))
+    }
+}
+
+/// The redirect that an answer is; `None` where it is none, or not whole.
+pub fn read(answer: &[u8]) -> Option<Redirect> {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut parsed = httparse::Response::new(&mut headers);
     parsed.parse(answer).ok().filter(httparse::Status::is_complete)?;
-    let is_redirect = matches!(parsed.code, Some(301 | 302 | 303 | 307 | 308));
+    let status = parsed.code.filter(|code| matches!(code, 301 | 302 | 303 | 307 | 308))?;
     let header = parsed.headers.iter().find(|header| header.name.eq_ignore_ascii_case("location"));
-    let location = header.filter(|_| is_redirect)?.value.trim_ascii();
-    Some(String::from_utf8_lossy(location).into_owned())
+    let location = String::from_utf8_lossy(header?.value.trim_ascii()).into_owned();
+    Some(Redirect { status, location })
 }
 
-/// The address behind the `location` that the server at `from` answered with. Errors: it is none, or may not be loaded.
-pub fn follow(from: &Address, location: &str) -> Result<Address, OpenError> {
-    let refuse =
-        |why: &str| OpenError::Redirected(format!("redirected to \"{}\", {why}", shown(location.as_bytes())));
-    let uri: Uri = location.parse().map_err(|_| refuse("which is no URL"))?;
+/// The address that the server at `from` redirects to. Errors: it is none, or may not be loaded.
+pub fn follow(from: &Address, redirect: &Redirect) -> Result<Address, OpenError> {
+    let refuse = |why: &str| redirect.refused(&format!(", {why}"));
+    let uri: Uri = redirect.location.parse().map_err(|_| refuse("which is no URL"))?;
     let path = uri.path_and_query().map_or("/", |path| path.as_str()).to_owned();
     if !path.starts_with('/') || !path.bytes().all(|byte| byte.is_ascii_graphic()) {
         return Err(refuse("whose path cannot stand in a request"));
@@ -126,10 +142,14 @@ mod tests {
         }
     }
 
+    fn to(location: &str) -> Redirect {
+        Redirect { status: 307, location: location.to_owned() }
+    }
+
     #[test]
     fn a_redirect_leads_to_this_machine_to_its_own_host_and_to_hosts_that_were_named() {
         let check = |location: &str, socket: &str, host: &str, path: &str| {
-            let to = follow(&lobby(), location).unwrap();
+            let to = follow(&lobby(), &to(location)).unwrap();
             let found = (to.socket.to_string(), to.host.as_str(), to.path.as_str());
             assert_eq!(found, (socket.to_owned(), host, path), "{location}");
         };
@@ -146,10 +166,10 @@ mod tests {
     #[test]
     fn a_redirect_to_another_machine_is_refused_with_what_to_say() {
         let check = |location: &str, part: &str| {
-            let refused = follow(&lobby(), location).unwrap_err().to_string();
+            let refused = follow(&lobby(), &to(location)).unwrap_err().to_string();
             assert!(refused.starts_with("redirected to \"") && refused.contains(part), "{refused}");
         };
-        check("ws://8.8.8.8/x", "\"ws://8.8.8.8/x\", which is neither this machine nor a host");
+        check("ws://8.8.8.8/x", "\"ws://8.8.8.8/x\" (status 307), which is neither this machine nor a host");
         check("ws://8.8.8.8/x", "say --i-may-load 8.8.8.8");
         check("ws://10.0.0.1/", "say --i-may-load 10.0.0.1");
         check("ws://node.example.org.evil.example/", "say --i-may-load node.example.org.evil.example");
@@ -167,7 +187,7 @@ mod tests {
     #[test]
     fn credentials_go_to_no_other_server() {
         let names = |location: &str| -> Vec<String> {
-            let headers = follow(&lobby(), location).unwrap().upgrade.headers;
+            let headers = follow(&lobby(), &to(location)).unwrap().upgrade.headers;
             headers.into_iter().map(|(name, _)| name).collect()
         };
         assert_eq!(names("/again"), ["Authorization", "X-Game"]);
@@ -177,9 +197,9 @@ mod tests {
     #[test]
     fn only_a_whole_redirect_has_a_location() {
         let answer = b"HTTP/1.1 307 Temporary Redirect\r\nlocation:  ws://a/ \r\n\r\n";
-        assert_eq!(location(answer).as_deref(), Some("ws://a/"));
-        assert_eq!(location(&answer[..answer.len() - 1]), None);
-        assert_eq!(location(b"HTTP/1.1 304 Not Modified\r\nLocation: ws://a/\r\n\r\n"), None);
-        assert_eq!(location(b"HTTP/1.1 308 Permanent Redirect\r\n\r\n"), None);
+        assert_eq!(read(answer), Some(to("ws://a/")));
+        assert_eq!(read(&answer[..answer.len() - 1]), None);
+        assert_eq!(read(b"HTTP/1.1 304 Not Modified\r\nLocation: ws://a/\r\n\r\n"), None);
+        assert_eq!(read(b"HTTP/1.1 308 Permanent Redirect\r\n\r\n"), None);
     }
 }

@@ -492,6 +492,10 @@ fn a_handshake_follows_three_redirects_and_says_why_it_follows_no_more() {
     check(&["101"], Ok(0), "GET /first HTTP/1.1");
     check(&["/again?a=1", "101"], Ok(1), "GET /again?a=1 HTTP/1.1");
     check(&["/1", "ws://HERE/2", "http://HERE/3", "101"], Ok(3), "GET /3 HTTP/1.1");
-    check(&["/1", "/2", "/3", "/4"], Err("redirected to \"/4\" after 3 redirects"), "GET /3 HTTP/1.1");
+    check(
+        &["/1", "/2", "/3", "/4"],
+        Err("redirected to \"/4\" (status 307) after 3 redirects"),
+        "GET /3 HTTP/1.1",
+    );
     check(&["ws://192.0.2.1/"], Err("say --i-may-load 192.0.2.1"), "GET /first HTTP/1.1");
 }

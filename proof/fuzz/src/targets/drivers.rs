@@ -165,9 +165,11 @@ pub(super) fn websocket_answers() -> Vec<Vec<u8>> {
 /// A redirect of a handshake: what is followed is on this machine, and its path can stand in a request.
 pub(super) fn websocket_redirect(input: &[u8]) {
     let from = drivers::Address::plain(([127, 0, 0, 1], 80).into());
-    let whole = redirect::location(input);
-    for location in [whole, String::from_utf8(input.to_vec()).ok()].into_iter().flatten() {
-        if let Ok(to) = redirect::follow(&from, &location) {
+    let alone = String::from_utf8(input.to_vec()).ok();
+    let alone = alone.map(|location| redirect::Redirect { status: 307, location });
+    for redirect in [redirect::read(input), alone].into_iter().flatten() {
+        let location = &redirect.location;
+        if let Ok(to) = redirect::follow(&from, &redirect) {
             assert!(
                 to.socket.ip().is_loopback() && to.socket.port() > 0,
                 "{location} leads to {}",
