@@ -182,9 +182,10 @@ impl State {
         self.is_paused = is_paused;
     }
 
-    /// Until the end of the climb, s, where the schedule knows: what is planned and what is left of the running hold.
+    /// Until the end of the climb, s, where the schedule knows: what is planned and what is left of the running hold, once that is
+    /// known.
     pub(crate) fn left_s(&self) -> Option<u64> {
-        let of_hold = self.running.as_ref().and_then(|running| running.now.left_s).unwrap_or(0);
+        let of_hold = self.running.as_ref().map_or(Some(0), |running| running.now.left_s)?;
         self.planned_s.map(|planned_s| planned_s + of_hold)
     }
 }

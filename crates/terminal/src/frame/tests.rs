@@ -82,6 +82,14 @@ fn a_screen_of_80_by_24_has_everything_and_smaller_ones_keep_what_matters_most()
 }
 
 #[test]
+fn no_time_is_told_before_the_running_load_knows_its_own() {
+    let mut state = third_load(TrialBuilder::arena(2_000.0));
+    state.stands(TrialNow { phase: "ramp", open: 1, failed: 0, left_s: None });
+    let first = shown(&state, Look::default(), 80, 24).swap_remove(0);
+    assert!(first.ends_with("2 of 5 held"), "{first}");
+}
+
+#[test]
 fn no_size_is_too_small_and_help_and_details_fit_too() {
     let states = [third_load(TrialBuilder::arena(2_000.0)), State::new("x", &[])];
     for state in &states {
