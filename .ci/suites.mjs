@@ -1,6 +1,6 @@
 // Builds the workspace's tests and runs the test programs several at a time: most of their tests wait, and `cargo test`
-// runs one program after another. Run by ../check.
-//   node .ci/suites.mjs [FLAGS OF CARGO]
+// runs one program after another. Scripts that test the program in other ways run beside them. Run by ../check.
+//   node .ci/suites.mjs [SCRIPT…]
 // The seconds of every test stand in target/suites.txt afterwards, longest first. The first program that fails ends it.
 // AT_A_TIME=N: how many programs run at a time (default: the number of cores).
 import { spawn } from "node:child_process";
@@ -9,9 +9,14 @@ import { availableParallelism } from "node:os";
 import { dirname, relative } from "node:path";
 import { createInterface } from "node:readline";
 
-const flags = ["--workspace", "--features", "stepladder/otlp", ...process.argv.slice(2)];
-// The end-to-end tests take longest: what starts first ends the whole soonest.
-const LONG = ["crates/stepladder/tests/it", "servers/tests/it", "proof/truth/tests/oracles"];
+const flags = ["--workspace", "--features", "stepladder/otlp"];
+const scripts = process.argv.slice(2).map((line) => ({ name: line, line, folder: "." }));
+// The end-to-end tests take as long as all others together: they start first, and have half as many threads again.
+const LONGEST = "crates/stepladder/tests/it";
+const LONG = [LONGEST, "servers/tests/it", "proof/truth/tests/oracles"];
+const threads = Number(process.env.RUST_TEST_THREADS || 2 * availableParallelism());
+// In order of their names, tests of one kind would wait for the few places that they have, and keep others from theirs.
+const SEED = 1;
 
 const run = (command, args, options) => {
     const child = spawn(command, args, options);
@@ -39,19 +44,28 @@ async function build() {
     }
     if ((await ended) !== 0) process.exit(101);
     const rank = ({ name }) => (LONG.includes(name) ? LONG.indexOf(name) : LONG.length);
-    return programs.sort((a, b) => rank(a) - rank(b));
+    programs.sort((a, b) => rank(a) - rank(b));
+    return [programs.slice(0, 1), scripts, programs.slice(1)].flat();
 }
 
 const running = new Set();
 const tests = [];
 const notRun = new Set();
 
+function start(program) {
+    const stdio = ["ignore", "pipe", "pipe"];
+    // In a group of its own: what it starts ends with it.
+    if (program.line) return run("bash", ["-c", program.line], { stdio, detached: true });
+    // The order and the times of tests are unstable options of their harness.
+    const args = ["--show-output", "-Zunstable-options", "--report-time", `--shuffle-seed=${SEED}`];
+    const own = program.name === LONGEST ? Math.ceil(1.5 * threads) : threads;
+    const env = { ...process.env, RUSTC_BOOTSTRAP: "1", CARGO_MANIFEST_DIR: program.folder, RUST_TEST_THREADS: `${own}` };
+    return run(program.path, args, { cwd: program.folder, env, stdio });
+}
+
 async function test(program) {
     const began = performance.now();
-    const args = ["--show-output", "-Zunstable-options", "--report-time"];
-    // The times of tests are an unstable option of their harness.
-    const env = { ...process.env, RUSTC_BOOTSTRAP: "1", CARGO_MANIFEST_DIR: program.folder };
-    const { child, ended } = run(program.path, args, { cwd: program.folder, env, stdio: ["ignore", "pipe", "pipe"] });
+    const { child, ended } = start(program);
     running.add(child);
     let output = "";
     for (const stream of [child.stdout, child.stderr]) stream.setEncoding("utf8").on("data", (text) => (output += text));
@@ -60,13 +74,22 @@ async function test(program) {
     const seconds = (performance.now() - began) / 1000;
     for (const [, name, took] of output.matchAll(/^test (\S+).* <([\d.]+)s>$/gm)) tests.push([Number(took), `${program.name} ${name}`]);
     for (const [line] of output.matchAll(/^.*NOT RUN.*$/gm)) notRun.add(line.trim());
-    const result = /^test result: .*$/m.exec(output)?.[0] ?? `ended with ${code}`;
+    const result = /^test result: .*$/m.exec(output)?.[0] ?? (code === 0 ? "ok" : `ended with ${code}`);
     const whole = code === 0 ? "" : `${output}\n`;
     console.log(`${whole}${program.name}: ${seconds.toFixed(1)} s. ${result}`);
     return code;
 }
 
 const programs = await build();
+const stop = () => {
+    for (const child of running) process.kill(child.spawnargs[0] === "bash" ? -child.pid : child.pid, "SIGTERM");
+};
+for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]]) {
+    process.on(signal, () => {
+        stop();
+        process.exit(code);
+    });
+}
 const began = performance.now();
 const next = programs[Symbol.iterator]();
 const worker = async () => {
@@ -76,8 +99,8 @@ const atATime = Number(process.env.AT_A_TIME || availableParallelism());
 const workers = Array.from({ length: atATime }, async () => {
     const failed = await worker();
     if (!failed) return;
-    for (const child of running) child.kill("SIGTERM");
-    console.log(`\n${failed.name} failed; again: (cd ${failed.folder} && ${failed.path})`);
+    stop();
+    console.log(`\n${failed.name} failed; again: (cd ${failed.folder} && ${failed.line ?? failed.path})`);
     process.exit(101);
 });
 await Promise.all(workers);

@@ -60,7 +60,16 @@ impl Islands {
         let (name, ours, theirs) =
             (format!("slt{pid}x{number}"), format!("slo{pid}x{number}"), format!("sl{pid}x{number}"));
         let (here, there) = (self.host(index), self.host(index) + 1);
-        if !ip(&format!("netns add {name}")) {
+        // Two that are made at once may disturb each other's mounts.
+        let is_made = (0..3).any(|_| {
+            let is_made = ip(&format!("netns add {name}"));
+            if !is_made {
+                ip(&format!("netns del {name}"));
+                std::thread::sleep(std::time::Duration::from_millis(50));
+            }
+            is_made
+        });
+        if !is_made {
             return false;
         }
         self.names.push(name.clone());

@@ -19,6 +19,7 @@ mod chat_nodes;
 mod ci;
 mod consent;
 mod credentials;
+mod docs;
 mod duel;
 mod duel_libraries;
 mod endings;

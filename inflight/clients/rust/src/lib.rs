@@ -4,21 +4,8 @@
 //! [`benchmark`]; the output is described in `inflight/clients/README.md`, one JSON object per line. Every operation
 //! that was started is counted exactly once, even when it never ends or ends twice.
 //!
-//! ```
-//! use std::time::Duration;
-//! use inflight::{Client, Operations, Options, Outcome, Token, benchmark};
-//!
-//! struct Mine(Vec<Token>); // your client library, and what it has in flight
-//! impl Operations for Mine {
-//!     fn start(&mut self, token: Token, _i: u64) { self.0.push(token) }
-//!     fn poll(&mut self, _wait: Duration, mut ended: impl FnMut(Token, Outcome)) -> Result<(), String> {
-//!         self.0.drain(..).for_each(|token| ended(token, Outcome::Ok));
-//!         Ok(())
-//!     }
-//! }
-//! let options = Options { total: 10_000, in_flight: Some(100), ..Options::new(Client::new("mine", "1.0")) };
-//! let end = benchmark(&mut Mine(Vec::new()), &options, None, &mut |line| println!("{line}")).unwrap();
-//! assert_eq!(end.counts.ok, 9_000); // the first tenth warms up
+//! ```ignore
+#![doc = include_str!("../examples/mine.rs")]
 //! ```
 
 mod fake;

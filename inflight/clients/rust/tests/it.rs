@@ -13,6 +13,14 @@ use inflight::{
 use proptest::prelude::*;
 use serde_json::Value;
 
+#[path = "../examples/mine.rs"]
+mod mine;
+
+#[test]
+fn the_example_in_the_documentation_runs() {
+    mine::main();
+}
+
 fn options(total: u64, warmup: u64, in_flight: usize) -> Options {
     Options {
         total,

@@ -1,0 +1,226 @@
+//! The documentation: every command in it is one that this program takes, and every link leads somewhere.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use clap::Parser as _;
+use clap::error::ErrorKind;
+use stepladder::cli::{Cli, Command};
+
+use crate::place::Place;
+use crate::tidy::root;
+
+/// Pages below these folders are other people's, or none.
+const NOT_PAGES: [&str; 5] = ["target", "node_modules", "results", ".git", "inputs"];
+/// What stands for something of the reader's own.
+const OWN: [(&str, &str); 12] = [
+    ("HOST:PORT", "127.0.0.1:1"),
+    ("HOST", "127.0.0.1"),
+    ("URL", "http://127.0.0.1:1"),
+    ("SUBJECT", "limited"),
+    ("KIND", "hang"),
+    ("A,B,C", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"),
+    ("A,B", "127.0.0.1:1,127.0.0.1:2"),
+    ("NAME,…", "rust"),
+    ("ws://…", "ws://127.0.0.1:1"),
+    ("redis://…", "redis://127.0.0.1:1"),
+    ("hazelcast://…", "hazelcast://127.0.0.1:1/m"),
+    ("--target …", "--target ws://127.0.0.1:1"),
+];
+/// The start of a command that has to be completed by the reader: what is missing is no mistake.
+const INCOMPLETE: [ErrorKind; 3] = [
+    ErrorKind::MissingRequiredArgument,
+    ErrorKind::MissingSubcommand,
+    ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand,
+];
+
+fn pages() -> Vec<(String, String)> {
+    let (mut folders, mut found) = (vec![root()], Vec::new());
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder").flatten() {
+            let (path, name) = (entry.path(), entry.file_name());
+            if path.is_symlink() || NOT_PAGES.iter().any(|other| name.to_str() == Some(other)) {
+                continue;
+            }
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "md") {
+                let page = path.strip_prefix(root()).expect("a page").display().to_string();
+                found.push((page, std::fs::read_to_string(&path).expect("text")));
+            }
+        }
+    }
+    assert!(found.len() > 100, "the documentation was found: {}", found.len());
+    found
+}
+
+/// A line of a page, and whether it stands in a block of code.
+fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
+    let mut is_code = false;
+    text.lines().map(move |line| {
+        let is_fence = line.trim_start().starts_with("```");
+        is_code ^= is_fence;
+        (line, is_code && !is_fence)
+    })
+}
+
+/// Commands in blocks of code, whole, and in sentences, where they may be the start of one.
+fn commands(text: &str) -> Vec<(String, bool)> {
+    let (mut found, mut continued) = (Vec::new(), None::<String>);
+    for (line, is_code) in lines(text) {
+        if is_code {
+            let line = line.trim();
+            let line = line.strip_prefix("$ ").unwrap_or(line);
+            let line = match continued.take() {
+                Some(before) => format!("{before} {line}"),
+                None => line.replace("cargo run --release -- ", "stepladder "),
+            };
+            match line.strip_suffix('\\') {
+                _ if !line.starts_with("stepladder ") => {}
+                Some(before) => continued = Some(before.to_owned()),
+                None => found.push((line, true)),
+            }
+        } else {
+            let spans = line.split('`').skip(1).step_by(2);
+            let of_program = |span: &&str| span.starts_with("stepladder ") || span.starts_with("climb ");
+            found.extend(spans.filter(of_program).map(|span| (span.to_owned(), false)));
+        }
+    }
+    found
+}
+
+/// As a shell splits them, up to a comment, a pipe or a redirection.
+fn words(command: &str) -> Vec<String> {
+    let (mut words, mut word, mut quote) = (Vec::new(), None::<String>, None);
+    for letter in command.chars().chain([' ']) {
+        match (quote, letter) {
+            (Some(open), _) if open == letter => quote = None,
+            (None, '\'' | '"') => {
+                quote = Some(letter);
+                word.get_or_insert_default();
+            }
+            (None, '#' | '|' | '>' | '&') if word.is_none() => break,
+            (None, ' ') => words.extend(word.take()),
+            _ => word.get_or_insert_default().push(letter),
+        }
+    }
+    words
+}
+
+/// The mistake in a command, if there is one.
+fn mistake(command: &str, is_whole: bool, files: &HashMap<&str, PathBuf>) -> Option<String> {
+    let command = OWN.iter().fold(command.to_owned(), |command, (name, value)| command.replace(name, value));
+    let mut words = words(&command);
+    if words[0] != "stepladder" {
+        words.insert(0, "stepladder".to_owned());
+    }
+    let is_open = words.iter().any(|word| word.contains('…')) || command.contains("[OPTIONS");
+    words.retain(|word| word != "…");
+    for word in &mut words {
+        if let Some(file) = files.get(&**word) {
+            *word = file.display().to_string();
+        } else if word.starts_with("scenarios/") {
+            *word = root().join(&*word).display().to_string();
+        }
+    }
+    let climb = match Cli::try_parse_from(&words) {
+        Ok(Cli { command: Command::Climb(climb) }) => climb,
+        Ok(_) => return None,
+        Err(error) if matches!(error.kind(), ErrorKind::DisplayHelp | ErrorKind::DisplayVersion) => {
+            return None;
+        }
+        Err(error) if !is_whole && INCOMPLETE.contains(&error.kind()) => return None,
+        Err(error) => return Some(error.to_string()),
+    };
+    if is_open {
+        return None;
+    }
+    let planned = climb.flags().and_then(|flags| climb::planned(&flags, true, 1));
+    planned.err().map(|error| format!("{error:#}"))
+}
+
+#[test]
+fn every_command_in_the_documentation_is_one_that_is_taken() {
+    let place = Place::new();
+    place.run(["new", "player.ts"]);
+    let proto = "syntax = \"proto3\";\npackage game.v1;\nservice Game { rpc Move(Step) returns (Step); }\n\
+                 message Step { string player = 1; int32 x = 2; }\n";
+    place.write("game.proto", proto);
+    let files: HashMap<_, _> = ["player.ts", "game.proto"].map(|name| (name, place.path(name))).into();
+    let mut count = 0;
+    let mut wrong = Vec::new();
+    for (page, text) in pages() {
+        for (command, is_whole) in commands(&text) {
+            count += 1;
+            wrong.extend(
+                mistake(&command, is_whole, &files).map(|why| format!("{page}: {command}\n    {why}")),
+            );
+        }
+    }
+    assert!(count > 200, "the commands were found: {count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+    // The same with what must not be taken.
+    for (command, is_whole) in [
+        ("stepladder climb arena --runs 5", true),
+        ("stepladder climb arena --rungs five", false),
+        ("climb arena --objective 'tick.late < 5%'", false),
+        ("stepladder climb", true),
+        ("stepladder clim arena", true),
+    ] {
+        assert!(mistake(command, is_whole, &files).is_some(), "{command}");
+    }
+}
+
+/// As GitHub and mdBook name headings.
+fn anchors(text: &str) -> Vec<String> {
+    let mut found: Vec<String> = Vec::new();
+    for (line, is_code) in lines(text) {
+        let heading = line.trim_start_matches('#');
+        if is_code || heading.len() == line.len() || !heading.starts_with(' ') {
+            continue;
+        }
+        let kept = heading.trim().to_lowercase();
+        let kept = kept.chars().filter(|letter| letter.is_alphanumeric() || " -_".contains(*letter));
+        let name: String = kept.map(|letter| if letter == ' ' { '-' } else { letter }).collect();
+        let before = found.iter().filter(|other| **other == name).count();
+        found.push(if before == 0 { name } else { format!("{name}-{before}") });
+    }
+    found
+}
+
+#[test]
+fn every_link_in_the_documentation_leads_to_a_file_and_a_heading() {
+    let pages = pages();
+    let texts: HashMap<PathBuf, &str> = pages
+        .iter()
+        .map(|(page, text)| (root().join(page).canonicalize().expect("a page"), &**text))
+        .collect();
+    let (mut count, mut wrong) = (0, Vec::new());
+    for (page, text) in &pages {
+        let page = root().join(page);
+        for (line, _) in lines(text).filter(|(_, is_code)| !is_code) {
+            for link in line.split("](").skip(1).filter_map(|rest| rest.split_once(')')).map(|(link, _)| link)
+            {
+                if link.contains("://") || link.starts_with("mailto:") {
+                    continue;
+                }
+                count += 1;
+                let (file, anchor) = link.split_once('#').unwrap_or((link, ""));
+                let path =
+                    if file.is_empty() { page.clone() } else { page.parent().expect("a folder").join(file) };
+                let is_there = path.canonicalize().is_ok_and(|path| {
+                    anchor.is_empty()
+                        || texts.get(&path).is_some_and(|text| anchors(text).iter().any(|one| one == anchor))
+                });
+                if !is_there {
+                    wrong.push(format!(
+                        "{}: {link}",
+                        page.strip_prefix(root()).unwrap_or(Path::new("")).display()
+                    ));
+                }
+            }
+        }
+    }
+    assert!(count > 300, "the links were found: {count}");
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
