@@ -32,7 +32,7 @@ export function profileTables(evidence: Conclusion['evidence']): ProfileTable[] 
   ].filter(one => one.rows.length > 0)
 }
 
-interface Stops { gc_share?: number | null; gc_max_ns?: number | null; loop_delay_ns?: [number, number] | null; callback?: { ns: number; long: number } | null }
+interface Stops { gc_share?: number | null; gc_max_ns?: number | null; other_share?: number | null; other_max?: { ns: number; name: string } | null; loop_delay_ns?: [number, number] | null; callback?: { ns: number; long: number } | null }
 
 /** What kept the server's own code from running, at the load that held and at the one that failed: a row for each figure that its runtime tells. */
 export function stopRows(evidence: Conclusion['evidence']): string[][] {
@@ -41,6 +41,8 @@ export function stopRows(evidence: Conclusion['evidence']): string[][] {
   const rows: [string, (stops: Stops) => string | null][] = [
     ['garbage collection, share of the hold', ({ gc_share }) => gc_share == null ? null : share(gc_share)],
     ['longest stop for garbage collection', ({ gc_max_ns }) => gc_max_ns == null ? null : ns(gc_max_ns)],
+    ['other stops of the runtime, share of the hold', ({ other_share }) => other_share == null ? null : share(other_share)],
+    ['longest of these', ({ other_max }) => other_max ? `${ns(other_max.ns)} (${other_max.name})` : null],
     ['delay of the event loop, p99', ({ loop_delay_ns }) => loop_delay_ns ? ns(loop_delay_ns[0]) : null],
     ['delay of the event loop, worst', ({ loop_delay_ns }) => loop_delay_ns ? ns(loop_delay_ns[1]) : null],
     ['longest callback', ({ callback }) => callback ? ns(callback.ns) : null],

@@ -24,7 +24,7 @@ pub use watching::{Followed, Found, Profile, Sought, Sources, Watch};
 /// What speaks: programs of other versions may measure other things, and do not merge.
 pub const VERSION: &str = env!("CARGO_PKG_VERSION");
 /// Changes with every change of these messages or of what they contain.
-pub const WIRE: u32 = 3;
+pub const WIRE: u32 = 4;
 /// A message that unpacks to more is not one of ours.
 const UNPACKED_MOST: u64 = 256 << 20;
 

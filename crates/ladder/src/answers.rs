@@ -16,7 +16,7 @@ mod tick_sources;
 use std::collections::BTreeMap;
 
 use measure::trial::kind;
-use measure::{Distribution, Measure, Quantile, Role, Summary, Trial, ValueSummary};
+use measure::{Distribution, Measure, Quantile, Role, Summary, TickClasses, Trial, ValueSummary};
 use serde_json::{Map, Value, json};
 
 use crate::agents;
@@ -294,14 +294,16 @@ fn ticks(trial: &Trial) -> Option<TickFigures> {
     let counts = figures::ticks(trial)?;
     let told = trial.ticks.as_ref();
     let interval = told.map_or_else(|| trial.distribution(Measure::TickInterval), |ticks| &ticks.interval);
+    let period_ns = trial.head.tick_period_ns;
     Some(TickFigures {
         source: told.map_or("client", |ticks| ticks.source.as_str()).to_owned(),
-        period_ns: trial.head.tick_period_ns,
+        period_ns,
         counts,
         late_share: counts.late_share().filter(|_| figures::unclear(trial) == 0),
         over_budget_share: figures::over_budget_share(trial),
         isr: told.and_then(|ticks| ticks.isr),
         interval_ns: interval.summary(),
+        late_intervals: TickClasses::for_rate(1e9 / period_ns as f64).late_intervals(interval),
         busy_ns: told.and_then(|ticks| ticks.busy.as_ref()).and_then(Distribution::summary),
     })
 }

@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use measure::ledger::{PairBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    AgentFacts, Audit, Cheats, Flow, LoadUnit, ProcessFigures, Role, Summary, TickCounts, Trial,
-    TrialConnections, ValueSummary,
+    AgentFacts, Audit, Cheats, Flow, LateIntervals, LoadUnit, ProcessFigures, Role, Summary, TickCounts,
+    Trial, TrialConnections, ValueSummary,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -512,6 +512,9 @@ pub struct TickFigures {
     pub isr: Option<f64>,
     /// between two ticks
     pub interval_ns: Option<Summary>,
+    /// of these, those that were late
+    #[serde(default)]
+    pub late_intervals: LateIntervals,
     /// work per tick
     pub busy_ns: Option<Summary>,
 }

@@ -35,9 +35,9 @@ pub use sample::{
     MachineMetric, OverTime, ProcessMetric, Reading, Sample, ServiceMetric, Signal, ThreadState,
     by_kind_of_name, plain_name, plain_text,
 };
-pub use stops::{Callback, Stops};
+pub use stops::{Callback, Operation, Stops};
 pub use ticklog::ServerCounter;
-pub use ticks::{TickClasses, TickCounts};
+pub use ticks::{LateIntervals, TickClasses, TickCounts};
 pub use trial::recovery::AfterHold;
 pub use trial::sum::Sum;
 pub use trial::{

@@ -7,6 +7,11 @@
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
+use crate::Distribution;
+
+/// An interval that is off by at most this, ms, beyond those on time is *near*.
+const NEAR_MS: u64 = 2;
+
 /// Where the boundaries of *on time* lie for one tick rate. Units: whole ms, both inclusive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TickClasses {
@@ -39,6 +44,36 @@ impl TickClasses {
         *class = class.saturating_add(count);
         counts.due = counts.due.saturating_add(count);
     }
+
+    /// How those of `intervals` are late that are.
+    pub fn late_intervals(&self, intervals: &Distribution) -> LateIntervals {
+        let mut late = LateIntervals::default();
+        for (ns, count) in intervals.buckets() {
+            let ms = ns / 1_000_000;
+            if (self.from_ms..=self.to_ms).contains(&ms) {
+                continue;
+            }
+            if ns < self.period_ns / 4 {
+                late.caught_up += count;
+            } else if (self.from_ms.saturating_sub(NEAR_MS)..=self.to_ms + NEAR_MS).contains(&ms) {
+                late.near += count;
+            } else {
+                late.far += count;
+            }
+        }
+        late
+    }
+}
+
+/// Intervals between ticks that are not on time, by how they are late. Of missed ticks there is none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct LateIntervals {
+    /// at most 2 ms shorter or longer than those on time
+    pub near: u64,
+    /// shorter than a quarter of the period: a tick that catches up
+    pub caught_up: u64,
+    /// all others
+    pub far: u64,
 }
 
 /// Ticks by class. `due = on_time + over + under + missed`.
@@ -57,10 +92,14 @@ pub struct TickCounts {
 }
 
 impl TickCounts {
+    /// over + under + missed
+    pub fn late(&self) -> u128 {
+        u128::from(self.over) + u128::from(self.under) + u128::from(self.missed)
+    }
+
     /// (over + under + missed) / due, `None` when no tick was due.
     pub fn late_share(&self) -> Option<f64> {
-        let late = u128::from(self.over) + u128::from(self.under) + u128::from(self.missed);
-        (self.due > 0).then(|| late as f64 / self.due as f64)
+        (self.due > 0).then(|| self.late() as f64 / self.due as f64)
     }
 
     /// Adds other counts.
@@ -109,6 +148,21 @@ mod tests {
         }
         assert_eq!((counts.under, counts.on_time, counts.over, counts.due), (2, 3, 2, 7));
         assert!(counts.balances());
+    }
+
+    #[test]
+    fn late_intervals_are_near_caught_up_or_far() {
+        let mut intervals = Distribution::new();
+        // As a stall of 100 ms in a loop that catches up, beside timers of whole ms.
+        for (ms, count) in [(16, 50), (18, 7), (13, 2), (100, 1), (0, 5), (4, 1), (12, 1)] {
+            intervals.record_many(ms * 1_000_000, count);
+        }
+        let late = TickClasses::for_rate(60.0).late_intervals(&intervals);
+        assert_eq!(late, LateIntervals { near: 9, caught_up: 6, far: 2 });
+        assert_eq!(
+            TickClasses::for_rate(60.0).late_intervals(&Distribution::new()),
+            LateIntervals::default()
+        );
     }
 
     #[test]

@@ -200,7 +200,11 @@ fn with_kinds(collapsed: &str, weight: u64) -> String {
         let count: u64 = count.parse().unwrap_or(0);
         let mut frames = stack.split(';');
         let command = frames.next().unwrap_or_default();
-        let frames: Vec<String> = frames.map(|frame| names::frame(frame, is_runtime)).collect();
+        let mut frames: Vec<String> = frames.map(|frame| names::frame(frame, is_runtime)).collect();
+        if !is_runtime && !frames.iter().any(|frame| frame.starts_with(names::OWN)) {
+            let own = |frame: String| names::nameless(&frame).unwrap_or(frame);
+            frames = frames.into_iter().map(own).collect();
+        }
         let frames = if frames.is_empty() { format!("runtime:{command}") } else { frames.join(";") };
         folded += &format!("{frames} {}\n", count * weight);
     }
@@ -219,6 +223,15 @@ mod tests {
                         runtime:memmove 3000\nuser:inflight::phase::run;kernel:do_syscall_64;kernel:tcp_sendmsg 2000\n\
                         runtime:stepladder 1000\n";
         assert_eq!(with_kinds(collapsed, 1000), expected);
+        let stripped = "server;[libc.so.6];[server];[server];write_[k] 2\nserver;[server];a::b;[server] 1\n";
+        let nameless = "user:functions without names (server)";
+        assert_eq!(
+            with_kinds(stripped, 1),
+            format!(
+                "runtime:[libc.so.6];{nameless};{nameless};kernel:write 2\nruntime:[server];user:a::b;runtime:[server] 1\n"
+            ),
+            "beside a name of its own a frame without one may be an interpreter's"
+        );
         let of_a_runtime = format!("{collapsed}GC;GCTaskThread::run 1\nhttp;void Server.burn_[j] 1\n");
         let folded = with_kinds(&of_a_runtime, 1);
         assert!(folded.ends_with("runtime:GCTaskThread::run 1\nuser:void Server.burn 1\n"), "{folded}");

@@ -24,6 +24,9 @@ const LOADS_NAMED: usize = 4;
 const BROKEN_BOOKS: [&str; 4] =
     ["bug", "deliveries.unowed", "deliveries.residual", deliveries::TOLD_OTHERWISE];
 
+/// A loop that catches up is told of from this share of its late ticks on.
+const CAUGHT_UP_SHARE: f64 = 0.1;
+
 /// Sentences of an answer in a summary.
 const SENTENCES_IN_BRIEF: usize = 3;
 
@@ -251,6 +254,7 @@ fn why_not_more(climb: &Climb) -> (Conclusion, Vec<String>) {
     if let Some(rung) = failing {
         let cell = smallest.map_or(String::new(), |cell| format!(" ({})", show_cell(cell)));
         let mut sentences = vec![format!("At {}{cell}: {}.", load_of(climb, rung.load), reason(rung))];
+        sentences.extend(catches_up(rung));
         let cause = causes::cause(climb, rung);
         sentences.extend(cause.as_ref().map(Cause::sentence));
         let held = causes::held_below(climb, rung);
@@ -306,6 +310,21 @@ fn why_not_more(climb: &Climb) -> (Conclusion, Vec<String>) {
     });
     let sentences = vec![sentence];
     (Conclusion::new("why_not_more", &sentences, evidence), sentences)
+}
+
+/// Of a loop that makes up for ticks that it missed: how often one stall was counted. Its mean interval stays at the period.
+fn catches_up(rung: &Rung) -> Option<String> {
+    let ticks = rung.ticks.as_ref().filter(|_| rung.signal.as_deref() == Some("ticks.late_share"))?;
+    let (caught_up, late) = (ticks.late_intervals.caught_up as f64, ticks.counts.late() as f64);
+    (caught_up >= CAUGHT_UP_SHARE * late && late > 0.0).then(|| {
+        format!(
+            "Its loop catches up: {} of {} late ticks came within {} of the one before, so that a stall counts once for each tick \
+             that it held up.",
+            show_number(caught_up),
+            show_number(late),
+            show_ns(ticks.period_ns as f64 / 4.0)
+        )
+    })
 }
 
 fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> (Conclusion, Vec<String>) {

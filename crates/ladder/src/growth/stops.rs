@@ -1,13 +1,16 @@
 //! What kept the server's own code from running in both holds, as its runtime tells: the garbage collector, and callbacks that
 //! held the event loop.
 
-use measure::{Callback, Stops};
+use measure::{Callback, Operation, Stops};
 
 use super::ProfiledHold;
 use crate::wording::{show_ns, show_share};
 
 /// From here on a callback is one that all connections feel, and its function is named.
 const LONG_CALLBACK_NS: u64 = 20_000_000;
+
+/// Stops of a runtime for other things than garbage are told from here on.
+const LONG_STOP_NS: u64 = 10_000_000;
 
 /// The sentences, where both holds have such figures.
 pub(super) fn told(good: &ProfiledHold, bad: &ProfiledHold) -> Option<String> {
@@ -25,6 +28,16 @@ pub(super) fn told(good: &ProfiledHold, bad: &ProfiledHold) -> Option<String> {
             longest(after),
             show_share(share_before),
             longest(before)
+        ));
+    }
+    if let (Some(share), Some(share_before)) = (after.other_share, before.other_share)
+        && let Some(Operation { ns, name }) = after.other_max.as_ref().filter(|one| one.ns >= LONG_STOP_NS)
+    {
+        parts.push(format!(
+            "Its runtime stopped them for anything else for {} of the hold at {at_bad} ({} at most at once: {name}) and {} at {at_good}.",
+            show_share(share),
+            show_ns(*ns as f64),
+            show_share(share_before)
         ));
     }
     if let (Some(late), Some(late_before)) = (after.loop_delay_ns, before.loop_delay_ns) {
@@ -67,6 +80,7 @@ mod tests {
             gc_max_ns: Some(gc.1),
             loop_delay_ns: Some(delay),
             callback: Some(Callback { ns, function, long }),
+            ..Stops::default()
         })
     }
 
@@ -91,5 +105,24 @@ mod tests {
         let text = told(&hold(50.0, go.clone()), &hold(600.0, go)).unwrap();
         assert!(text.starts_with("Garbage collection") && !text.contains("event loop"), "{text}");
         assert_eq!(told(&good, &hold(600.0, None)), None);
+    }
+
+    #[test]
+    fn other_stops_of_a_runtime_are_told_where_one_was_long() {
+        let jvm = |share: f64, ns: u64| {
+            let name = "ThreadDump".to_owned();
+            let other_max = Some(Operation { ns, name });
+            Some(Stops { gc_share: Some(0.0), other_share: Some(share), other_max, ..Stops::default() })
+        };
+        let text = |ns| told(&hold(50.0, jvm(0.001, 2_000_000)), &hold(600.0, jvm(0.04, ns))).unwrap();
+        assert!(
+            text(61_000_000).ends_with(
+                "Its runtime stopped them for anything else for 4 % of the hold at 600 req/s (61 ms at most at once: ThreadDump) and \
+                 0.1 % at 50 req/s."
+            ),
+            "{}",
+            text(61_000_000)
+        );
+        assert!(!text(2_000_000).contains("anything else"));
     }
 }

@@ -81,6 +81,15 @@ fn of_v8(text: &str) -> (&'static str, String) {
     (if is_own { "user" } else { "runtime" }, format!("{name} ({})", file_of(without_column)))
 }
 
+/// A frame of a program that was stripped, as the server's own; `None`: it has a name, or is a library's.
+pub(super) fn nameless(frame: &str) -> Option<String> {
+    let program = frame.strip_prefix("runtime:[")?.strip_suffix(']')?;
+    let is_program = !["unknown", "vdso", "vsyscall", "heap", "stack", "anon"].contains(&program)
+        && !program.contains(".so")
+        && !program.starts_with("//");
+    is_program.then(|| format!("{OWN}functions without names ({program})"))
+}
+
 fn is_number(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit())
 }

@@ -202,7 +202,11 @@ impl Runtimes {
         busy.sort_by_key(|(_, ticks)| std::cmp::Reverse(*ticks));
         let main = busy.first().map(|(pid, _)| *pid);
         for (pid, _) in busy.into_iter().take(PROCESSES_MAX) {
-            let Some(kind) = Kind::of(pid) else { continue };
+            let Some(kind) = Kind::of(pid) else {
+                let program = std::fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
+                runtimes.notes.extend(nameless_python(&program).filter(|_| asked.has_perf));
+                continue;
+            };
             let asked = Asked { cpu: asked.cpu && (kind == Kind::Jvm || !asked.has_perf), ..asked };
             let started = match kind {
                 Kind::Jvm => jvm::Flight::start(pid, asked, folder).map(On::Jvm),
@@ -310,6 +314,15 @@ impl Runtimes {
     }
 }
 
+/// Of a Python that tells perf nothing, that it is one: what shows is its interpreter.
+fn nameless_python(program: &Path) -> Option<String> {
+    let version = program.file_name()?.to_str()?.strip_prefix("python3.")?;
+    let minor: u32 = version.parse().ok()?;
+    (minor < 12).then(|| {
+        format!("Python 3.{minor} does not tell perf the names of functions, 3.12 and later do: what is named is its interpreter's")
+    })
+}
+
 impl Profile {
     fn take(&mut self, seen: Seen, with_cpu: bool) {
         if let Some(cpu) = seen.cpu.filter(|_| with_cpu) {
@@ -362,6 +375,20 @@ fn plain(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_python_before_3_12_names_no_functions() {
+        for (program, is_nameless) in [
+            ("/usr/bin/python3.11", true),
+            ("/usr/bin/python3.9", true),
+            ("/opt/python3.12", false),
+            ("/usr/bin/python3", false),
+            ("/usr/bin/python3.x", false),
+            ("/usr/bin/node", false),
+        ] {
+            assert_eq!(nameless_python(Path::new(program)).is_some(), is_nameless, "{program}");
+        }
+    }
 
     #[test]
     fn an_allocation_is_the_innermost_own_functions_or_else_the_innermost_ones() {

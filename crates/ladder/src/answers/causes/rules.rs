@@ -68,12 +68,15 @@ const STALLS_GROWN: f64 = 2.0;
 /// A thread that waited for a core for this share of some second stood still for want of it.
 const WAITING_SHARE_MAX: f64 = 0.25;
 
+/// Late ticks that are near by this share are those of a timer rather than of a stall.
+const NEAR_SHARE: f64 = 0.8;
+
 type Rule = fn(&Seen<'_>) -> Option<Cause>;
 
 /// Limits on connections, asked first: whatever the failure.
 const LIMITS: [Rule; 3] = [descriptor_limit, accept_queue, connection_limit];
 /// What makes a server slow, asked after them where the failure is one of speed.
-const SPEED: [Rule; 12] = [
+const SPEED: [Rule; 13] = [
     emulated,
     throttled,
     collects_garbage,
@@ -83,6 +86,7 @@ const SPEED: [Rule; 12] = [
     services,
     stalls,
     lock,
+    timers,
     clients,
     shared_cores,
     idle,
@@ -434,6 +438,24 @@ fn is_idle(seen: &Seen<'_>) -> bool {
     let thread = seen.busiest_thread().map_or(0.0, |(_, cores)| cores);
     let machine = seen.of_machine(MachineMetric::BusyShare).unwrap_or(0.0);
     [seen.cpu_share, thread, machine].iter().all(|share| *share < CPU_SHARE_IDLE)
+}
+
+/// Ticks are hardly early or late, while CPU is left and no thread waits for it.
+fn timers(seen: &Seen<'_>) -> Option<Cause> {
+    let ticks = seen.rung.ticks.as_ref().filter(|_| seen.signal == "ticks.late_share")?;
+    let (near, late) = (ticks.late_intervals.near, ticks.counts.late());
+    let waits = seen.max(ProcessMetric::WaitingShareMax)?;
+    if !is_idle(seen) || waits > WAITING_SHARE_MAX || (near as f64) < NEAR_SHARE * late as f64 {
+        return None;
+    }
+    let text = format!(
+        "{}, and {} of its {} late ticks were at most 2 ms off: its loop sleeps by timers of whole milliseconds, or shares its \
+         thread with what takes a millisecond or two.",
+        used(seen),
+        show_number(near as f64),
+        show_number(late as f64)
+    );
+    Cause::suspected("timer", text)
 }
 
 fn clients(seen: &Seen<'_>) -> Option<Cause> {

@@ -1,10 +1,10 @@
 use measure::trial::kind;
-use measure::{ServiceMetric, Summary};
+use measure::{LateIntervals, ServiceMetric, Summary, TickCounts};
 
 use super::*;
 use crate::answers::activity::STALLED_SHARE;
 use crate::answers::{Asked, answers, rung};
-use crate::contract::{NamedThreadsFigures, RunFacts, ThreadFigures};
+use crate::contract::{NamedThreadsFigures, RunFacts, ThreadFigures, TickFigures};
 use crate::judge::{Criteria, Verdict};
 use crate::network::NetworkFigures;
 use crate::testing::TrialBuilder;
@@ -164,6 +164,42 @@ fn an_emulated_network_that_takes_most_of_a_latency_is_named_and_one_that_takes_
     };
     assert_eq!(with(78_000_000), ("emulated-network".to_owned(), "named".to_owned()));
     assert_eq!(with(20_000_000).0, "lock");
+}
+
+#[test]
+fn late_ticks_that_are_near_point_to_timers_and_those_that_catch_up_are_told() {
+    let with = |near: u64, caught_up: u64, far: u64, waits: f64, thread: f64| {
+        let climb = two_rungs(|rung| {
+            rung.signal = Some("ticks.late_share".to_owned());
+            rung.subject.as_mut().unwrap().busiest_thread.as_mut().unwrap().cpu_cores = thread;
+            let over = near + caught_up + far;
+            rung.ticks = Some(TickFigures {
+                source: "log".to_owned(),
+                period_ns: 16_666_667,
+                counts: TickCounts { due: 1_000, on_time: 1_000 - over, over, ..TickCounts::default() },
+                late_share: Some(over as f64 / 1e3),
+                over_budget_share: None,
+                isr: None,
+                interval_ns: None,
+                late_intervals: LateIntervals { near, caught_up, far },
+                busy_ns: None,
+            });
+            set(rung, &[("waiting_share_max", waits), ("other_sockets", 0.0)]);
+        });
+        let text = &climb.conclusions.iter().find(|one| one.id == "why_not_more").unwrap().text;
+        (
+            cause_of(&climb).0,
+            text.split_once("Its loop catches up: ").map_or("", |(_, told)| &told[..32]).to_owned(),
+        )
+    };
+    let timers = ("timer".to_owned(), String::new());
+    assert_eq!(with(290, 0, 10, 0.01, 0.3), timers);
+    assert_eq!(with(230, 0, 70, 0.01, 0.3).0, "open", "most are, others are further off");
+    assert_eq!(with(290, 0, 10, 0.4, 0.3).0, "open", "a thread waited for a core");
+    assert_eq!(with(290, 0, 10, 0.01, 0.8).0, "open", "its thread was busy");
+    let stalled = ("open".to_owned(), "200 of 300 late ticks came within".to_owned()[..32].to_owned());
+    assert_eq!(with(80, 200, 20, 0.01, 0.3), stalled);
+    assert_eq!(with(270, 20, 10, 0.01, 0.3), timers, "a few of them");
 }
 
 #[test]

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Read};
 
-use measure::Stops;
+use measure::{Operation, Stops};
 
 use super::{Allocation, Allocations, Asked, Samples, Seen};
 use crate::profile::names;
@@ -31,6 +31,15 @@ pub(super) const WAITS: [(&str, On); 9] = [
     ("jdk.SocketWrite", On::Events),
 ];
 
+/// The events in which all threads stand still: for the collector, until all of them stand, for an operation of the JVM.
+pub(super) const STOPS: [&str; 3] = [PAUSE, REACHING, OPERATION];
+const PAUSE: &str = "jdk.GCPhasePause";
+const REACHING: &str = "jdk.SafepointStateSynchronization";
+const OPERATION: &str = "jdk.ExecuteVMOperation";
+/// How the operations begin that are collections, whose pauses are told by themselves.
+const COLLECTIONS: [&str; 9] =
+    ["G1", "Z", "XMark", "XReloc", "Shenandoah", "Parallel", "Serial", "GenCollect", "Collect"];
+
 /// All of a recording that lies in the hold.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Recorded {
@@ -43,6 +52,9 @@ pub(super) struct Recorded {
     first_of: BTreeMap<String, Event>,
     paused_ns: u64,
     paused_max_ns: u64,
+    /// in which all threads stood for anything else
+    other_ns: u64,
+    other_max: Option<Operation>,
     hold_ns: u64,
 }
 
@@ -56,7 +68,14 @@ impl Recorded {
         let waits = self.waits.into_iter().map(|((stack, on), (ns, count))| Wait { stack, on, ns, count });
         let each = self.allocations.into_iter();
         let each = each.map(|(stack, (bytes, samples))| Allocation { stack, bytes, samples }).collect();
-        let gc_share = Some(self.paused_ns as f64 / self.hold_ns.max(1) as f64);
+        let share = |ns: u64| Some(ns as f64 / self.hold_ns.max(1) as f64);
+        let stops = Stops {
+            gc_share: share(self.paused_ns),
+            gc_max_ns: Some(self.paused_max_ns),
+            other_share: share(self.other_ns),
+            other_max: self.other_max,
+            ..Stops::default()
+        };
         Seen {
             cpu: asked.cpu.then_some(Samples { folded, per_s }),
             waits: asked.waits.then(|| Waits {
@@ -65,7 +84,7 @@ impl Recorded {
                 ..Waits::default()
             }),
             allocations: asked.allocations.then_some(Allocations { each }),
-            stops: Some(Stops { gc_share, gc_max_ns: Some(self.paused_max_ns), ..Stops::default() }),
+            stops: Some(stops),
         }
     }
 
@@ -73,11 +92,19 @@ impl Recorded {
         if event.name == "jdk.ObjectAllocationSample" {
             return self.allocated(event);
         }
-        let Event { name, from_ns, ns, frames, .. } = event;
+        let Event { name, from_ns, ns, operation, stops_all, frames, .. } = event;
         let to_ns = from_ns.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX));
         let within_ns = (to_ns.min(self.hold_ns as i64) - from_ns.max(0)).max(0) as u64;
         let is_within = (0..self.hold_ns as i64).contains(&from_ns);
-        if name == "jdk.GCPhasePause" {
+        if name == REACHING || name == OPERATION {
+            let is_collection = COLLECTIONS.iter().any(|start| operation.starts_with(start));
+            if within_ns > 0 && (name == REACHING || stops_all && !is_collection) {
+                let name =
+                    if name == REACHING { "waiting until all of them stand".to_owned() } else { operation };
+                self.other_ns += within_ns;
+                self.other_max = self.other_max.take().max(Some(Operation { ns: within_ns, name }));
+            }
+        } else if name == PAUSE {
             self.paused_ns += within_ns;
             self.paused_max_ns = self.paused_max_ns.max(within_ns);
         } else if frames.is_empty() {
@@ -126,6 +153,10 @@ struct Event {
     ns: u64,
     bytes: u64,
     thread: String,
+    /// of the JVM
+    operation: String,
+    /// for which all threads stand still
+    stops_all: bool,
     /// innermost first
     frames: Vec<String>,
 }
@@ -173,6 +204,8 @@ fn field(event: &mut Event, line: &str, hold_from_ns: u64) {
         }
         "duration" => event.ns = measured(value, &DURATIONS).unwrap_or(0),
         "eventThread" => event.thread = value.to_owned(),
+        "operation" => event.operation = value.trim_matches('"').to_owned(),
+        "safepoint" => event.stops_all = value == "true",
         "weight" => event.bytes = measured(value, &SIZES).unwrap_or(0),
         _ => {}
     }
@@ -251,8 +284,35 @@ mod tests {
         );
         let allocated = seen.allocations.unwrap();
         assert_eq!(allocated.each, [], "the first sample of its thread");
-        let expected = Stops { gc_share: Some(0.001_53), gc_max_ns: Some(15_300_000), ..Stops::default() };
+        let expected = Stops {
+            gc_share: Some(0.001_53),
+            gc_max_ns: Some(15_300_000),
+            other_share: Some(0.0),
+            ..Stops::default()
+        };
         assert_eq!(seen.stops, Some(expected));
+    }
+
+    #[test]
+    fn all_threads_stand_for_operations_at_a_safepoint_that_are_no_collections_and_until_they_do() {
+        let operation = |duration: &str, name: &str, stops_all: bool| {
+            format!(
+                "jdk.ExecuteVMOperation {{\n  startTime = 18:06:21.000\n  duration = {duration}\n  operation = \"{name}\"\n  \
+                 safepoint = {stops_all}\n  blocking = true\n}}\n\n"
+            )
+        };
+        let reaching = "jdk.SafepointStateSynchronization {\n  startTime = 18:06:23.000\n  duration = 40.0 ms\n  safepointId = 7\n}\n\n";
+        let printed = [
+            operation("60.0 ms", "ThreadDump", true),
+            operation("90.0 ms", "G1CollectForAllocation", true),
+            operation("90.0 ms", "HandshakeAllThreads", false),
+        ]
+        .concat();
+        let stops = |printed: &str| of(printed).seen(Asked::default(), 1.0).stops.unwrap();
+        let told = stops(&(printed + reaching));
+        assert_eq!((told.other_share, told.gc_share), (Some(0.01), Some(0.0)));
+        assert_eq!(told.other_max, Some(Operation { ns: 60_000_000, name: "ThreadDump".to_owned() }));
+        assert_eq!(stops(reaching).other_max.unwrap().name, "waiting until all of them stand");
     }
 
     #[test]

@@ -187,15 +187,16 @@ fn why(said: &str) -> &str {
 
 /// The events that are recorded, with what is set of each.
 fn events(asked: Asked) -> impl Iterator<Item = (&'static str, &'static [(&'static str, &'static str)])> {
+    const EVERY: &[(&str, &str)] = &[("threshold", "0 ms")];
     const WAIT: &[(&str, &str)] = &[("stackTrace", "true"), ("threshold", WAIT_LEAST)];
     let cpu: &[(&str, &[(&str, &str)])] = &[("jdk.ExecutionSample", &[("period", "10 ms")])];
-    let allocations: &[(&str, &[(&str, &str)])] = &[
-        ("jdk.ObjectAllocationSample", &[("stackTrace", "true"), ("throttle", ALLOCATIONS_MAX)]),
-        ("jdk.GCPhasePause", &[("threshold", "0 ms")]),
-    ];
+    let allocations: &[(&str, &[(&str, &str)])] =
+        &[("jdk.ObjectAllocationSample", &[("stackTrace", "true"), ("throttle", ALLOCATIONS_MAX)])];
+    let stops = flight::STOPS.iter().map(|name| (*name, EVERY));
     let cpu = cpu.iter().copied().filter(move |_| asked.cpu);
     let waits = flight::WAITS.iter().map(|(name, _)| (*name, WAIT)).filter(move |_| asked.waits);
-    cpu.chain(waits).chain(allocations.iter().copied().filter(move |_| asked.allocations))
+    let allocations = allocations.iter().copied().filter(move |_| asked.allocations);
+    stops.chain(cpu).chain(waits).chain(allocations)
 }
 
 /// A file of settings with these events only.
@@ -229,6 +230,12 @@ mod tests {
         );
         let waits = settings_for(Asked { waits: true, ..Asked::default() });
         assert!(waits.contains("<event name=\"jdk.ThreadPark\">") && waits.contains(">1 ms<"), "{waits}");
+        for settings in [settings, waits] {
+            assert!(
+                flight::STOPS.iter().all(|name| settings.contains(name)),
+                "stops are always told: {settings}"
+            );
+        }
     }
 
     #[test]

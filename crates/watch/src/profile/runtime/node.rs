@@ -128,6 +128,8 @@ impl Inspected {
         inspector.call("Profiler.enable", &json!({}), PATIENCE)?;
         let interval = json!({ "interval": SAMPLES_EVERY_US });
         inspector.call("Profiler.setSamplingInterval", &interval, PATIENCE)?;
+        // Before the load: of what V8 compiles from here on it keeps which functions it put into others.
+        inspector.call("Profiler.start", &json!({}), PATIENCE)?;
         if self.asked.allocations {
             inspector.call("HeapProfiler.enable", &json!({}), PATIENCE)?;
         }
@@ -137,9 +139,8 @@ impl Inspected {
         Ok(())
     }
 
-    /// Profiles begin, of a hold of this length. That they do not is an error of their end.
+    /// The other profiles begin, of a hold of this length. That they do not is an error of their end.
     pub(super) fn hold_begins(&mut self, length: Duration) {
-        self.send("Profiler.start", &json!({}));
         if self.asked.allocations {
             let options = json!({
                 "samplingInterval": SAMPLED_BYTES,
@@ -255,6 +256,7 @@ fn stops(ended: &Ended, cpu: &v8::Cpu, window: Window) -> Stops {
         gc_max_ns: Some(ns(ended.gc_max_ms)),
         loop_delay_ns: Some(ended.delay_ms.map(ns)),
         callback: named.or(callbacks.first()).cloned(),
+        ..Stops::default()
     }
 }
 
@@ -373,9 +375,9 @@ mod tests {
                 [
                     "Profiler.enable",
                     "Profiler.setSamplingInterval",
+                    "Profiler.start",
                     "HeapProfiler.enable",
                     "Runtime.evaluate",
-                    "Profiler.start",
                     "HeapProfiler.startSampling",
                     "Runtime.callFunctionOn",
                     "Runtime.callFunctionOn",
@@ -394,6 +396,7 @@ mod tests {
                         gc_max_ns: Some(4_250_000),
                         loop_delay_ns: Some([1_500_000, 23_000_000]),
                         callback: Some(callback),
+                        ..Stops::default()
                     };
                     assert_eq!(seen.stops, Some(expected));
                     assert!(seen.cpu.is_none(), "perf samples it");
