@@ -5,5 +5,5 @@
 set -euo pipefail
 cd "$(dirname "$0")/../.."
 export STEPLADDER_KILLS=${1:-1000}
-cargo test -p servers --test it --no-run
-timeout $((60 + STEPLADDER_KILLS)) cargo test -p servers --test it leaderboard_kill -- --nocapture
+cargo test -p stepladder-servers --test it --no-run
+timeout $((60 + STEPLADDER_KILLS)) cargo test -p stepladder-servers --test it leaderboard_kill -- --nocapture

@@ -1,5 +1,6 @@
 //! Builds the page from /web with npm and writes it as one file to OUT_DIR, where `bundle.rs` embeds it.
 //!
+//! A published crate has it in `page.html` (packaging/crates), and needs no npm.
 //! A checkout without npm, or without a network for `npm ci`, still builds: the embedded page then says what is missing
 //! and how to get it. `STEPLADDER_NO_WEB=1` skips npm on purpose. Nothing runs while nothing under /web has changed.
 
@@ -41,7 +42,9 @@ fn env(name: &str) -> String {
 
 fn build(web: &Path, page: &Path) -> Result<(), String> {
     if !web.join("package-lock.json").exists() {
-        return Err(format!("there is no {}", web.join("package-lock.json").display()));
+        let packed = Path::new("page.html");
+        let copied = fs::copy(packed, page);
+        return copied.map(drop).map_err(|error| format!("there is no {}, and {}: {error}", web.display(), packed.display()));
     }
     let until = Instant::now() + PATIENCE;
     if !is_installed(web) {

@@ -1,4 +1,4 @@
-//! What `CountingAllocator` costs a program that uses it: `cargo run --release -p servers --example allocator_cost`
+//! What `CountingAllocator` costs a program that uses it: `cargo run --release -p stepladder-servers --example allocator_cost`
 //!
 //! A block is allocated and freed, with the system's allocator, and with the counting one before and after it counts.
 //! The three alternate; a figure is the median over the rounds. One thread, so without contention for the counters.

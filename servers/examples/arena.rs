@@ -1,4 +1,4 @@
-//! The arena standalone, for trying it out: `cargo run --release -p servers --example arena -- [OPTION VALUE]…`
+//! The arena standalone, for trying it out: `cargo run --release -p stepladder-servers --example arena -- [OPTION VALUE]…`
 //!
 //! Options: listen, threads, tick-rate, ticker (steady, catch-up), tick-log, append, bullet-speed, fire-interval (ms),
 //! snapshots, max-connections. The product's own command line is elsewhere.

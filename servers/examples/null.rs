@@ -1,4 +1,4 @@
-//! The null server standalone: `cargo run --release -p servers --example null -- [ADDRESS [THREADS]]`
+//! The null server standalone: `cargo run --release -p stepladder-servers --example null -- [ADDRESS [THREADS]]`
 
 use servers::null::{self, Options};
 

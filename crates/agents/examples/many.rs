@@ -1,5 +1,5 @@
 //! What a coordinator spends on 10, 100 and 1,000 agents, in seconds of CPU per second of a hold:
-//! `cargo run --release -p agents --features simulation --example many`.
+//! `cargo run --release -p stepladder-agents --features simulation --example many`.
 
 fn main() {
     println!(

@@ -1,5 +1,5 @@
 //! One worker that sends requests to an HTTP server, without store and verdicts: the client-side cost of a request.
-//! `cargo run --release -p bots --example asking -- 127.0.0.1:42080 CONNECTIONS SECONDS [RATE_PER_S]`
+//! `cargo run --release -p stepladder-bots --example asking -- 127.0.0.1:42080 CONNECTIONS SECONDS [RATE_PER_S]`
 //! Without a rate each answer triggers the next request. Prints requests, CPU-seconds per 100,000 and latencies.
 
 use std::net::SocketAddr;

@@ -1,6 +1,6 @@
 //! The cost of recording a delivery, without a socket: blocks of lines, as a busy chat sends them, into a ledger.
 //!
-//! `cargo run --release -p bots --example booking -- [clients] [lines per block]`
+//! `cargo run --release -p stepladder-bots --example booking -- [clients] [lines per block]`
 //! One worker of two, so it holds half of the receivers. Prints ns of CPU per delivery, the best and median of nine
 //! rounds.
 

@@ -1,7 +1,7 @@
 //! The cost of a WebSocket message through the `Any` driver, compared to the plain one.
 //!
 //! `valgrind --tool=callgrind target/release/examples/any bare|any [rounds]`, after
-//! `cargo build --release -p drivers --example any`
+//! `cargo build --release -p stepladder-drivers --example any`
 //! In each round 100 texts of 32 bytes go out with one write and 100 come back. The server is another process, so that
 //! only the client's instructions are counted. The difference of two round counts gives the cost of a message without
 //! startup.

@@ -1,7 +1,7 @@
 //! The cost of an HTTP/1.1 request and its answer without a socket: requested, written, copied into the buffer,
 //! received.
 //!
-//! `cargo run --release -p drivers --example exchange -- [bytes of the body]`
+//! `cargo run --release -p stepladder-drivers --example exchange -- [bytes of the body]`
 //! Answers look like nginx's. `recalled`: each head equals the last one but for its date. `read`: each has another
 //! entity tag, so that none is recalled. `in two reads`: the body arrives separately from its head, and is only
 //! counted.

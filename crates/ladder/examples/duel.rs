@@ -1,7 +1,7 @@
 //! How often duels err, how often they find a difference, and how well their intervals cover, on planted truth. The
-//! short version is `cargo test -p ladder duel`.
+//! short version is `cargo test -p stepladder-ladder duel`.
 //!
-//! `cargo run --release -p ladder --features testing --example duel [DUELS]`
+//! `cargo run --release -p stepladder-ladder --features testing --example duel [DUELS]`
 
 use ladder::duel::world::{Noise, World, duel};
 use ladder::duel::{DuelVerdict, Pairs};

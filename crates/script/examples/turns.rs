@@ -1,6 +1,6 @@
 //! What a script costs per turn, without sockets: a tick of `bot.every` that asks and sends, and a message that answers.
 //!
-//! `cargo run --release -p script --example turns -- [bots]`
+//! `cargo run --release -p stepladder-script --example turns -- [bots]`
 //! The bot is `bench/script/echo.ts`: 30 bytes of JSON in and out. Prints µs of CPU, the median and the best of nine rounds,
 //! with the commands taken and dropped as the engine does.
 

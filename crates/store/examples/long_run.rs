@@ -1,7 +1,7 @@
 //! Makes a long run of a short one: the hold of its first trial, repeated. For what a hold of hours costs to keep and to
 //! read (`bench/soak`).
 //!
-//! `cargo run --release -p store --example long_run STORE RUN OTHER_STORE HOURS`
+//! `cargo run --release -p stepladder-store --example long_run STORE RUN OTHER_STORE HOURS`
 
 use std::path::Path;
 

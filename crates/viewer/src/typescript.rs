@@ -14,7 +14,7 @@ use crate::fold::{CLIENT_TICK_INTERVAL, NAMES, TICK_BUSY};
 mod committed;
 
 const HEAD: &str = "// Generated from the Rust types by crates/viewer/src/typescript.rs; not to be edited. To write it anew:
-// STEPLADDER_WRITE=1 cargo test -p viewer typescript
+// STEPLADDER_WRITE=1 cargo test -p stepladder-viewer typescript
 // `_ns` are nanoseconds since the start of a trial unless the name says otherwise. A number that may not be stated is null.
 ";
 

@@ -1,6 +1,6 @@
 //! How far two measures of other programs' CPU use are apart, and what the finer one costs.
 //!
-//! `cargo run --release -p watch --example others -- SECONDS PID…`: the named processes, their children and this one
+//! `cargo run --release -p stepladder-watch --example others -- SECONDS PID…`: the named processes, their children and this one
 //! are not others. Prints once per second what the others used by the sum over all processes and by the difference of
 //! /proc/stat, in cores.
 

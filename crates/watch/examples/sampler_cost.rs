@@ -1,6 +1,6 @@
 //! What the sampler costs beside a server with so many threads and connections, and what it reads.
 //!
-//! `cargo run --release -p watch --example sampler_cost -- THREADS CONNECTIONS SECONDS`: starts itself as the server, whose
+//! `cargo run --release -p stepladder-watch --example sampler_cost -- THREADS CONNECTIONS SECONDS`: starts itself as the server, whose
 //! threads read what 1,000 connections a second send. Prints the share of a core that sampling took with the server as
 //! the subject and without a subject, and the mean of each reading.
 

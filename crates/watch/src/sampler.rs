@@ -540,7 +540,7 @@ mod tests {
         assert!(from.iter().count() > 0, "the channel ends because the thread did");
     }
 
-    /// Run by hand: `cargo test --release -p watch -- --ignored --nocapture sampling_costs`.
+    /// Run by hand: `cargo test --release -p stepladder-watch -- --ignored --nocapture sampling_costs`.
     #[test]
     #[ignore = "it measures, and needs 40,000 descriptors"]
     fn sampling_costs_less_than_a_hundredth_of_a_core_with_forty_thousand_descriptors() {

@@ -1,6 +1,6 @@
 //! The closed loop with a fixed number of operations in flight, over the reactor: how fast, and at what cost.
 //!
-//! `cargo run --release -p hazelcast --example in_flight -- ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT`
+//! `cargo run --release -p stepladder-hazelcast --example in_flight -- ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT`
 //! Each completion starts the next, until the total is reached; the first tenth is a warm-up and not counted. Every get
 //! checks the value's length and content. CPU is this process's, user and system, of the counted part.
 

@@ -1,6 +1,6 @@
 //! CPU time of each step of an operation with the reactor, on a real member: the sum must be the whole.
 //!
-//! `cargo run --release -p hazelcast --example reactor_steps -- ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT`
+//! `cargo run --release -p stepladder-hazelcast --example reactor_steps -- ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT`
 //! Like `steps`, which has a `Session` and a blocking socket instead: the difference is the cost of readiness, timers,
 //! routing and gathering. The thread's CPU clock is read after each step of a turn (`Reactor::watch_steps`), not of an
 //! operation. The first tenth is a warm-up. Exit code 1 when the steps do not add up to the process's own CPU time

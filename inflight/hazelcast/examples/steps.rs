@@ -1,6 +1,6 @@
 //! CPU time of each step of an operation, on a real member: the sum must be the whole, or the figures are worthless.
 //!
-//! `cargo run --release -p hazelcast --example steps -- ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT`
+//! `cargo run --release -p stepladder-hazelcast --example steps -- ADDR get|set VALUE_BYTES TOTAL IN_FLIGHT`
 //! The closed loop of `in_flight`, over a `Session` and a blocking socket, so that each step is a separate call. The
 //! clock is the thread's CPU time, read between the steps of a turn (all operations that end at once), not of an
 //! operation. The first tenth is a warm-up. Exit code 1 when the steps do not add up to the process's own CPU time

@@ -2,7 +2,7 @@
 //!
 //! A target panics when a property does not hold: the same events however the input is split, what was encoded is decoded
 //! as it was, sums that balance. Beside that `execute` bounds the memory that one input may take, and `check` its time.
-//! Two modes share the targets: `cargo test -p fuzz` runs the corpus and mutations of it, the same ones each time, with
+//! Two modes share the targets: `cargo test -p stepladder-fuzz` runs the corpus and mutations of it, the same ones each time, with
 //! stable Rust alone; `bench/fuzz/run` lets libFuzzer search by coverage for as long as one likes (decision 029).
 
 mod check;
@@ -51,7 +51,7 @@ impl Target {
             }
             index += 1;
         }
-        panic!("no target has this name; `cargo run -p fuzz -- list` names them");
+        panic!("no target has this name; `cargo run -p stepladder-fuzz -- list` names them");
     }
 
     /// Runs it over `input`, cut off at the longest. Panics when a property does not hold or when it takes too much memory.

@@ -1,6 +1,6 @@
 //! How many updates per second the leaderboard service takes over loopback, and what they cost it.
 //!
-//! `cargo run --release -p servers --example leaderboard_load -- [CONNECTIONS] [ITEMS] [SECONDS] [MEMBERS] [IN_FLIGHT]
+//! `cargo run --release -p stepladder-servers --example leaderboard_load -- [CONNECTIONS] [ITEMS] [SECONDS] [MEMBERS] [IN_FLIGHT]
 //! [-- OPTIONS]`
 //! ITEMS 1: one PATCH per request; more: bulks of that many increments. All MEMBERS are there before, with random scores.
 //! Closed loop: every connection has one request under way, and one thread asks and reads for all of them in turn; the

@@ -67,7 +67,7 @@ fn check_committed(path: &std::path::Path, current: &str) {
     let path = path.display();
     assert!(
         committed == current,
-        "{path} is out of date; regenerate it with: UPDATE=1 cargo test -p plan committed"
+        "{path} is out of date; regenerate it with: UPDATE=1 cargo test -p stepladder-plan committed"
     );
 }
 

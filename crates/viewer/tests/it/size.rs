@@ -1,5 +1,5 @@
 //! How long pages and judging take and how large they are; for bench/viewer.
-//! `cargo test --release -p viewer --test it -- --ignored --nocapture --test-threads 1 size`
+//! `cargo test --release -p stepladder-viewer --test it -- --ignored --nocapture --test-threads 1 size`
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

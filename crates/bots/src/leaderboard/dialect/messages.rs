@@ -16,7 +16,7 @@ use super::{Ask, NEIGHBOURS, Page, ROWS_MOST, Row, Standing, Written};
 use crate::protobuf::{self, Schema, SchemaError, Template};
 
 /// The servers' own file, compiled like anyone's.
-const SCHEMA: &str = include_str!("../../../../../servers/leaderboard-service/proto/leaderboard.proto");
+const SCHEMA: &str = include_str!("../../../proto/leaderboard.proto");
 const SERVICE: &str = "stepladder.leaderboard.v1.Leaderboard";
 /// Stands for the method in what is signed.
 const SIGNED_AS: &str = "PROTOBUF";

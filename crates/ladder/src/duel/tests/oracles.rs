@@ -1,5 +1,5 @@
 //! Planted truth that must hold for every kind of noise. The oracles CI and AA are in `truth/src/duels.rs`.
-//! `cargo run --release -p ladder --features testing --example duel` measures the same with more duels.
+//! `cargo run --release -p stepladder-ladder --features testing --example duel` measures the same with more duels.
 
 use super::*;
 
