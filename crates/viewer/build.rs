@@ -44,7 +44,9 @@ fn build(web: &Path, page: &Path) -> Result<(), String> {
     if !web.join("package-lock.json").exists() {
         let packed = Path::new("page.html");
         let copied = fs::copy(packed, page);
-        return copied.map(drop).map_err(|error| format!("there is no {}, and {}: {error}", web.display(), packed.display()));
+        return copied
+            .map(drop)
+            .map_err(|error| format!("there is no {}, and {}: {error}", web.display(), packed.display()));
     }
     let until = Instant::now() + PATIENCE;
     if !is_installed(web) {

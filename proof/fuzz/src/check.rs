@@ -97,7 +97,9 @@ impl Watched {
 fn said(target: &Target, input: &[u8], origin: &str, what: &str) -> String {
     let path: PathBuf = std::env::temp_dir().join(format!("fuzz-{}-{}", target.name, std::process::id()));
     let kept = match std::fs::write(&path, input) {
-        Ok(()) => format!("run it again: cargo run -p stepladder-fuzz -- one {} {}", target.name, path.display()),
+        Ok(()) => {
+            format!("run it again: cargo run -p stepladder-fuzz -- one {} {}", target.name, path.display())
+        }
         Err(error) => format!("it could not be kept in {}: {error}", path.display()),
     };
     format!(

@@ -10,5 +10,8 @@ pub fn check(path: &str, now: &str) {
         std::fs::write(&file, now).unwrap_or_else(|error| panic!("{path}: {error}"));
     }
     let committed = std::fs::read_to_string(&file).unwrap_or_default();
-    assert!(committed == now, "{path} is stale; write it anew: STEPLADDER_WRITE=1 cargo test -p stepladder-viewer");
+    assert!(
+        committed == now,
+        "{path} is stale; write it anew: STEPLADDER_WRITE=1 cargo test -p stepladder-viewer"
+    );
 }
