@@ -171,6 +171,7 @@ fn late_ticks_that_are_near_point_to_timers_and_those_that_catch_up_are_told() {
     let with = |near: u64, caught_up: u64, far: u64, waits: f64, thread: f64| {
         let climb = two_rungs(|rung| {
             rung.signal = Some("ticks.late_share".to_owned());
+            rung.response_ns = None;
             rung.subject.as_mut().unwrap().busiest_thread.as_mut().unwrap().cpu_cores = thread;
             let over = near + caught_up + far;
             rung.ticks = Some(TickFigures {
