@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::causes::{self, Cause};
 use super::deliveries::loss_rate_bound;
+use super::marks::{self, Standing, mark};
 use super::tick_sources;
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, CellCapacity};
@@ -23,6 +24,9 @@ const LOADS_NAMED: usize = 4;
 /// What a rung is called whose books contradict themselves.
 const BROKEN_BOOKS: [&str; 4] =
     ["bug", "deliveries.unowed", "deliveries.residual", deliveries::TOLD_OTHERWISE];
+
+/// What a rung is called whose verdict a disturbance took away.
+const DISTURBED: &str = "disturbed";
 
 /// Sentences of an answer in a summary.
 const SENTENCES_IN_BRIEF: usize = 3;
@@ -385,6 +389,16 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> (Conclusion, Vec<String
         }
         Some(_) => (false, "nothing disturbed it".to_owned()),
     });
+    let disturbed = unjudged.iter().any(|rung| rung.signal.as_deref() == Some(DISTURBED));
+    let has_cost = [limited + late_and_unjudged > 0, broken > 0, false, disturbed];
+    let mut marks: Vec<Value> = ["generator", "books", "steady", "undisturbed"]
+        .iter()
+        .zip(has_cost)
+        .zip(&parts)
+        .map(|((id, has_cost), (is_doubt, text))| mark(id, Standing::of(*is_doubt, has_cost), text))
+        .collect();
+    let (standing, text) = marks::certainty(&climb.capacity);
+    marks.push(mark("certainty", standing, &text));
     if climb.generator == Default::default() {
         parts.push((true, "the generator was not calibrated".to_owned()));
     }
@@ -449,6 +463,7 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> (Conclusion, Vec<String
         "deliveries_unread": owed.unread, "deliveries_residual": owed.residual, "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
         "disturbed_share_max": disturbed_share, "shared_cores": climb.run.shared_cores,
         "calibrated": climb.generator != Default::default(), "arrivals": climb.run.arrivals, "seed": climb.run.seed,
+        "marks": marks,
     });
     (Conclusion::new("can_i_trust_it", &sentences, evidence), brief)
 }

@@ -576,6 +576,7 @@ proptest! {
 mod agents;
 mod allowed;
 mod from_above;
+mod marks;
 mod page;
 mod searches;
 mod words;
