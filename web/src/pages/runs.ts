@@ -72,7 +72,7 @@ export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
           h('small', null, `${run.subject} · ${when(run.started_unix_ms)}${run.state === 'finished' || run.state === 'running' ? '' : ` · ${STATES[run.state]}`}`),
           run.labels?.note ? h('small', { class: 'note' }, run.labels.note) : null),
         ...isClimb
-          ? [h('span', { class: 'how-many' }, h('b', null, capacityWords(run)), run.main ? h('small', null, `by ${figureName(run.main.name)}`) : null),
+          ? [h('span', { class: 'how-many' }, h('b', null, capacityWords(run.capacity)), run.main ? h('small', null, `by ${figureName(run.main.name)}`) : null),
             h('span', { class: 'small-ladder' }, spark(run.rungs, run.main))]
           : [h('span', { class: 'found' }, h('small', null, KINDS[run.kind]), run.answer ?? '—')],
         badge(run.verdict, run.state)))
