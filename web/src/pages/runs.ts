@@ -19,7 +19,7 @@ export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
   const search = h('input', { type: 'search', id: 'search', placeholder: 'Search name, subject, tag, verdict  ( / )', 'aria-label': 'Search the runs' })
   const list = h('ul', { class: 'runs' })
   const compare = h('button', { class: 'strong', type: 'button', onclick: () => go(`#/compare/${[...chosen].map(encodeURIComponent).join(',')}`) })
-  const element = h('main', { class: 'history' }, h('div', { class: 'bar' }, h('h1', null, 'Runs'), search, h('span', { class: 'spring' }), compare), list)
+  const element = h('main', { class: 'history' }, h('div', { class: 'bar' }, h('h1', null, 'Runs'), search, h('span', { class: 'muted' }, 'Times are UTC.'), h('span', { class: 'spring' }), compare), list)
 
   const kindOf = () => runs.find(run => chosen.has(run.id))?.kind ?? null
   /** Whether a run may be chosen besides those that are. A duel compares within itself. */
