@@ -6,6 +6,7 @@ import { h, svg, table } from './dom'
 import { figureName, percentile, shown, valueOf } from './figures'
 import { inUnit, number, share, unitText } from './format'
 import { capacityWords } from './runs'
+import { menu } from './save'
 import { running, rungsOf } from './state'
 import { mark, VERDICTS } from './verdict'
 
@@ -119,27 +120,29 @@ export function canITrustIt(page: RunPage, open: Set<string>): HTMLElement {
   const word = /^(Yes|No|With care)\b/.exec(said?.text ?? '')?.[1] ?? null
   const marks = (said?.evidence.marks ?? []) as Mark[]
   return h('article', { class: `answer ${word === 'Yes' ? 'pass' : word === 'No' ? 'fail' : 'unsure'}`, id: 'can_i_trust_it' },
-    h('h2', null, 'Can I trust it?', isRunning(page) && page.climb ? h('small', null, ' so far') : null),
+    h('div', { class: 'bar' }, h('h2', null, 'Can I trust it?', isRunning(page) && page.climb ? h('small', null, ' so far') : null), marks.length > 0 && menu()),
     h('p', { class: 'lead' }, word ?? (said ? 'see below' : 'too early to tell')),
     h('p', { class: 'words' }, said?.text ?? (page.run.state === 'running' ? 'Books, steadiness and the generator are checked with each rung.' : 'Nothing was judged.')),
     h('div', { class: 'five' }, ...marks.map(one => {
       const { word, sign } = STANDINGS[one.standing]
+      const { head, rows } = FIGURES[one.id](page.climb?.rungs ?? [])
       const details = h('details', { 'data-mark': one.id, open: open.has(one.id) },
         h('summary', null,
           svg('svg', { class: 'icon', viewBox: '-12 -12 24 24', width: '1.1em', height: '1.1em', 'aria-hidden': 'true' }, mark(sign, 10)),
           h('b', null, MARKS[one.id]), h('span', { class: `standing ${VERDICTS[sign].class}` }, word)),
-        h('p', null, `${one.text[0].toUpperCase()}${one.text.slice(1)}.`), FIGURES[one.id](page.climb?.rungs ?? [], page))
+        h('p', null, `${one.text[0].toUpperCase()}${one.text.slice(1)}.`), table(head, rows, { caption: `${MARKS[one.id]}, load by load` }))
       details.addEventListener('toggle', () => { if (details.open) open.add(one.id); else open.delete(one.id) })
       return details
     })))
 }
 
 type Cell = string | Node
+type Figures = (rungs: Rung[]) => { head: string[]; rows: Cell[][] }
 /** A row per rung, its load first. */
-const perRung = (head: string[], of: (rung: Rung) => Cell[]) => (rungs: Rung[]) =>
-  table([unitText(rungs[0]?.load_unit ?? 'clients'), ...head], rungs.map(rung => [shown(rung.load, 'count'), ...of(rung)]))
+const perRung = (head: string[], of: (rung: Rung) => Cell[]): Figures => rungs =>
+  ({ head: [unitText(rungs[0]?.load_unit ?? 'clients'), ...head], rows: rungs.map(rung => [shown(rung.load, 'count'), ...of(rung)]) })
 
-const FIGURES: Record<MarkId, (rungs: Rung[], page: RunPage) => HTMLElement> = {
+const FIGURES: Record<MarkId, Figures> = {
   generator: perRung(['send lag p99', 'limit', 'busiest worker', 'waited for a core', 'not sent'], rung => [
     percentile(rung.send_lag_ns, 'p99'), shown(rung.evidence.send_lag_limit_ns, 'ns'), shown(rung.worker.busy_share_max, 'share'),
     shown(rung.worker.waiting_share_max, 'share'), shown(rung.not_sent, 'count'),
@@ -157,7 +160,9 @@ const FIGURES: Record<MarkId, (rungs: Rung[], page: RunPage) => HTMLElement> = {
   certainty: rungs => {
     const loads = [...new Set(rungs.map(rung => rung.load))].sort((a, b) => a - b)
     const count = (load: number, verdict?: string) => rungs.filter(rung => rung.load === load && (!verdict || rung.verdict === verdict)).length
-    return table([unitText(rungs[0]?.load_unit ?? 'clients'), 'held', 'passed', 'failed'],
-      loads.map(load => [shown(load, 'count'), ...[count(load), count(load, 'PASS'), count(load, 'FAIL')].map(times => shown(times, 'count'))]))
+    return {
+      head: [unitText(rungs[0]?.load_unit ?? 'clients'), 'held', 'passed', 'failed'],
+      rows: loads.map(load => [shown(load, 'count'), ...[count(load), count(load, 'PASS'), count(load, 'FAIL')].map(times => shown(times, 'count'))]),
+    }
   },
 }

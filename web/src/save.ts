@@ -33,7 +33,7 @@ export function menu(): HTMLElement {
 }
 
 function items(section: Element): Item[] {
-  const name = section.getAttribute('aria-label') ?? document.title
+  const name = section.getAttribute('aria-label') ?? section.querySelector('h2')?.textContent ?? document.title
   const tables = [...section.querySelectorAll('table')].filter(one => !one.closest('.behind'))
   return [
     ...[...section.querySelectorAll<SVGSVGElement>(PICTURES)].map(picture => ({ title: name, png: () => drawing(name, picture) })),

@@ -1,7 +1,7 @@
 import type { ChartOptions, Line } from '../chart'
 import { AROUND_S, broke, failedTrial } from '../broke'
 import { holdSpan } from '../columns'
-import { h } from '../dom'
+import { h, replace } from '../dom'
 import { duration, inUnit, number, unitText } from '../format'
 import { charts, marks, redrawn, type Context, type Panel } from './panel'
 
@@ -10,22 +10,26 @@ const panel: Panel = {
   id: 'broke', title: 'When it broke', of: 'failure', order: 10,
   shows: ({ page }) => failedTrial(page) !== null,
   mount: context => {
-    context.load(failedTrial(context.page)!.seq)
-    const words = redrawn(context, ({ page }) => failedTrial(page)?.series.t?.length, ({ page }) => [h('p', null, sentence(page))])
+    const words = redrawn(context, ({ page }) => `${failedTrial(page)?.seq} ${failedTrial(page)?.series.t?.length}`, ({ page }) => [h('p', null, sentence(page))])
     // What is drawn is known once the seconds are here, and with it the units of the axes.
     let drawn: ReturnType<typeof charts> | null = null
+    let drawnFor = 0
     const place = h('div')
     const update = (now: Context) => {
       words.update(now)
+      now.load(failedTrial(now.page)!.seq)
       const found = broke(now.page)
       if (!found?.figure) return
+      // A smaller load may fail later.
+      if (drawnFor !== found.trial.seq) drawn = void drawn?.destroy() ?? null
+      drawnFor = found.trial.seq
       if (drawn) { drawn.update(now); return }
       const options: ChartOptions = {
         title: `${found.figure.label[0].toUpperCase()}${found.figure.label.slice(1)} at ${number(found.trial.load)} ${unitText(found.trial.load_unit)}`,
         unit: found.figure.unit, unitRight: found.cause?.unit, wide: true,
       }
       drawn = charts(now, [{ options, plot: ({ page }) => plotOf(page) }])
-      place.append(drawn.element)
+      replace(place, drawn.element)
     }
     update(context)
     return { element: h('div', null, words.element, place), update, destroy: () => drawn?.destroy() }

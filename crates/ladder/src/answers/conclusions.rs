@@ -527,7 +527,7 @@ impl OwedInAll {
         all
     }
 
-    /// `: 1.23e9 deliveries owed, 0 lost (rate ≤ 2.4e-9 at 95 %), residual 0`; nothing where none was owed.
+    /// `: 1.23 G deliveries owed, 0 lost (rate ≤ 2.4e-9 at 95 %), residual 0`; nothing where none was owed.
     fn in_words(&self) -> String {
         let Some(owed) = self.owed else { return String::new() };
         let unread = match self.unread {
