@@ -21,7 +21,7 @@ const panel: Panel = {
       const found = broke(now.page)
       if (!found?.figure) return
       // A smaller load may fail later.
-      if (drawnFor !== found.trial.seq) drawn = void drawn?.destroy() ?? null
+      if (drawnFor !== found.trial.seq) { drawn?.destroy(); drawn = null }
       drawnFor = found.trial.seq
       if (drawn) { drawn.update(now); return }
       const options: ChartOptions = {
