@@ -7,7 +7,7 @@ import { figureName, percentile, shown, valueOf } from './figures'
 import { inUnit, number, share, unitText } from './format'
 import { capacityWords } from './runs'
 import { menu } from './save'
-import { running, rungsOf } from './state'
+import { running } from './state'
 import { mark, VERDICTS } from './verdict'
 
 interface Answer { id: string; question: string; lead: string; tone: string; words: string; facts: [string, string][] }

@@ -225,7 +225,7 @@ function rungs(
 /** The small ladder of a list. */
 export function spark(steps: Step[], figure: MainFigure | null): SVGSVGElement {
   const [width, height, edge] = [132, 36, 6]
-  const root = svg('svg', { class: 'spark', viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': sparkWords(steps) })
+  const root = svg('svg', { class: 'spark', viewBox: `0 0 ${width} ${height}`, width, height, ...(steps.length > 0 ? { role: 'img', 'aria-label': sparkWords(steps) } : { 'aria-hidden': 'true' }) })
   if (steps.length === 0) return root
   const all = steps.map(step => step.load)
   const [low, high] = [Math.min(...all), Math.max(...all)]
