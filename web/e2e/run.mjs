@@ -4,7 +4,7 @@
 // server is server.mjs. What stands behind the real program is in real.mjs.
 
 import assert from 'node:assert/strict'
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -202,6 +202,110 @@ test('a duel shows its verdicts and how the interval narrowed block by block', {
   await eventually(async () => assert.equal(await page.locator('.ladder, #panel-overlay, #how_many').count(), 0))
 })
 
+test('the page answers in the order of the questions, and its heading has the uncertainty', {}, async ({ page, open, server }) => {
+  await open('#/runs/arena-1')
+  await page.waitForSelector('#panel-broke canvas')
+  const order = ['#how_many', '#ladder', '#why_not_more', '#panel-broke', '#can_i_trust_it', '#rungs', '#panel-causes', '#rung', '#panel-machine']
+  await eventually(async () => {
+    const tops = await page.evaluate(all => all.map(one => [...document.querySelectorAll('main *')].indexOf(document.querySelector(one))), order)
+    assert.deepEqual(tops, tops.slice().sort((a, b) => a - b), order.join())
+  })
+  await eventually(async () => assert.equal((await page.textContent('#how_many h2')).trim(), 'How many? 1000 – 2000 games 1000 held, 2000 did not; how sure that is needs repeats'))
+  const { capacity } = server.state.runs.get('arena-1').climb
+  Object.assign(capacity, { estimate: 1376.4, interval: [1203.9, 1611.2], confidence: 0.97 })
+  await open('#/runs/arena-1')
+  await eventually(async () => assert.equal((await page.textContent('#how_many h2')).trim(), 'How many? about 1380 games 1200 to 1610 with 95 %'))
+  await eventually(async () => assert.equal(await page.textContent('.ladder .interval title'), 'the capacity lies between 1204 and 1611 with 95 %'))
+})
+
+test('the seconds around the moment it broke are those of the rung that failed, whichever is open', {}, async ({ page, open }) => {
+  await open('#/runs/arena-1/1')
+  await page.waitForSelector('#panel-broke canvas')
+  await eventually(async () => assert.match(await page.textContent('#panel-broke'), /^When it broke.*\d+ s into the hold: late share of ticks [\d.]+ % in that second \(objective: ticks\.late_share < 25%\)/s))
+  await eventually(async () => assert.match(await page.textContent('#panel-broke .title'), /at 2000 games$/))
+  await open('#/runs/arena-2')
+  await page.waitForSelector('#can_i_trust_it summary')
+  await eventually(async () => assert.equal(await page.locator('#panel-broke').count(), 0, 'nothing failed'))
+})
+
+test('five marks tell by sign and word what the run says of itself, and open to their figures', {}, async ({ page, open, server }) => {
+  for (const [id, words] of [['arena-1', ['yes', 'yes', 'with care', 'with care', 'with care']], ['arena-6', ['no', 'yes', 'yes', 'yes', 'no']]]) {
+    await open(`#/runs/${id}`)
+    await page.waitForSelector('.five summary')
+    await eventually(async () => assert.deepEqual(await page.locator('.five .standing').allTextContents(), words))
+    await eventually(async () => assert.equal(await page.locator('.five summary .mark').count(), 5))
+  }
+  await open('#/runs/arena-1')
+  await page.focus('[data-mark="generator"] summary')
+  await page.keyboard.press('Enter')
+  const { rungs } = server.state.runs.get('arena-1').climb
+  await eventually(async () => assert.equal(await page.locator('[data-mark="generator"] tbody tr').count(), rungs.length))
+  await eventually(async () => assert.ok(await page.isVisible('[data-mark="generator"] table')))
+  await eventually(async () => assert.ok(!await page.isVisible('[data-mark="books"] table')))
+})
+
+/** What a button of a menu saves. */
+async function saved(page, section, label) {
+  await page.focus(`${section} .menu summary`)
+  if (!await page.locator(`${section} .menu`).evaluate(menu => menu.open)) await page.keyboard.press('Enter')
+  const [download] = await Promise.all([page.waitForEvent('download'), page.click(`${section} .menu button[aria-label="${label}"]`)])
+  return { name: download.suggestedFilename(), bytes: readFileSync(await download.path()) }
+}
+
+test('every section is saved as CSV with its figures and as PNG with its picture, in a report too', { offline: true }, async ({ page }) => {
+  const run = planted('arena-1')
+  const file = join(folder, 'saved.html')
+  writeFileSync(file, reportOf(run))
+  await page.goto(pathToFileURL(file).href)
+  await page.waitForSelector('#panel-latency canvas, #panel-flow canvas')
+  const flow = await saved(page, '#panel-flow', 'CSV of Offered, sent, answered')
+  assert.equal(flow.name, 'main-Offered-sent-answered.csv')
+  const [head, ...rows] = flow.bytes.toString().trim().split('\r\n').map(line => line.split(','))
+  const { series } = run.trials.find(trial => trial.load === 2000)
+  assert.deepEqual(head, ['time (s)', 'offered (1/s)', 'sent (1/s)', ...series.answered?.some(value => value !== null) ? ['answered (1/s)'] : []])
+  assert.deepEqual(rows.map(row => [Number(row[0]), Number(row[1])]), series.t.map((t, at) => [t, series.offered[at]]))
+  const rungs = (await saved(page, '#rungs', 'CSV of The rungs, table')).bytes.toString().trim().split('\r\n').map(line => line.split(','))
+  assert.deepEqual(rungs[0].slice(0, 3), ['games', 'verdict', 'late (share)'])
+  assert.deepEqual(rungs.slice(1).map(row => [Number(row[0]), row[1], Number(row[2])]), run.climb.rungs.map(rung => [rung.load, rung.verdict.toLowerCase(), rung.ticks.late_share]))
+  for (const [section, label, of] of [['#panel-flow', 'PNG of Offered, sent, answered', '#panel-flow .uplot canvas'], ['#ladder', 'PNG of Where the capacity is read', '.ladder']]) {
+    const { name, bytes } = await saved(page, section, label)
+    assert.match(name, /\.png$/)
+    // Larger than what it shows, by title and edge, and of more than its ground.
+    const found = await page.evaluate(async ([data, of]) => {
+      const image = new Image()
+      image.src = `data:image/png;base64,${data}`
+      await image.decode()
+      const canvas = Object.assign(document.createElement('canvas'), { width: image.width, height: image.height })
+      const ctx = canvas.getContext('2d')
+      ctx.drawImage(image, 0, 0)
+      const pixels = new Uint32Array(ctx.getImageData(0, 0, image.width, image.height).data.buffer)
+      const { width, height } = document.querySelector(of).getBoundingClientRect()
+      return { wider: image.width - width, higher: image.height - height, colours: new Set(pixels).size, drawn: pixels.filter(pixel => pixel !== pixels[0]).length / pixels.length }
+    }, [bytes.toString('base64'), of])
+    assert.ok(found.wider > 10 && found.wider < 60 && found.higher > 20 && found.higher < 120, JSON.stringify(found))
+    assert.ok(found.colours > 20 && found.drawn > 0.02, JSON.stringify(found))
+  }
+  await page.keyboard.press('Escape')
+  await eventually(async () => assert.equal(await page.locator('#ladder .menu[open]').count(), 0))
+})
+
+test('axe finds nothing on any page, light or dark', {}, async ({ page, open }) => {
+  const axe = readFileSync(new URL('../node_modules/axe-core/axe.min.js', import.meta.url), 'utf8')
+  for (const scheme of ['light', 'dark']) {
+    await page.emulateMedia({ colorScheme: scheme })
+    for (const hash of ['#/', '#/runs/arena-1', '#/runs/chat-1', '#/runs/poll-loop-1', '#/runs/profiled-1', '#/runs/clients-1', '#/runs/duel-1', '#/compare/arena-1,arena-2', '#/compare/clients-1,clients-2', '#/ticks']) {
+      await open(hash)
+      await page.waitForSelector('main h1')
+      await page.waitForTimeout(300)
+      await page.evaluate(() => { for (const details of document.querySelectorAll('details')) details.open = true })
+      await page.evaluate(axe)
+      const found = await page.evaluate(async () => (await globalThis.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa', 'wcag22aa', 'best-practice'], rules: { 'label-content-name-mismatch': { enabled: true } } })).violations
+        .map(one => `${one.id}: ${one.nodes.slice(0, 3).map(node => node.html.slice(0, 160)).join(' | ')}`))
+      assert.deepEqual(found, [], `${hash} ${scheme}`)
+    }
+  }
+})
+
 test('charts without data are not shown', {}, async ({ page, open }) => {
   await open('#/runs/chat-1')
   await page.waitForSelector('#panel-deliveries')
@@ -218,17 +322,17 @@ test('the agents of a rung are rows, of many the worst, and what is the same for
   await page.waitForSelector('#panel-agents table')
   await eventually(async () => assert.deepEqual((await rows()).map(row => [row[0], row[1]]), [['load-1', '120 µs'], ['load-2', '192 µs']]))
   await eventually(async () => assert.match(await page.textContent('#panel-agents p'), /^2 agents: 128 bots each, 2 workers each, over eth0, 10000 Mbit\/s\./))
-  await eventually(async () => assert.equal(await page.locator('#panel-agents details, #panel-agents li').count(), 0))
+  await eventually(async () => assert.equal(await page.locator('.agents details, #panel-agents li').count(), 0))
   await page.keyboard.press('j')
   await eventually(async () => assert.match(await page.textContent('#panel-agents p'), /^2 agents: 256 bots each/, 'those of the rung in view'))
   await open('#/runs/crowd-100/1')
-  await page.waitForSelector('#panel-agents details')
+  await page.waitForSelector('.agents details')
   await eventually(async () => assert.deepEqual((await rows()).map(row => row[0]), ['load-0 lost', ...[99, 98, 97, 96, 95, 94, 93].map(at => `load-${at}`)]))
   await eventually(async () => assert.equal(await page.textContent('#panel-agents li'), 'load-0 was lost: nothing was heard of it for 5 s'))
-  await eventually(async () => assert.ok(!await page.isVisible('#panel-agents details table')))
-  await page.click('#panel-agents summary')
-  await eventually(async () => assert.ok(await page.isVisible('#panel-agents details table')))
-  await eventually(async () => assert.equal(await page.locator('#panel-agents details tbody tr').count(), 92))
+  await eventually(async () => assert.ok(!await page.isVisible('.agents details table')))
+  await page.click('.agents summary')
+  await eventually(async () => assert.ok(await page.isVisible('.agents details table')))
+  await eventually(async () => assert.equal(await page.locator('.agents details tbody tr').count(), 92))
   await open('#/runs/arena-1')
   await page.waitForSelector('#panel-generator')
   await eventually(async () => assert.equal(await page.locator('#panel-agents').count(), 0, 'this process made the load'))

@@ -29,7 +29,7 @@ const PAGES = [
   ['limited', full, '#/runs/arena-6'], ['chat', full, '#/runs/chat-1'], ['sweep', full, '#/runs/poll-loop-1'], ['clients', full, '#/runs/clients-1'], ['duel', full, '#/runs/duel-1'], ['profiled', full, '#/runs/profiled-1'], ['clients-broken', full, '#/runs/broken-clients-1'], ['interrupted', full, '#/runs/arena-7'],
   ['compare', full, '#/compare/arena-1,arena-2'], ['beside', full, '#/compare/clients-1,clients-2'], ['ticks', full, '#/ticks'], ['empty', empty, '#/'], ['empty-ticks', empty, '#/ticks'], ['live', null, '#/runs/live-1', 3400],
 ]
-const LOOKS = [['light-wide', 'light', 1360], ['dark-wide', 'dark', 1360], ['light-narrow', 'light', 390], ['dark-narrow', 'dark', 390]]
+const LOOKS = [['light-wide', 'light', 1280], ['dark-wide', 'dark', 1280], ['light-middle', 'light', 768], ['light-narrow', 'light', 390], ['dark-narrow', 'dark', 390]]
 
 const browser = await launch()
 let bad = 0

@@ -9,9 +9,10 @@ import { column as columnOf } from './columns'
 import type { ColumnName, Series } from './data'
 import { decimate, window as rowsWithin, type Column, type Way } from './decimate'
 import { h, replace, table } from './dom'
+import { plotCsv } from './csv'
 import { clock, digits, inUnit, NOT_STATED, onAxis, quantile } from './format'
 import type { Event } from './events'
-import { drawAbove, drawBehind } from './paint'
+import { drawAbove, drawBehind, framed } from './paint'
 import { colour, onTheme, rem, type Colour } from './theme'
 
 export interface Line {
@@ -87,6 +88,11 @@ export function redrawAll(): number[] {
 
 const charts = new Set<Chart>()
 
+/** Charts of a part of the page, in its order. */
+export function chartsWithin(part: Element): Chart[] {
+  return [...part.querySelectorAll('.chart')].flatMap(element => [...charts].filter(chart => chart.element === element))
+}
+
 /** Shows or hides the tables of all charts of the page. */
 export function toggleTables(): void {
   const show = [...charts].some(chart => !chart.showsTable)
@@ -125,7 +131,7 @@ export class Chart {
       class: 'quiet', type: 'button', 'aria-expanded': 'false', title: 'Show the data of this chart (t: of all charts)',
       onclick: () => this.showTable(!this.showsTable),
     }, 'Table')
-    const units = [options.unit, options.unitRight].filter(unit => unit && unitName(unit)).map(unit => unitName(unit!))
+    const units = this.units()
     this.element = h('figure', { class: options.wide ? 'chart wide' : 'chart' },
       h('figcaption', null,
         h('span', { class: 'title' }, options.title), units.length ? h('span', { class: 'unit' }, units.join(' · ')) : null,
@@ -183,6 +189,26 @@ export class Chart {
     this.button.setAttribute('aria-expanded', String(show))
     if (show) this.fillTable()
     else this.behind.replaceChildren()
+  }
+
+  get title(): string {
+    return this.options.title
+  }
+
+  csv(): string {
+    return plotCsv(this.options, this.plot)
+  }
+
+  /** As it is drawn, with title, unit and legend; null where it has no width. */
+  picture(): HTMLCanvasElement | null {
+    if (!this.drawn) this.build()
+    if (!this.drawn) return null
+    const { canvas } = this.drawn.ctx
+    return framed([this.options.title, ...this.units()].join(' · '), this.plot.lines.map(line => ({ label: line.label, colour: colour(line.colour) })), canvas, this.width, this.height())
+  }
+
+  private units(): string[] {
+    return [this.options.unit, this.options.unitRight].map(unit => unit ? unitName(unit) : '').filter(Boolean)
   }
 
   private shapeOf(): string {

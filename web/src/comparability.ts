@@ -1,10 +1,51 @@
-// What a comparison of stored runs is worth. It is said before any figure is shown.
+// What a comparison of stored runs comes to, and what it is worth. Both are said before any figure is shown.
 
-import type { RunPage } from './data'
-import { nameOf } from './runs'
+import type { MainFigure, RunPage } from './data'
+import { figureName, valueOf } from './figures'
+import { change, inUnit, number, unitText } from './format'
+import { capacityWords, nameOf } from './runs'
 import { rungsOf } from './state'
 
 const OF_MACHINE = ['cpu_model', 'kernel', 'online_cores', 'allowed_cores', 'memory_bytes', 'clock_source', 'virtual_machine', 'architecture']
+
+/** From the largest load that held, or that most likely does, to the smallest that does not: the capacity lies in between. */
+function bounds({ climb, run }: RunPage): [number, number] | null {
+  const capacity = climb?.capacity ?? run.capacity
+  if (!capacity || capacity.lower_bound === null && capacity.upper_bound === null) return null
+  return capacity.interval ?? [capacity.lower_bound ?? 0, capacity.upper_bound ?? Infinity]
+}
+
+/** What the runs come to in words, the oldest first: capacities that overlap tell nothing apart. */
+export function concluded(pages: RunPage[], figure: MainFigure | undefined): string {
+  const unknown = pages.filter(page => bounds(page) === null).map(page => nameOf(page.run))
+  const units = new Set(pages.map(page => (page.climb?.capacity ?? page.run.capacity)?.unit).filter(unit => unit !== undefined))
+  if (unknown.length > 0) return `The capacity of ${unknown.join(' and ')} is not known, so capacities cannot be compared.${atLoad(pages, figure)}`
+  if (units.size > 1) return `One counts ${[...units].map(unitText).join(', the other ')}: their capacities cannot be compared.`
+  const all = pages.map(page => ({ name: nameOf(page.run), words: capacityWords(page.climb?.capacity ?? page.run.capacity), of: bounds(page)! }))
+  const most = all.find(one => all.every(other => other === one || one.of[0] >= other.of[1]))
+  const told = all.map(one => `${one.name}: ${one.words}`).join('; ')
+  const old = all[0]
+  const words = !most ? `The capacities overlap, so they do not tell the runs apart (${told}).`
+    : all.length > 2 ? `${most.name} holds more than all others (${told}).`
+    : `${all[1].name} holds ${most === old ? 'fewer' : 'more'} ${unitText([...units][0])} than ${old.name} (${told}).`
+  return words + atLoad(pages, figure)
+}
+
+/** What two runs differ by at the largest load that both held. */
+function atLoad(pages: RunPage[], figure: MainFigure | undefined): string {
+  const load = sharedLoads(pages).at(-1)
+  if (load === undefined || !figure || pages.length !== 2) return ''
+  const trials = pages.map(page => rungsOf(page).find(trial => trial.load === load && trial.rung)!)
+  const [from, to] = pages.map((page, at) => valueOf(trials[at].rung, { ...figure, text: textOf(page, figure) }))
+  if (from === null || to === null) return ''
+  const show = inUnit(figure.unit)
+  return ` At ${number(load)} ${unitText(trials[0].load_unit)}: ${figureName(figure.name)} ${show(from)}, then ${show(to)} (${change(from, to) || 'from nothing'}).`
+}
+
+/** An objective's text as its own run has it: that is what its rungs were judged by. */
+export function textOf(page: RunPage, figure: MainFigure): string {
+  return page.objectives.find(one => one.name === figure.name)?.text ?? figure.text
+}
 
 /** Reasons to doubt a difference between these runs; the last always holds for stored runs. */
 export function doubts(pages: RunPage[]): string[] {

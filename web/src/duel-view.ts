@@ -3,10 +3,11 @@
 import type { DuelAnswers, DuelFigure, DuelLoad, RunPage, TrialPage } from './data'
 import { h, onWidth, replace, table } from './dom'
 import { duelChart } from './duel-chart'
-import { changeText, isRatio, valueText } from './duel'
-import { figureName } from './figures'
+import { changeText, isRatio } from './duel'
+import { figureName, shown } from './figures'
 import { number, share, unitText } from './format'
 import { rungsOf } from './state'
+import { menu } from './save'
 import { onTheme, rem } from './theme'
 
 const TONES: Record<DuelFigure['verdict'], string> = { smaller: 'known', larger: 'known', no_difference_larger_than_delta: 'same', undecided: 'open' }
@@ -50,7 +51,7 @@ export class DuelView {
         h('p', { class: 'ended' }, goesOn ? 'The duel goes on; what follows is known so far.' : duel.ended)),
       ...told.map(load => this.known(load, duel, unit)),
       told.length === 0 ? null : h('section', { class: 'panel', id: 'panel-blocks', 'aria-label': 'Block by block' },
-        h('div', { class: 'bar' }, h('h2', null, 'Block by block'), h('label', { class: 'quiet' }, 'load ', this.load), h('label', { class: 'quiet' }, 'figure ', this.figure)),
+        h('div', { class: 'bar' }, h('h2', null, 'Block by block'), h('label', { class: 'quiet' }, 'load ', this.load), h('label', { class: 'quiet' }, 'figure ', this.figure), menu()),
         this.picture,
         h('p', { class: 'note' }, `B against A: a dot for each block, the line is the estimate and the shade its ${share(duel.level)} interval after each block, from the fourth on. The interval holds at whichever block the duel ended. Differences within the dashed lines count as equal.`),
         this.behind))
@@ -61,12 +62,12 @@ export class DuelView {
   private known(load: DuelLoad, duel: DuelAnswers, unit: string): HTMLElement {
     const blocks = (count: number) => `${number(count)} block${count === 1 ? '' : 's'}`
     return h('section', { class: 'panel', 'aria-label': `${number(load.load)} ${unit}` },
-      h('h2', null, `${number(load.load)} ${unit}`, h('small', null, ` ${blocks(load.blocks)} of at most ${duel.blocks_most}${load.dropped.length > 0 ? `, ${load.dropped.length} dropped` : ''}`)),
+      h('div', { class: 'bar' }, h('h2', null, `${number(load.load)} ${unit}`, h('small', null, ` ${blocks(load.blocks)} of at most ${duel.blocks_most}${load.dropped.length > 0 ? `, ${load.dropped.length} dropped` : ''}`)), menu()),
       load.figures.length === 0 ? h('p', { class: 'empty' }, 'Nothing could be compared.') : table(
         ['figure', 'with B', `B against A (${share(duel.level)})`, 'A', 'B', 'known after', 'blocks'],
         load.figures.map(one => [
           figureName(one.figure), h('b', { class: `verdict ${TONES[one.verdict]}` }, one.in_words), one.change,
-          valueText(one, one.median_a), valueText(one, one.median_b),
+          shown(one.median_a, one.unit), shown(one.median_b, one.unit),
           one.known_after_blocks === null ? '' : blocks(one.known_after_blocks),
           one.blocks_unstated > 0 ? h('span', { title: one.unstated_because ?? '' }, `${one.blocks}, ${one.blocks_unstated} without it`) : String(one.blocks),
         ]), { class: 'found-by' }),
@@ -86,17 +87,21 @@ export class DuelView {
     const figures = load?.figures.filter(one => one.by_block.length > 0) ?? []
     const asked = this.figure.value
     // A reader wants to see what is known to differ first.
-    const shown = figures.find(one => one.figure === asked) ?? figures.find(one => TONES[one.verdict] === 'known') ?? figures[0]
+    const drawn = figures.find(one => one.figure === asked) ?? figures.find(one => TONES[one.verdict] === 'known') ?? figures[0]
     replace(this.figure, ...figures.map(one => h('option', { value: one.figure }, figureName(one.figure))))
     this.figure.disabled = figures.length < 2
-    this.behind.hidden = !shown
-    if (!shown || !this.duel) { replace(this.picture, h('p', { class: 'empty' }, 'No block states a figure.')); return }
-    this.figure.value = shown.figure
-    if (this.width > 0) replace(this.picture, duelChart(shown, this.duel.delta, this.width, rem()))
-    const interval = (low: number | null, high: number | null) => low === null && high === null ? '' : `${changeText(shown, low)} to ${changeText(shown, high)}`
-    replace(this.behind, h('summary', null, 'Table'), table(['block', 'A', 'B', isRatio(shown) ? 'B / A' : 'B − A', 'estimate so far', 'interval'],
-      shown.by_block.map((block, at) => [String(at + 1), valueText(shown, block.a), valueText(shown, block.b), changeText(shown, block.change), changeText(shown, block.estimate), interval(block.low, block.high)])))
+    this.behind.hidden = !drawn
+    if (!drawn || !this.duel) { replace(this.picture, h('p', { class: 'empty' }, 'No block states a figure.')); return }
+    this.figure.value = drawn.figure
+    if (this.width > 0) replace(this.picture, duelChart(drawn, this.duel.delta, this.width, rem()))
+    const interval = (low: number | null, high: number | null) => low === null && high === null ? '' : `${changeText(drawn, low)} to ${changeText(drawn, high)}`
+    replace(this.behind, h('summary', null, 'Table'), table(['block', 'A', 'B', isRatio(drawn) ? 'B / A' : 'B − A', 'estimate so far', 'interval'],
+      drawn.by_block.map((block, at) => [String(at + 1), shown(block.a, drawn.unit), shown(block.b, drawn.unit), changed(drawn, block.change), changed(drawn, block.estimate), interval(block.low, block.high)])))
   }
+}
+
+function changed(figure: DuelFigure, value: number | null): HTMLElement {
+  return h('span', { 'data-value': value, 'data-unit': isRatio(figure) ? 'number' : figure.unit }, changeText(figure, value))
 }
 
 function plain(value: unknown): string {

@@ -105,7 +105,7 @@ export function shown(value: unknown, unit: string, why = 'not measured in this 
   const text = inUnit(unit)(finite(value))
   return text === NOT_STATED
     ? h('abbr', { class: 'unstated', title: why, tabindex: 0, 'aria-label': `not stated: ${why}` }, NOT_STATED)
-    : h('span', { class: 'figure' }, text)
+    : h('span', { class: 'figure', 'data-value': finite(value), 'data-unit': unit }, text)
 }
 
 /** One percentile of a distribution. */

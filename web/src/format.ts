@@ -26,7 +26,18 @@ export function ns(value: Maybe): string {
   if (size < 999.5) return `${value.toFixed(0)} ns`
   if (size < 999_500) return `${digits(value / 1e3)} µs`
   if (size < 999_500_000) return `${digits(value / 1e6)} ms`
-  return `${digits(value / 1e9)} s`
+  return size < 120e9 ? `${digits(value / 1e9)} s` : long(Math.round(value / 1e9))
+}
+
+/** Whole seconds, two minutes or more: `3 m 20 s`, `1 h 2 m` */
+function long(seconds: number): string {
+  const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60]
+  return hours > 0 ? `${hours} h ${minutes} m` : `${minutes} m ${seconds % 60} s`
+}
+
+/** How long something takes or is still to take, to the second. */
+export function duration(seconds: Maybe): string {
+  return ns(stated(seconds) ? Math.max(0, Math.round(seconds)) * 1e9 : null).replace(/^0 ns$/, '0 s')
 }
 
 /** `31.2 %`; what is not nothing never reads as nothing, and what is not all never reads as all. */
@@ -44,9 +55,10 @@ export function unitText(unit: LoadUnit): string {
   return unit.replace('_', ' ')
 }
 
-/** `1 234 567`, `0.85` */
+/** `40.4 M`, `96 081`, `0.85` */
 export function number(value: Maybe): string {
   if (!stated(value)) return NOT_STATED
+  if (Math.abs(value) >= 999_500) return (Math.abs(value) < 999_500_000 ? `${digits(value / 1e6)} M` : `${digits(value / 1e9)} G`).replace('-', '−')
   if (!Number.isInteger(value)) return Math.abs(value) >= 1000 ? grouped(Math.round(value)) : digits(value)
   return grouped(value)
 }
@@ -96,11 +108,9 @@ export function inUnit(unit: string): (value: Maybe) => string {
   }
 }
 
-/** When a run began, in the reader's own zone. */
+/** When a run began, in UTC: a report that is sent to another zone shows the same time. Every page says the zone once. */
 export function when(unixMs: number): string {
-  const date = new Date(unixMs)
-  const two = (part: number) => String(part).padStart(2, '0')
-  return `${date.getFullYear()}-${two(date.getMonth() + 1)}-${two(date.getDate())} ${two(date.getHours())}:${two(date.getMinutes())}`
+  return new Date(unixMs).toISOString().slice(0, 16).replace('T', ' ')
 }
 
 /** `0.5` → `50 %`, `0.999` → `99.9 %` */
@@ -114,9 +124,9 @@ export function ratio(value: Maybe): string {
   return Math.abs(value) < 0.1 ? String(Number(value.toPrecision(2))) : digits(value)
 }
 
-/** On an axis, where ten digits would not fit: `1.5 M/s` */
+/** On an axis, whose title names cores. */
 export function onAxis(unit: string): (value: number) => string {
-  return value => unit === 'per_s' && Math.abs(value) >= 1e6 ? `${digits(value / 1e6)} M/s` : unit === 'cores' ? digits(value) : inUnit(unit)(value)
+  return unit === 'cores' ? digits : inUnit(unit)
 }
 
 /** Quantities that are compared: `+12 %`, `×3.1`, `=`; nothing where one of them is unknown. */

@@ -24,6 +24,8 @@ export interface Drawing {
   loadUnit: string
   lower?: number | null
   upper?: number | null
+  /** in which the capacity lies with 95 % */
+  interval?: [number, number] | null
   /** loads that are still to be held: they have a place on the axis, so that it stays as it is while they come */
   planned?: number[]
   selected?: number | null
@@ -57,21 +59,23 @@ function logarithmic(low: number, high: number, from: number, to: number): Scale
   return { to: value => from + ((Math.log10(Math.max(value, low)) - a) / (b - a || 1)) * (to - from), ticks, isLog: true }
 }
 
+/** An axis over more than a decade and a half is logarithmic. */
+const WIDE = 10 ** 1.5
+
 /** Rungs far apart need a logarithmic axis; else the foot of the ladder is nought. */
 function loads(all: number[], from: number, to: number): Scale {
   const low = Math.min(...all)
   const high = Math.max(...all)
   if (low === high) return linear(0, high * 2 || 1, from, to, 4)
-  return low > 0 && high / low > 25 ? logarithmic(low / 1.4, high * 1.25, from, to) : linear(0, high * 1.1 || 1, from, to, 8)
+  return low > 0 && high / low > WIDE ? logarithmic(low / 1.4, high * 1.25, from, to) : linear(0, high * 1.1 || 1, from, to, 8)
 }
 
 function figures(all: number[], figure: MainFigure, from: number, to: number): Scale {
   const most = Math.max(...all, 0)
   const bound = Number.isFinite(figure.bound) ? figure.bound : 0
-  const least = Math.min(...all.filter(value => value > 0))
-  if (figure.unit !== 'share' && Number.isFinite(least) && least > 0 && most / least > 30) {
-    return logarithmic(Math.min(least, bound || least) / 1.5, Math.max(most, bound) * 1.6, from, to)
-  }
+  const positive = [...all, bound].filter(value => value > 0)
+  const [least, highest] = [Math.min(...positive), Math.max(...positive)]
+  if (highest / least > WIDE) return logarithmic(least / 1.5, figure.unit === 'share' ? Math.min(highest * 1.6, 1) : highest * 1.6, from, to)
   const head = Math.max(most, bound) * 1.22 || 1
   const ceiling = figure.unit === 'share' ? Math.min(Math.max(head, 0.02), Math.max(1.08, most * 1.08)) : head
   return linear(0, ceiling, from, to, 5)
@@ -112,6 +116,11 @@ export function draw(drawing: Drawing): SVGSVGElement {
       svg('text', { class: 'tick', 'font-size': small, x: left - rem * 0.5, y: at, 'text-anchor': 'end', 'dominant-baseline': 'middle' }, show(tick)))
   }
   axisOfLoads(root, x, steps, drawing, left, right, bottom, small)
+  if (drawing.interval) {
+    const [from, to] = drawing.interval.map(load => Math.min(right, Math.max(left, x.to(load))))
+    root.append(svg('rect', { class: 'interval', x: from, y: bottom - rem * 0.2, width: Math.max(2, to - from), height: rem * 0.4 },
+      svg('title', null, `the capacity lies between ${number(drawing.interval[0])} and ${number(drawing.interval[1])} with 95 %`)))
+  }
 
   if (Number.isFinite(figure.bound)) {
     const at = y.to(figure.bound)
@@ -126,7 +135,7 @@ export function draw(drawing: Drawing): SVGSVGElement {
       && Math.abs(y.to(step.figure) - (at - rem * 0.6)) < rem * 1.6 && x.to(step.load) > from && x.to(step.load) < to)
     const isRight = isTaken(left, left + reach) && !isTaken(right - reach, right)
     root.append(
-      svg('line', { class: 'bound', x1: left, x2: right, y1: at, y2: at }),
+      svg('line', { class: 'bound edge', x1: left, x2: right, y1: at, y2: at }),
       svg('text', {
         class: 'bound-label', 'font-size': small, y: at - rem * 0.4,
         ...(isRight ? { x: right - rem * 0.4, 'text-anchor': 'end' } : { x: left + rem * 0.4 }),
@@ -216,11 +225,11 @@ function rungs(
 /** The small ladder of a list. */
 export function spark(steps: Step[], figure: MainFigure | null): SVGSVGElement {
   const [width, height, edge] = [132, 36, 6]
-  const root = svg('svg', { class: 'spark', viewBox: `0 0 ${width} ${height}`, width, height, role: 'img', 'aria-label': sparkWords(steps) })
+  const root = svg('svg', { class: 'spark', viewBox: `0 0 ${width} ${height}`, width, height, ...(steps.length > 0 ? { role: 'img', 'aria-label': sparkWords(steps) } : { 'aria-hidden': 'true' }) })
   if (steps.length === 0) return root
   const all = steps.map(step => step.load)
   const [low, high] = [Math.min(...all), Math.max(...all)]
-  const wide = low > 0 && high / low > 25
+  const wide = low > 0 && high / low > WIDE
   const place = (load: number) => wide ? Math.log(load / low) / Math.log(high / low || 2) : high > low ? (load - low) / (high - low) : 0.5
   const known = steps.map(step => step.figure).filter((value): value is number => value !== null)
   const bound = figure && Number.isFinite(figure.bound) ? figure.bound : 0

@@ -2,6 +2,7 @@
 
 import type uPlot from 'uplot'
 import type { Plot } from './chart'
+import { h } from './dom'
 import { colour, rem } from './theme'
 
 /** Under the lines: stretches of the x axis. */
@@ -99,4 +100,43 @@ function nameMark(ctx: CanvasRenderingContext2D, words: string, left: number, to
   ctx.strokeText(words, left, top)
   ctx.fillStyle = colour('muted')
   ctx.fillText(words, left, top)
+}
+
+/** A picture of `width` × `height` px under its title and legend, on the page's ground, at the screen's resolution. */
+export function framed(title: string, legend: { label: string; colour: string }[], picture: CanvasImageSource, width: number, height: number): HTMLCanvasElement {
+  const [ratio, line, edge] = [devicePixelRatio || 1, rem() * 1.4, rem() * 0.75]
+  const canvas = h('canvas', null)
+  const ctx = canvas.getContext('2d')!
+  const family = getComputedStyle(document.body).fontFamily
+  const font = (weight: number) => { ctx.font = `${weight} ${rem() * 0.85}px ${family}` }
+  font(400)
+  // Where each entry of the legend stands: a new line where the one before it is full.
+  let [x, y] = [edge, edge + line]
+  const places = legend.map(({ label }) => {
+    const wide = ctx.measureText(label).width + rem() * 2
+    if (x > edge && x + wide > width + edge) [x, y] = [edge, y + line]
+    const place = [x, y]
+    x += wide
+    return place
+  })
+  const top = legend.length > 0 ? y + line : edge + line
+  canvas.width = Math.round((width + 2 * edge) * ratio)
+  canvas.height = Math.round((top + height + edge) * ratio)
+  ctx.scale(ratio, ratio)
+  ctx.fillStyle = colour('panel')
+  ctx.fillRect(0, 0, canvas.width, canvas.height)
+  ctx.textBaseline = 'middle'
+  font(600)
+  ctx.fillStyle = colour('ink')
+  ctx.fillText(title, edge, edge + line / 2)
+  font(400)
+  for (const [at, { label, colour: tone }] of legend.entries()) {
+    const [left, middle] = [places[at][0], places[at][1] + line / 2]
+    ctx.fillStyle = tone
+    ctx.fillRect(left, middle - 2, rem() * 0.9, 4)
+    ctx.fillStyle = colour('muted')
+    ctx.fillText(label, left + rem() * 1.2, middle)
+  }
+  ctx.drawImage(picture, edge, top, width, height)
+  return canvas
 }

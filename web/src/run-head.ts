@@ -27,7 +27,7 @@ export class RunHead {
         run.state !== 'finished' && run.state !== 'running' ? h('span', { class: 'state' }, STATES[run.state]) : null,
         ...tags.map(tag => h('span', { class: 'tag' }, tag)), h('span', { class: 'spring' }), this.options.isReport ? null : this.actions(isPinned, act)),
       h('p', { class: 'facts-line' },
-        h('span', null, run.subject), run.scenario && run.scenario !== run.subject ? h('span', null, run.scenario) : null, h('span', null, when(run.started_unix_ms)),
+        h('span', null, run.subject), run.scenario && run.scenario !== run.subject ? h('span', null, run.scenario) : null, h('span', null, `${when(run.started_unix_ms)} UTC`),
         labels.name && labels.name !== run.id ? h('span', null, `run ${run.id}`) : null, h('code', null, this.page.command)),
       note ? h('p', { class: 'run-note' }, note) : null,
       this.page.problem ? h('p', { class: 'bad' }, this.page.problem) : null)

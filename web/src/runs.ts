@@ -1,7 +1,7 @@
 // A row of the history in words, and what a search finds.
 
-import type { RunRow } from './data'
-import { number } from './format'
+import type { Capacity, RunRow } from './data'
+import { number, unitText } from './format'
 
 export function nameOf(run: RunRow): string {
   return run.labels?.name || run.id
@@ -12,10 +12,10 @@ export function matches(run: RunRow, words: string): boolean {
   return words.toLowerCase().split(/\s+/).every(word => text.includes(word))
 }
 
-export function capacityWords(run: RunRow): string {
-  const { capacity } = run
+export function capacityWords(capacity: Capacity | null): string {
   if (!capacity) return '—'
-  const { lower_bound: lower, upper_bound: upper, unit } = capacity
+  const { lower_bound: lower, upper_bound: upper } = capacity
+  const unit = unitText(capacity.unit)
   if (lower !== null && upper !== null) return `${number(lower)} – ${number(upper)} ${unit}`
   if (lower !== null) return `≥ ${number(lower)} ${unit}`
   if (upper !== null) return `< ${number(upper)} ${unit}`

@@ -73,11 +73,17 @@ export function begin(): void {
   const theme = stored()
   if (theme) document.documentElement.dataset.theme = theme
   matchMedia('(prefers-color-scheme: dark)').addEventListener('change', changed)
-  // Paper is white: charts are drawn light for printing and go back afterwards.
+  // Paper is white and opens nothing: charts are drawn light for printing, what is folded is opened, and both go back afterwards.
   let before: 'light' | 'dark' | null = null
+  let folded: HTMLDetailsElement[] = []
   addEventListener('beforeprint', () => {
     before = (document.documentElement.dataset.theme as 'light' | 'dark' | undefined) ?? null
     set('light')
+    folded = [...document.querySelectorAll<HTMLDetailsElement>('details:not([open], .menu)')]
+    for (const details of folded) details.open = true
   })
-  addEventListener('afterprint', () => set(before))
+  addEventListener('afterprint', () => {
+    set(before)
+    for (const details of folded) details.open = false
+  })
 }

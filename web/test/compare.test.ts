@@ -4,13 +4,38 @@ import { held, planted } from '../fixtures/planted.mjs'
 import type { RunPage, RunRow, TickFile } from '../src/data'
 import { before, capacityWords, matches } from '../src/runs'
 import { bandOf, histogramOf } from '../src/ticklogs'
-import { doubts, sharedLoads } from '../src/comparability'
+import { concluded, doubts, sharedLoads } from '../src/comparability'
 
 const run = (id: string, loads: number[]) => held(id, loads) as RunPage
 
 test('only loads that all runs held are compared', () => {
   assert.deepEqual(sharedLoads([run('a', [500, 1000, 2000]), run('b', [1000, 2000, 4000])]), [1000, 2000])
   assert.deepEqual(sharedLoads([run('a', [500]), run('b', [1000])]), [])
+})
+
+test('the conclusion says more only where no capacity lies in both', () => {
+  const of = (id: string, lower: number | null, upper: number | null, more = {}) => {
+    const page = run(id, [500])
+    page.climb!.capacity = { ...page.climb!.capacity, lower_bound: lower, upper_bound: upper, ...more }
+    return page
+  }
+  for (const [old, young, says] of [
+    [of('a', 500, 1000), of('b', 1000, 2000), /^b holds more games than a \(a: 500 – 1000 games; b: 1000 – 2000 games\)\./],
+    [of('a', 1000, null), of('b', null, 500), /^b holds fewer games than a /],
+    [of('a', 500, 2000), of('b', 1000, 4000), /^The capacities overlap/],
+    [of('a', 500, null), of('b', 1000, null), /^The capacities overlap/],
+    // What is most likely counts, where it is known.
+    [of('a', 500, 2000, { interval: [600, 800] }), of('b', 500, 2000, { interval: [900, 1500] }), /^b holds more games than a/],
+    [of('a', null, null), of('b', 500, 1000), /^The capacity of a is not known/],
+  ] as const) assert.match(concluded([old, young], undefined), says)
+  const clients = of('b', 500, 1000)
+  clients.climb!.capacity.unit = 'clients'
+  assert.match(concluded([of('a', 500, 1000), clients], undefined), /^One counts games, the other clients/)
+  assert.match(concluded([of('a', 1, 2), of('b', 2, 3), of('c', 5, 9)], undefined), /^c holds more than all others/)
+  const [a, b] = [of('a', 500, 1000), of('b', 500, 1000)]
+  const figure = a.objectives[0]
+  for (const [page, value] of [[a, 0.2], [b, 0.1]] as const) page.climb!.rungs[0].evidence.objectives[0].value = value
+  assert.match(concluded([a, b], figure), / At 500 games: late share of ticks 20 %, then 10 % \(−50 %\)\.$/)
 })
 
 test('a comparison of stored runs always says that they were not interleaved', () => {
@@ -36,12 +61,12 @@ test('a search looks at names, subjects, tags and verdicts, and every word must 
 
 test('a capacity is told by the bounds that are known', () => {
   const row = run('a', [500, 1000]).run
-  const told = (lower: number | null, upper: number | null) => capacityWords({ ...row, capacity: { ...row.capacity!, lower_bound: lower, upper_bound: upper } })
+  const told = (lower: number | null, upper: number | null) => capacityWords({ ...row.capacity!, lower_bound: lower, upper_bound: upper })
   assert.equal(told(1000, 2000), '1000 – 2000 games')
   assert.equal(told(1000, null), '≥ 1000 games')
   assert.equal(told(null, 500), '< 500 games')
   assert.equal(told(null, null), 'unknown')
-  assert.equal(capacityWords({ ...row, capacity: null }), '—')
+  assert.equal(capacityWords(null), '—')
 })
 
 const log = (histogram: Record<string, number>) => ({ histogram } as unknown as TickFile)

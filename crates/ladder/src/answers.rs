@@ -9,6 +9,7 @@ mod conclusions;
 mod deliveries;
 mod from_above;
 mod goals;
+mod marks;
 mod overload;
 mod shots;
 mod tick_sources;

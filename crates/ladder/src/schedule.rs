@@ -18,6 +18,7 @@ use crate::judge::{Evidence, GoalResult, Judgement, ObjectiveResult, Verdict};
 mod list;
 mod search;
 
+pub(crate) use list::SURE;
 pub use list::{ListSchedule, Repeats, highest_overload};
 pub use search::{Bounds, Goal, LoadClass, SearchSchedule, Tally};
 

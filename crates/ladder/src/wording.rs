@@ -69,9 +69,13 @@ pub fn show_cell(cell: &BTreeMap<String, String>) -> String {
     known.cloned().chain(others.map(named)).collect::<Vec<_>>().join(" · ")
 }
 
-/// `84000` or `1.23e9`: a count that nobody wants to read digit by digit
+/// `84000`, `40.4 M` or `1.23 G`: a count that nobody wants to read digit by digit
 pub fn show_many(count: u64) -> String {
-    if count < 1_000_000 { count.to_string() } else { format!("{:.2e}", count as f64) }
+    match count {
+        0..999_500 => count.to_string(),
+        999_500..999_500_000 => format!("{} M", three_digits(count as f64 / 1e6)),
+        _ => format!("{} G", three_digits(count as f64 / 1e9)),
+    }
 }
 
 /// `213 MB`
@@ -116,8 +120,10 @@ mod tests {
             (show_number(2000.0), "2000"),
             (show_number(1.937), "1.94"),
             (show_bytes(213_400_000.0), "213 MB"),
-            (show_many(999_999), "999999"),
-            (show_many(1_234_567_890), "1.23e9"),
+            (show_many(999_499), "999499"),
+            (show_many(999_500), "1 M"),
+            (show_many(40_412_345), "40.4 M"),
+            (show_many(1_234_567_890), "1.23 G"),
             (UnitKind::Time.show(f64::INFINITY), "never"),
         ] {
             assert_eq!(shown, text);

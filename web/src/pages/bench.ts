@@ -6,12 +6,13 @@ import { Chart, type ChartOptions, type Plot } from '../chart'
 import type { BenchPage, CellFigures, Heap, ProfileFigures, RunPage } from '../data'
 import { h, onWidth, replace, table } from '../dom'
 import { shown } from '../figures'
-import { bytes, ns, number, perSecond, ratio, share } from '../format'
+import { bytes, number, perSecond, ratio, share } from '../format'
 import { machineFacts } from '../machine'
 import { aligned, curve } from '../percentile'
 import { rates } from '../rates'
 import { RunHead } from '../run-head'
 import { nameOf } from '../runs'
+import { menu } from '../save'
 import { apply, type LiveEvent } from '../state'
 import { nth, onTheme, rem, type Colour } from '../theme'
 import { icon } from '../verdict'
@@ -60,11 +61,11 @@ class BenchView implements Page {
       this.drawTask()
     })
     replace(this.element, this.head.element, this.state, this.progress, this.limits,
-      h('section', { class: 'panel', id: 'panel-clients', 'aria-label': 'Clients' }, h('h2', null, 'Clients side by side'), this.conclusions, this.figures),
+      h('section', { class: 'panel', id: 'panel-clients', 'aria-label': 'Clients' }, h('div', { class: 'bar' }, h('h2', null, 'Clients side by side'), menu()), this.conclusions, this.figures),
       h('section', { class: 'panel', id: 'panel-task', 'aria-label': 'One task' },
-        h('div', { class: 'bar' }, h('h2', null, 'Run by run'), h('label', { class: 'quiet' }, 'task ', this.choice)), this.bars, this.curves),
+        h('div', { class: 'bar' }, h('h2', null, 'Run by run'), h('label', { class: 'quiet' }, 'task ', this.choice), menu()), this.bars, this.curves),
       this.profiles,
-      h('section', { class: 'panel', id: 'panel-machine', 'aria-label': 'Machine' }, h('h3', null, 'Machine and command'),
+      h('section', { class: 'panel', id: 'panel-machine', 'aria-label': 'Machine' }, h('div', { class: 'bar' }, h('h3', null, 'Machine and command'), menu()),
         table(['fact', 'value'], machineFacts([['command', h('code', null, page.command)], ['seed', String(bench.seed)], ['stepladder', bench.stepladder]], bench.environment), { class: 'words' })))
     this.unwatch = onWidth(this.bars, width => { this.width = width; this.drawBars() })
     this.unlisten = onTheme(() => this.drawBars())
@@ -180,20 +181,20 @@ class BenchView implements Page {
     replace(this.figures,
       h('p', { class: 'facts-line' }, tasks.length === 1 ? `${taskName(tasks[0])} · ${server}` : server),
       grouped([
-        ['operations', cell => perSecond(cell.ops_per_s)],
+        ['operations', cell => shown(cell.ops_per_s, 'per_s')],
         ['spread', cell => shown(spread(cell), 'share', 'needs two runs')],
         ['against the first', against],
-        ['p50', cell => ns(cell.latency_ns.p50)], ['p90', cell => ns(cell.latency_ns.p90)], ['p99', cell => ns(cell.latency_ns.p99)],
-        ['p99.9', cell => ns(cell.latency_ns.p999)], ['longest', cell => ns(cell.latency_ns.max)],
-        ['CPU per op.', cell => ns(cell.cpu_ns_per_op)], ['cores', cell => number(cell.cpu_cores)],
-        ['memory', cell => bytes(cell.rss_peak_bytes)],
+        ['p50', cell => shown(cell.latency_ns.p50, 'ns')], ['p90', cell => shown(cell.latency_ns.p90, 'ns')], ['p99', cell => shown(cell.latency_ns.p99, 'ns')],
+        ['p99.9', cell => shown(cell.latency_ns.p999, 'ns')], ['longest', cell => shown(cell.latency_ns.max, 'ns')],
+        ['CPU per op.', cell => shown(cell.cpu_ns_per_op, 'ns')], ['cores', cell => shown(cell.cpu_cores, 'number')],
+        ['memory', cell => shown(cell.rss_peak_bytes, 'bytes')],
         ['server CPU per op.', cell => shown(cell.member_cpu_ns_per_op, 'ns', 'the server’s process is not known')],
         ['own cost', cell => shown(cell.own_overhead_ns_per_op, 'ns')],
       ]),
       h('h3', null, 'What became of the operations'),
       grouped([
-        ['runs', cell => number(cell.runs)], ['operations', cell => number(cell.ops)], ['right', cell => number(cell.hits)],
-        ['nothing found', cell => number(cell.misses)], ['wrong', cell => bad(cell.wrong)], ['failed', cell => bad(cell.failed)],
+        ['runs', cell => shown(cell.runs, 'count')], ['operations', cell => shown(cell.ops, 'count')], ['right', cell => shown(cell.hits, 'count')],
+        ['nothing found', cell => shown(cell.misses, 'count')], ['wrong', cell => bad(cell.wrong)], ['failed', cell => bad(cell.failed)],
         ['unknown', cell => bad(cell.unknown)], ['stopped early', cell => cell.stopped ?? 'no'],
       ]),
       errors(comparison.cells),
@@ -269,7 +270,7 @@ function against(cell: CellFigures): Node | string {
 }
 
 function bad(count: number): Node | string {
-  return count > 0 ? h('b', { class: 'bad' }, number(count)) : '0'
+  return count > 0 ? h('b', { class: 'bad' }, shown(count, 'count')) : '0'
 }
 
 function told(value: number | null, unit: string): Node {
@@ -277,16 +278,16 @@ function told(value: number | null, unit: string): Node {
 }
 
 function errors(cells: CellFigures[]): Node | null {
-  const rows = cells.flatMap(cell => cell.errors.map(error => [cell.client, taskName(cell), error.cause, number(error.count), error.first]))
+  const rows = cells.flatMap(cell => cell.errors.map(error => [cell.client, taskName(cell), error.cause, shown(error.count, 'count'), error.first]))
   return rows.length === 0 ? null : table(['client', 'task', 'cause', 'times', 'the first'], rows, { caption: 'Errors', class: 'words errors' })
 }
 
 function profile(one: ProfileFigures): HTMLElement {
   const what = one.subject === 'cpu' ? 'CPU time' : 'bytes allocated'
   return h('section', { class: 'panel', 'aria-label': `Profile of ${one.client}` },
-    h('h3', null, `${one.client}, ${taskName({ ...one, total: 0 })}: ${what}`),
+    h('div', { class: 'bar' }, h('h3', null, `${one.client}, ${taskName({ ...one, total: 0 })}: ${what}`), menu()),
     h('p', { class: 'facts-line' }, Object.entries(one.shares).filter(([, of]) => of > 0).map(([kind, of]) => `${kind} ${share(of)}`).join(' · ')),
-    table(['function', 'with what it calls outside user code', 'alone', 'belongs to'], one.top.map(function_ => [function_.function, share(function_.share), share(function_.share_without_callees), function_.kind]), { class: 'words' }),
+    table(['function', 'with what it calls outside user code', 'alone', 'belongs to'], one.top.map(function_ => [function_.function, shown(function_.share, 'share'), shown(function_.share_without_callees, 'share'), function_.kind]), { class: 'words' }),
     ...one.heap ? alive(one.heap) : [])
 }
 
@@ -295,6 +296,6 @@ function alive(heap: Heap): Node[] {
   const what = heap.by === 'type' ? 'type (without what its objects refer to)' : 'function that allocated them (estimated from samples)'
   return [
     h('h4', null, `Alive after the measured part: ${bytes(heap.bytes)} in ${number(heap.objects)} objects`),
-    table([what, 'share', 'bytes', 'objects'], heap.types.map(type => [type.name, share(heap.bytes > 0 ? type.bytes / heap.bytes : 0), bytes(type.bytes), number(type.objects)]), { class: 'words' }),
+    table([what, 'share', 'bytes', 'objects'], heap.types.map(type => [type.name, shown(heap.bytes > 0 ? type.bytes / heap.bytes : 0, 'share'), shown(type.bytes, 'bytes'), shown(type.objects, 'count')]), { class: 'words' }),
   ]
 }

@@ -3,16 +3,18 @@
 import type { RunComparison, ComparedCell, CellFigures, OldAndNew, RunPage } from '../data'
 import { isOf, taskName } from '../bench'
 import { h, onWidth, replace, table } from '../dom'
-import { bytes, change, ns, perSecond, when } from '../format'
+import { shown } from '../figures'
+import { change, number, when } from '../format'
 import { rates } from '../rates'
 import { nameOf } from '../runs'
+import { menu } from '../save'
 import { onTheme, rem } from '../theme'
 import { badge } from '../verdict'
 import type { Page } from './page'
 
-const FIGURES: [string, (cell: ComparedCell) => OldAndNew | null, (value: number) => string][] = [
-  ['operations', cell => cell.ops_per_s, perSecond], ['p50', cell => cell.p50_ns, ns], ['p99', cell => cell.p99_ns, ns],
-  ['CPU per op.', cell => cell.cpu_ns_per_op, ns], ['memory', cell => cell.rss_peak_bytes, bytes], ['server CPU per op.', cell => cell.member_cpu_ns_per_op, ns],
+const FIGURES: [string, (cell: ComparedCell) => OldAndNew | null, unit: string][] = [
+  ['operations', cell => cell.ops_per_s, 'per_s'], ['p50', cell => cell.p50_ns, 'ns'], ['p99', cell => cell.p99_ns, 'ns'],
+  ['CPU per op.', cell => cell.cpu_ns_per_op, 'ns'], ['memory', cell => cell.rss_peak_bytes, 'bytes'], ['server CPU per op.', cell => cell.member_cpu_ns_per_op, 'ns'],
 ]
 
 /** `old` and `young` are the pages of the runs that `both` compares. */
@@ -36,18 +38,27 @@ export function besidePage(both: RunComparison, old: RunPage, young: RunPage): P
   const unlisten = onTheme(draw)
   const element = h('main', { class: 'compare beside' },
     h('h1', null, 'Old against new'),
+    h('p', { class: 'concluded' }, concluded(both)),
     h('section', { class: 'doubts', 'aria-label': 'Limits of this comparison' }, h('h2', null, 'Limits of this comparison'), h('ul', null, ...both.limits.map(one => h('li', null, one)))),
     h('ol', { class: 'compared' }, ...pages.map((page, at) => {
       const swatch = h('i', { class: 'swatch' })
       swatch.style.setProperty('--swatch', `var(--c${at + 1})`)
       return h('li', null, swatch, h('a', { href: `#/runs/${encodeURIComponent(page.run.id)}` }, names[at]), badge(page.run.verdict, page.run.state),
-        h('small', null, `${page.run.subject} · ${when(page.run.started_unix_ms)}`))
+        h('small', null, `${page.run.subject} · ${when(page.run.started_unix_ms)} UTC`))
     })),
     h('section', null, h('h2', null, 'What differs besides the figures'), both.differs.length === 0
       ? h('p', null, 'Nothing: the same machine, versions and settings.')
       : table(['what', ...names], both.differs.map(one => [one.what, stated(one.old), stated(one.new)]), { class: 'words' })),
-    h('section', null, h('h2', null, 'Client by client'), all, alone(both, names)))
+    h('section', { 'aria-label': 'Client by client' }, h('div', { class: 'bar' }, h('h2', null, 'Client by client'), menu()), all, alone(both, names)))
   return { element, title: `${names.join(' and ')} · Stepladder`, destroy: () => { unwatch(); unlisten() } }
+}
+
+/** In how many rows the rates of single runs tell old from new. */
+function concluded({ cells }: RunComparison): string {
+  if (cells.length === 0) return 'The two runs have no row in common.'
+  const apart = cells.filter(cell => !cell.ranges_overlap)
+  const faster = apart.filter(cell => cell.ops_per_s.new > cell.ops_per_s.old).length
+  return `The new run does more operations per second in ${number(faster)} of ${number(cells.length)} rows and fewer in ${number(apart.length - faster)}; in ${number(cells.length - apart.length)} single runs overlap, so they do not tell.`
 }
 
 /** A setting or fact as text, never markup. */
@@ -57,9 +68,9 @@ export function stated(value: unknown): string {
 }
 
 function figures(cell: ComparedCell, names: string[]): HTMLElement {
-  const rows = FIGURES.flatMap(([name, of, show]) => {
+  const rows = FIGURES.flatMap(([name, of, unit]) => {
     const figure = of(cell)
-    return figure ? [[name, show(figure.old), show(figure.new), change(figure.old, figure.new)]] : []
+    return figure ? [[name, shown(figure.old, unit), shown(figure.new, unit), change(figure.old, figure.new)]] : []
   })
   return table(['figure', ...names, 'new : old'], rows, { class: 'beside-figures' })
 }

@@ -13,7 +13,8 @@ import { badge, icon, VERDICTS } from '../verdict'
 import type { Page } from './page'
 import { nameOf } from '../runs'
 import { capacityWords } from '../runs'
-import { doubts, sharedLoads } from '../comparability'
+import { concluded, doubts, sharedLoads, textOf } from '../comparability'
+import { menu } from '../save'
 
 export function comparePage(all: RunPage[]): Page {
   // The oldest first: old against new.
@@ -37,7 +38,7 @@ export function comparePage(all: RunPage[]): Page {
     replace(picture, draw({
       ladders: pages.map((page, at) => ({
         name: nameOf(page.run), tone: nth(at),
-        steps: rungsOf(page).filter(trial => trial.rung).map(trial => ({ load: trial.load, verdict: trial.rung!.verdict, figure: valueOf(trial.rung, { ...figure!, text: objectiveText(page, figure!) }) })),
+        steps: rungsOf(page).filter(trial => trial.rung).map(trial => ({ load: trial.load, verdict: trial.rung!.verdict, figure: valueOf(trial.rung, { ...figure!, text: textOf(page, figure!) }) })),
       })),
       figure, loadUnit: [...units].join(' / '), width, height: Math.round(Math.min(24 * rem(), Math.max(15 * rem(), width * 0.36))), rem: rem(),
     }))
@@ -64,24 +65,21 @@ export function comparePage(all: RunPage[]): Page {
 
   const element = h('main', { class: 'compare' },
     h('h1', null, pages.length === 2 ? 'Old against new' : `${pages.length} runs compared`),
+    h('p', { class: 'concluded' }, concluded(pages, figure)),
     h('section', { class: 'doubts', 'aria-label': 'Limits of this comparison' }, h('h2', null, 'Limits of this comparison'), h('ul', null, ...doubts(pages).map(one => h('li', null, one)))),
     h('ol', { class: 'compared' }, ...pages.map((page, at) => {
       const swatch = h('i', { class: 'swatch' })
       swatch.style.setProperty('--swatch', `var(--${nth(at)})`)
       return h('li', null, swatch, h('a', { href: `#/runs/${encodeURIComponent(page.run.id)}` }, nameOf(page.run)), badge(page.run.verdict, page.run.state),
-        h('b', null, capacityWords(page.run)), h('small', null, `${page.run.subject} · ${when(page.run.started_unix_ms)}`))
+        h('b', null, capacityWords(page.run.capacity)), h('small', null, `${page.run.subject} · ${when(page.run.started_unix_ms)} UTC`))
     })),
-    h('section', { class: 'ladder-box' }, h('div', { class: 'bar' }, h('h2', null, 'Ladders overlaid'), h('label', { class: 'quiet' }, 'figure ', choice)), picture),
-    h('section', null, h('h2', null, 'Figures side by side'), sideBySide(pages, loads)),
-    load === null ? null : h('section', null, h('div', { class: 'bar' }, h('h2', null, 'Distributions at one load'), h('label', { class: 'quiet' }, 'load ', rung)), overlay))
+    h('section', { class: 'ladder-box', 'aria-label': 'Ladders overlaid' }, h('div', { class: 'bar' }, h('h2', null, 'Ladders overlaid'), h('label', { class: 'quiet' }, 'figure ', choice), menu()), picture),
+    h('section', { 'aria-label': 'Figures side by side' }, h('div', { class: 'bar' }, h('h2', null, 'Figures side by side'), menu()), sideBySide(pages, loads)),
+    load === null ? null : h('section', { 'aria-label': 'Distributions at one load' }, h('div', { class: 'bar' }, h('h2', null, 'Distributions at one load'), h('label', { class: 'quiet' }, 'load ', rung), menu()), overlay))
   return {
     element, title: `${pages.map(page => nameOf(page.run)).join(' and ')} · Stepladder`,
     destroy: () => { observer.disconnect(); unlisten(); charts.forEach(chart => chart.destroy()) },
   }
-}
-
-function objectiveText(page: RunPage, figure: MainFigure): string {
-  return page.objectives.find(one => one.name === figure.name)?.text ?? figure.text
 }
 
 function sideBySide(pages: RunPage[], loads: number[]): HTMLElement {
@@ -94,7 +92,7 @@ function sideBySide(pages: RunPage[], loads: number[]): HTMLElement {
     ['response p50', rung => rung.response_ns?.p50, rung => percentile(rung.response_ns, 'p50')],
     ['response p99', rung => rung.response_ns?.p99, rung => percentile(rung.response_ns, 'p99')],
     ['delivery p99', rung => rung.deliveries?.latency_ns?.p99, rung => percentile(rung.deliveries?.latency_ns, 'p99')],
-    ['failed and lost', rung => rung.failed + rung.lost, rung => number(rung.failed + rung.lost)],
+    ['failed and lost', rung => rung.failed + rung.lost, rung => shown(rung.failed + rung.lost, 'count')],
     ['server CPU', rung => rung.subject?.cpu_cores, rung => shown(rung.subject?.cpu_cores, 'cores')],
     ['server memory', rung => rung.subject?.rss_bytes, rung => shown(rung.subject?.rss_bytes, 'bytes')],
   ]

@@ -1,12 +1,12 @@
-// A run: the three answers, the ladder, the rung that is open. The same page live, from history and as a report.
+// A run: how many, the ladder it is read from, what gave first, whether it can be trusted; then its rungs, and the one that is open. The same page live, from history and as a report.
 
-import { answers } from '../answers'
+import { canITrustIt, howMany, whyNotMore } from '../answers'
 import { api, follow, Refused } from '../api'
 import { phase, seconds } from '../columns'
 import type { MainFigure, ProfileGraph, Rung, RunPage, TrialPage } from '../data'
 import { h, onWidth, replace, table } from '../dom'
 import { drawable, figureName, percentile, shown, soFar, valueOf } from '../figures'
-import { clock, inUnit, number, unitText } from '../format'
+import { clock, duration, inUnit, number, unitText } from '../format'
 import { draw, type Step } from '../ladder'
 import { DuelView, sideOf } from '../duel-view'
 import { Host } from '../panels/host'
@@ -14,6 +14,7 @@ import type { Context } from '../panels/panel'
 import { cellName } from '../panels/sweep'
 import { RunHead } from '../run-head'
 import { nameOf } from '../runs'
+import { menu } from '../save'
 import { apply, running, rungsOf, type LiveEvent } from '../state'
 import { nth, onTheme, rem } from '../theme'
 import { badge, icon, VERDICTS } from '../verdict'
@@ -32,7 +33,10 @@ function figuresOf(page: RunPage): MainFigure[] {
 class RunView implements Page {
   readonly element = h('main', { class: 'run' })
   private readonly head: RunHead
-  private readonly answers = h('div')
+  private readonly howMany = h('div')
+  private readonly whyNotMore = h('div')
+  private readonly trust = h('div')
+  private readonly openMarks = new Set<string>()
   /** of a duel: in place of the answers and the ladder, which are of one server */
   private readonly duel: DuelView | null
   private readonly progress = h('div', { class: 'progress', 'aria-live': 'off' })
@@ -41,6 +45,7 @@ class RunView implements Page {
   private readonly rungTable = h('div')
   private readonly rungHead = h('div', { class: 'rung-head' })
   private readonly rungBox = h('section', { class: 'rung-view', id: 'rung', 'aria-label': 'The selected rung' })
+  private readonly ofFailure = new Host('failure')
   private readonly ofRun = new Host('run')
   private readonly ofMachine = new Host('machine')
   private ofRung = new Host('rung')
@@ -66,12 +71,16 @@ class RunView implements Page {
     this.open = options.seq ?? this.first()
     this.isFollowing = options.seq === null && page.run.state === 'running'
     this.choice.addEventListener('change', () => { this.figure = this.choice.value; this.drawLadder() })
-    replace(this.element, this.head.element, this.duel ? null : this.answers, this.progress, this.duel?.element,
-      this.duel
-        ? h('section', { class: 'ladder-box', 'aria-label': 'The trials' }, h('h2', null, 'Trials'), this.rungTable)
-        : h('section', { class: 'ladder-box', 'aria-label': 'The ladder' },
-          h('div', { class: 'bar' }, h('h2', null, 'The ladder'), h('label', { class: 'quiet' }, 'figure ', this.choice)),
-          this.picture, this.legend(), this.rungTable),
+    const server = this.duel ? [] : [
+      this.howMany,
+      h('section', { class: 'ladder-box', id: 'ladder', 'aria-label': 'Where the capacity is read' },
+        h('div', { class: 'bar' }, h('h2', null, 'Load against the objective'), h('label', { class: 'quiet' }, 'figure ', this.choice), menu()),
+        this.picture, this.legend()),
+      h('div', { class: 'pair' }, h('div', null, this.whyNotMore, this.ofFailure.element), this.trust),
+    ]
+    replace(this.element, this.head.element, this.progress, this.duel?.element, ...server,
+      h('section', { class: 'ladder-box', id: 'rungs', 'aria-label': this.duel ? 'The trials' : 'The rungs' },
+        h('div', { class: 'bar' }, h('h2', null, this.duel ? 'Trials' : 'Rungs'), menu()), this.rungTable),
       this.duel ? null : this.ofRun.element, this.rungBox, this.ofMachine.element)
     this.unwatch = onWidth(this.picture, width => { this.width = width; this.drawLadder() })
     this.unlisten = onTheme(() => this.drawLadder())
@@ -99,6 +108,7 @@ class RunView implements Page {
     this.unlisten()
     clearInterval(this.ticking)
     cancelAnimationFrame(this.frame)
+    this.ofFailure.destroy()
     this.ofRun.destroy()
     this.duel?.destroy()
     this.ofMachine.destroy()
@@ -136,7 +146,11 @@ class RunView implements Page {
   private drawAll(): void {
     this.head.draw()
     if (this.duel) this.duel.update(this.page)
-    else replace(this.answers, answers(this.page))
+    else {
+      replace(this.howMany, howMany(this.page))
+      replace(this.whyNotMore, whyNotMore(this.page))
+      replace(this.trust, canITrustIt(this.page, this.openMarks))
+    }
     this.drawProgress()
     this.drawChoice()
     this.drawLadder()
@@ -154,7 +168,7 @@ class RunView implements Page {
     }
     const all = rungsOf(this.page)
     const any = all.find(trial => trial.seq === this.open) ?? all[0]
-    if (any) for (const host of [this.ofRun, this.ofMachine]) host.update(this.context(any))
+    if (any) for (const host of [this.ofFailure, this.ofRun, this.ofMachine]) host.update(this.context(any))
   }
 
   private context(trial: TrialPage): Context {
@@ -201,7 +215,7 @@ class RunView implements Page {
       h('b', null, `${trial.purpose} ${number(trial.load)} ${unitText(trial.load_unit)}`),
       Object.keys(trial.cell).length > 0 ? h('span', null, cellName(trial.cell)) : null,
       h('span', { class: 'phase' }, going), bar,
-      h('span', null, going === 'hold' ? (left !== null ? `${clock(left)} left` : `held for ${clock(held)}`) : clock(now)),
+      h('span', null, going === 'hold' ? (left !== null ? `${duration(left)} left` : `held for ${duration(held)}`) : clock(now)),
       open !== null ? h('span', null, `${number(open)} connections`) : null,
       main && value !== null ? h('span', null, `${figureName(main.name)} ${inUnit(main.unit)(value)} so far`) : null,
       this.connected ? null : h('span', { class: 'bad' }, 'connection lost; retrying'))
@@ -249,8 +263,8 @@ class RunView implements Page {
     const capacity = this.page.climb?.capacity
     const focused = (document.activeElement as Element | null)?.getAttribute?.('data-seq')
     replace(this.picture, draw({
-      ladders, figure, loadUnit: unitText(all[0].load_unit), lower: capacity?.lower_bound, upper: capacity?.upper_bound, planned: this.page.run.state === 'running' ? this.page.planned : [],
-      selected: this.open, onPick: seq => this.pick(seq, true), width: this.width, height: Math.round(Math.min(23 * rem(), Math.max(15 * rem(), this.width * 0.33))), rem: rem(),
+      ladders, figure, loadUnit: unitText(all[0].load_unit), lower: capacity?.lower_bound, upper: capacity?.upper_bound, interval: capacity?.interval, planned: this.page.run.state === 'running' ? this.page.planned : [],
+      selected: this.open, onPick: seq => this.pick(seq, true), width: this.width, height: Math.round(Math.min(20 * rem(), Math.max(15 * rem(), this.width * 0.33))), rem: rem(),
     }))
     if (focused) (this.picture.querySelector(`[data-seq="${CSS.escape(focused)}"]`) as SVGElement | null)?.focus({ preventScroll: true })
   }
@@ -266,11 +280,11 @@ class RunView implements Page {
       ...where(rung => rung.ticks,
         ['late', rung => shown(rung.ticks?.late_share, 'share', 'no ticks were due')], ['tick p99', rung => percentile(rung.ticks?.interval_ns, 'p99')]),
       ...where(rung => rung.deliveries,
-        ['lost', rung => rung.deliveries ? number(rung.deliveries.lost) : '—'], ['deliv. p99', rung => percentile(rung.deliveries?.latency_ns, 'p99')]),
+        ['lost', rung => shown(rung.deliveries?.lost, 'count')], ['deliv. p99', rung => percentile(rung.deliveries?.latency_ns, 'p99')]),
       ['rate', rung => shown(rung.rate_per_s, 'per_s')],
       ...where(rung => rung.response_ns,
         ['resp. p50', rung => percentile(rung.response_ns, 'p50')], ['resp. p99', rung => percentile(rung.response_ns, 'p99')]),
-      ['failed', rung => number(rung.failed + rung.lost)],
+      ['failed', rung => shown(rung.failed + rung.lost, 'count')],
       ...where(rung => rung.subject,
         ['server', rung => shown(rung.subject?.cpu_cores, 'cores')], ['memory', rung => shown(rung.subject?.rss_bytes, 'bytes')]),
       ['lag p99', rung => shown(rung.send_lag_ns?.p99, 'ns', 'too few sends for a p99')],
@@ -278,7 +292,7 @@ class RunView implements Page {
     const rows = all.map(trial => {
       const rung = trial.rung
       return [
-        h('button', { class: 'link', type: 'button', 'data-row': trial.seq, onclick: () => this.pick(trial.seq, true) }, number(trial.load)),
+        h('button', { class: 'link', type: 'button', 'data-row': trial.seq, 'data-value': trial.load, onclick: () => this.pick(trial.seq, true) }, number(trial.load)),
         h('span', { class: 'nowrap', title: rung?.reason ?? '' }, icon(rung?.verdict ?? null), ` ${rung ? VERDICTS[rung.verdict].word : this.page.run.state === 'running' ? 'running' : 'not judged'}`),
         ...this.duel ? [sideOf(trial)] : [],
         ...columns.map(([, of]) => rung ? of(rung) : ''),

@@ -19,7 +19,7 @@ export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
   const search = h('input', { type: 'search', id: 'search', placeholder: 'Search name, subject, tag, verdict  ( / )', 'aria-label': 'Search the runs' })
   const list = h('ul', { class: 'runs' })
   const compare = h('button', { class: 'strong', type: 'button', onclick: () => go(`#/compare/${[...chosen].map(encodeURIComponent).join(',')}`) })
-  const element = h('main', { class: 'history' }, h('div', { class: 'bar' }, h('h1', null, 'Runs'), search, h('span', { class: 'spring' }), compare), list)
+  const element = h('main', { class: 'history' }, h('div', { class: 'bar' }, h('h1', null, 'Runs'), search, h('span', { class: 'muted' }, 'Times are UTC.'), h('span', { class: 'spring' }), compare), list)
 
   const kindOf = () => runs.find(run => chosen.has(run.id))?.kind ?? null
   /** Whether a run may be chosen besides those that are. A duel compares within itself. */
@@ -72,7 +72,7 @@ export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
           h('small', null, `${run.subject} · ${when(run.started_unix_ms)}${run.state === 'finished' || run.state === 'running' ? '' : ` · ${STATES[run.state]}`}`),
           run.labels?.note ? h('small', { class: 'note' }, run.labels.note) : null),
         ...isClimb
-          ? [h('span', { class: 'how-many' }, h('b', null, capacityWords(run)), run.main ? h('small', null, `by ${figureName(run.main.name)}`) : null),
+          ? [h('span', { class: 'how-many' }, h('b', null, capacityWords(run.capacity)), run.main ? h('small', null, `by ${figureName(run.main.name)}`) : null),
             h('span', { class: 'small-ladder' }, spark(run.rungs, run.main))]
           : [h('span', { class: 'found' }, h('small', null, KINDS[run.kind]), run.answer ?? '—')],
         badge(run.verdict, run.state)))

@@ -5,8 +5,10 @@ import { Chart, lineOf, type Line } from '../chart'
 import { seconds } from '../columns'
 import type { TickFile } from '../data'
 import { h, replace, table } from '../dom'
-import { digits, NOT_STATED, number, share } from '../format'
+import { shown } from '../figures'
+import { number } from '../format'
 import { nth } from '../theme'
+import { menu } from '../save'
 import { bandOf, histogramOf } from '../ticklogs'
 import type { Page } from './page'
 
@@ -19,7 +21,7 @@ export function ticksPage(first: TickFile[]): Page {
   const picker = h('input', { type: 'file', multiple: true, hidden: true, 'aria-label': 'tick logs' })
   const drop = h('div', { class: 'drop', tabindex: 0, role: 'button', onclick: () => picker.click() },
     h('b', null, 'Drop tick logs here'), h('span', null, 'or choose files: JSON lines, up to 64 MB. They are shown but not stored.'))
-  const element = h('main', { class: 'ticks' }, h('h1', null, 'Tick logs'), drop, picker, said, body)
+  const element = h('main', { class: 'ticks', 'aria-label': 'Tick logs' }, h('div', { class: 'bar' }, h('h1', null, 'Tick logs'), menu()), drop, picker, said, body)
   const figures = h('div')
   const histogram = h('div', { class: 'charts' })
   const overTime = h('div', { class: 'charts' })
@@ -46,11 +48,10 @@ export function ticksPage(first: TickFile[]): Page {
       box.addEventListener('change', () => { if (box.checked) hidden.delete(file.name); else hidden.add(file.name); draw() })
       const swatch = h('i', { class: 'swatch' })
       swatch.style.setProperty('--swatch', `var(--${tones.get(file.name)})`)
-      const ms = (value: number | null) => value === null ? NOT_STATED : `${digits(value)} ms`
       return [
         h('label', { class: 'nowrap' }, box, swatch, file.name, file.malformed > 0 ? h('small', { class: 'bad' }, ` ${number(file.malformed)} lines could not be read`) : null),
-        number(file.games ?? 0), number(file.on_time), number(file.over), number(file.under), number(file.missed), share(file.late_share),
-        ms(file.interval_ms.p50), ms(file.interval_ms.p90), ms(file.interval_ms.p99), ms(file.interval_ms.max), ms(file.interval_ms.mean),
+        ...[file.games ?? 0, file.on_time, file.over, file.under, file.missed].map(count => shown(count, 'count')), shown(file.late_share, 'share', 'no ticks were due'),
+        ...(['p50', 'p90', 'p99', 'max', 'mean'] as const).map(key => shown(file.interval_ms[key], 'ms', 'too few ticks')),
       ]
     })), h('p', { class: 'note' }, 'late = (over + under + missed) / due. The mean is no indicator: in a loop that catches up it always equals the period.'))
     const { x, columns } = histogramOf(seen)

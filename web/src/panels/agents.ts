@@ -2,14 +2,13 @@ import { agentRows, type Shared } from '../agents'
 import type { AgentFacts } from '../data'
 import { h, table } from '../dom'
 import { shown } from '../figures'
-import { number } from '../format'
 import { redrawn, type Panel } from './panel'
 
 function rowsOf(agents: AgentFacts[], shared: Set<Shared>): HTMLElement {
   const own = <T>(key: Shared, value: T): T[] => shared.has(key) ? [] : [value]
   const rows = agents.map(agent => [
     h('span', null, agent.name, agent.lost === null ? null : h('b', { class: 'bad' }, ' lost')),
-    ...own('bots', number(agent.bots)), ...own('workers', number(agent.workers)),
+    ...own('bots', shown(agent.bots, 'count')), ...own('workers', shown(agent.workers, 'count')),
     shown(agent.send_lag_p99_ns, 'ns', 'too few sends for a p99'), shown(agent.busy_share_max, 'share'), shown(agent.cpu_cores, 'cores'),
     shown(agent.clock_bound_ns, 'ns'), shown(agent.round_trip_ns, 'ns'), ...own('link', agent.link),
   ])

@@ -1,6 +1,7 @@
 import type { Conclusion } from '../data'
 import { h, table } from '../dom'
-import { inUnit, number } from '../format'
+import { shown } from '../figures'
+import { number } from '../format'
 import { redrawn, type Panel } from './panel'
 
 interface Moved { name: string; held: number; failed: number; half_at_s: number | null }
@@ -13,10 +14,8 @@ function movedOf(conclusions: Conclusion[] | undefined): { held: number; failed:
 }
 
 /** A reading in the unit that its name ends in. */
-function reading(name: string, value: number): string {
-  if (name.endsWith('_bytes')) return inUnit('bytes')(value)
-  if (/_share(_max)?$/.test(name)) return inUnit('share')(value)
-  return number(Math.round(value * 100) / 100)
+function reading(name: string, value: number): HTMLElement {
+  return shown(value, name.endsWith('_bytes') ? 'bytes' : /_share(_max)?$/.test(name) ? 'share' : 'number')
 }
 
 /** What the server and the machine did otherwise under the load that failed. */
@@ -26,8 +25,7 @@ const panel: Panel = {
   mount: context => redrawn(context, ({ page }) => page.climb, ({ page }) => {
     const moved = movedOf(page.climb?.conclusions)!
     const rows = moved.rows.map(one => [
-      h('code', null, one.name), reading(one.name, one.held), reading(one.name, one.failed),
-      one.half_at_s === null ? '—' : `${one.half_at_s} s`,
+      h('code', null, one.name), reading(one.name, one.held), reading(one.name, one.failed), shown(one.half_at_s === null ? null : one.half_at_s * 1e9, 'ns', 'it stayed at nothing'),
     ])
     return [table(['reading', `at ${number(moved.held)} (held)`, `at ${number(moved.failed)} (failed)`, 'half of its largest by'], rows, {
       caption: 'Means over the hold, the largest changes first. A mean of a total is its growth per second.',

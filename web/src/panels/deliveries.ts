@@ -3,7 +3,7 @@ import { has, seconds } from '../columns'
 import type { DeliveryFigures } from '../data'
 import { h, table } from '../dom'
 import { percentile, shown } from '../figures'
-import { number, ns } from '../format'
+import { number } from '../format'
 import { charts, marks, redrawn, type Panel } from './panel'
 
 /** The books of a broadcast: what was owed, what came, and who waited longest. */
@@ -26,18 +26,18 @@ const panel: Panel = {
       if (owed) {
         const why = 'the server does not report its drops'
         parts.push(table(['outcome', 'messages'], [
-          ['owed', range(owed)], ['delivered', number(owed.delivered)], ['of these late', number(owed.late)], ['lost', number(owed.lost)],
+          ['owed', range(owed)], ['delivered', shown(owed.delivered, 'count')], ['of these late', shown(owed.late, 'count')], ['lost', shown(owed.lost, 'count')],
           ['dropped, as the server reports', shown(owed.drops_are_told ? owed.dropped : null, 'count', why)],
-          ['waiting at the end', number(owed.in_flight)],
+          ['waiting at the end', shown(owed.in_flight, 'count')],
           ['residual', shown(owed.drops_are_told ? owed.residual : null, 'count', why)],
-          ['duplicated', number(owed.duplicated)], ['out of order', number(owed.reordered)],
+          ['duplicated', shown(owed.duplicated, 'count')], ['out of order', shown(owed.reordered, 'count')],
           ['latency p50', percentile(owed.latency_ns, 'p50')], ['latency p99', percentile(owed.latency_ns, 'p99')],
           ['latency p99.9', percentile(owed.latency_ns, 'p999')], ['latency max', percentile(owed.latency_ns, 'max')],
         ], { caption: 'Deliveries over the whole trial, all receivers' }))
       }
       if (trial.slowest.length > 0) {
         parts.push(table(['receiver', 'mean', 'longest', 'lost'],
-          trial.slowest.map(one => [`#${one.receiver}`, ns(one.latency_mean_ns), ns(one.latency_max_ns), number(one.sum.lost)]),
+          trial.slowest.map(one => [`#${one.receiver}`, shown(one.latency_mean_ns, 'ns'), shown(one.latency_max_ns, 'ns'), shown(one.sum.lost, 'count')]),
           { caption: 'The slowest receivers' }))
       }
       return parts
@@ -51,7 +51,7 @@ const panel: Panel = {
   },
 }
 
-function range(owed: DeliveryFigures): string {
-  return owed.owed_min === owed.owed_max ? number(owed.owed) : `${number(owed.owed)} (between ${number(owed.owed_min)} and ${number(owed.owed_max)})`
+function range(owed: DeliveryFigures): Node | string {
+  return owed.owed_min === owed.owed_max ? shown(owed.owed, 'count') : `${number(owed.owed)} (between ${number(owed.owed_min)} and ${number(owed.owed_max)})`
 }
 export default panel

@@ -1,4 +1,5 @@
 import { h, table } from '../dom'
+import { shown } from '../figures'
 import { digits, number } from '../format'
 import { eventsOf } from '../events'
 import { redrawn, type Panel } from './panel'
@@ -12,16 +13,16 @@ const panel: Panel = {
       .map(([cause, count]) => [`connection: ${cause}`, count]))
     const flows = Object.entries(trial.rung?.flows ?? {})
     const all = eventsOf(trial)
-    const shown = all.slice(0, 300)
-    const more = all.length - shown.length
+    const first = all.slice(0, 300)
+    const more = all.length - first.length
     return [h('div', { class: 'tables' },
-      causes.length > 0 ? table(['cause', 'times'], causes.sort((a, b) => b[1] - a[1]).map(([cause, count]) => [cause, number(count)]), { caption: 'Errors' }) : null,
-      table(['at', 'event', 'details'], shown.map(event => [`${digits(event.at)} s`, event.kind, event.text]), {
+      causes.length > 0 ? table(['cause', 'times'], causes.sort((a, b) => b[1] - a[1]).map(([cause, count]) => [cause, shown(count, 'count')]), { caption: 'Errors' }) : null,
+      table(['at', 'event', 'details'], first.map(event => [h('span', { 'data-value': event.at, 'data-unit': 's' }, `${digits(event.at)} s`), event.kind, event.text]), {
         caption: more > 0 ? `Events; ${number(more)} more are in the store` : 'Events', class: 'words',
       }),
       flows.length > 0 ? table(['operation', 'offered', 'not sent', 'sent', 'told', 'answered', 'late', 'failed', 'lost', 'open at the end'],
         flows.map(([name, flow]) => [name, ...(['offered', 'not_sent', 'sent', 'told', 'answered', 'late', 'failed', 'lost', 'open_after'] as const)
-          .map(door => number(flow[door]))]), { caption: 'Outcome of every message' }) : null)]
+          .map(door => shown(flow[door], 'count'))]), { caption: 'Outcome of every message' }) : null)]
   }),
 }
 export default panel

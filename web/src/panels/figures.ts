@@ -1,7 +1,7 @@
 import type { Rung, Summary } from '../data'
 import { h, table } from '../dom'
 import { percentile, shown } from '../figures'
-import { NOT_STATED, number } from '../format'
+import { number } from '../format'
 import { redrawn, type Panel } from './panel'
 
 const ROWS: [string, (rung: Rung) => Summary | null | undefined][] = [
@@ -14,9 +14,8 @@ const ROWS: [string, (rung: Rung) => Summary | null | undefined][] = [
 function recorded(rung: Rung): Node[] {
   const names = Object.entries(rung.recorded ?? {})
   if (names.length === 0) return []
-  const stated = (value: number | null) => (value === null ? NOT_STATED : number(value))
-  return [table(['', 'p50', 'p90', 'p99', 'largest', 'mean', 'samples'], names.map(([name, values]) =>
-    [name, ...(['p50', 'p90', 'p99', 'max', 'mean'] as const).map(key => stated(values[key])), number(values.count)]),
+  return [table(['value', 'p50', 'p90', 'p99', 'largest', 'mean', 'samples'], names.map(([name, values]) =>
+    [name, ...(['p50', 'p90', 'p99', 'max', 'mean', 'count'] as const).map(key => shown(values[key], 'number', 'too few samples'))]),
   { caption: 'Values that the script recorded' })]
 }
 
@@ -44,10 +43,10 @@ const panel: Panel = {
         rung.subject ? tile('server CPU', shown(rung.subject.cpu_cores, 'cores')) : null,
         rung.subject ? tile('server memory', shown(rung.subject.rss_bytes, 'bytes')) : null,
         tile('hold', shown(rung.hold_s * 1e9, 'ns'), rung.steady ?? 'too short to tell whether steady')),
-      there.length > 0 ? table(['', 'p50', 'p90', 'p99', 'p99.9', 'longest', 'mean', 'samples'],
+      there.length > 0 ? table(['time', 'p50', 'p90', 'p99', 'p99.9', 'longest', 'mean', 'samples'],
         there.map(([name, of]) => {
           const values = of(rung)
-          return [name, ...(['p50', 'p90', 'p99', 'p999', 'max', 'mean'] as const).map(key => percentile(values, key)), number(values?.count)]
+          return [name, ...(['p50', 'p90', 'p99', 'p999', 'max', 'mean'] as const).map(key => percentile(values, key)), shown(values?.count, 'count')]
         }), { caption: 'Times over the hold' }) : h('p', { class: 'note' }, 'No times were measured.'),
       ...recorded(rung),
     ]

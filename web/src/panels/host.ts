@@ -1,6 +1,7 @@
 // Shows the panels that have data, keeps them while data come, and lets go of those that have none any more.
 
 import { h } from '../dom'
+import { menu } from '../save'
 import type { Context, Mounted, Panel } from './panel'
 
 const found = import.meta.glob<{ default?: Panel }>('./*.ts', { eager: true })
@@ -31,7 +32,7 @@ export class Host {
         continue
       }
       const made = panel.mount(context)
-      const section: HTMLElement = h('section', { class: 'panel', id: `panel-${panel.id}`, 'aria-label': panel.title }, h('h3', null, panel.title), made.element)
+      const section: HTMLElement = h('section', { class: 'panel', id: `panel-${panel.id}`, 'aria-label': panel.title }, h('div', { class: 'bar' }, h('h3', null, panel.title), menu()), made.element)
       this.mounted.set(panel.id, { section, panel: made })
       if (before) before.after(section)
       else this.element.prepend(section)

@@ -32,8 +32,9 @@ export interface Panel {
   /** also the anchor of its section */
   id: string
   title: string
-  /** those of a `run` stand between the ladder and the open rung, those of its rungs together and its `machine` below both */
-  of: 'run' | 'rung' | 'machine'
+  /** those of a `run` stand between the answers and the open rung, those of its rungs together and its `machine` below both, those of its
+   * first `failure` with what gave first */
+  of: 'run' | 'rung' | 'machine' | 'failure'
   /** panels stand in this order, from 0 */
   order: number
   /** a panel without data is not shown */

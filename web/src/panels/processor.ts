@@ -1,7 +1,7 @@
 import { lineOf } from '../chart'
 import { has, seconds } from '../columns'
 import { h, table } from '../dom'
-import { inUnit } from '../format'
+import { shown } from '../figures'
 import { charts, marks, redrawn, type Panel } from './panel'
 
 /** The server's process: what it used while it was asked, and which of its threads used it. */
@@ -26,10 +26,9 @@ const panel: Panel = {
       },
     ])
     const threads = redrawn(context, ({ trial }) => trial.rung, ({ trial }) => {
-      const cores = inUnit('cores')
-      const rows = (trial.rung?.subject?.threads ?? []).map(one => [h('code', null, one.name), cores(one.cpu_cores), cores(one.cpu_cores_max)])
+      const rows: (string | Node)[][] = (trial.rung?.subject?.threads ?? []).map(one => [h('code', null, one.name), shown(one.cpu_cores, 'cores'), shown(one.cpu_cores_max, 'cores')])
       const ended = trial.rung?.activity?.ended_threads_cores
-      if (ended && ended.mean >= 0.005) rows.push(['threads that ended', cores(ended.mean), cores(ended.max)])
+      if (ended && ended.mean >= 0.005) rows.push(['threads that ended', shown(ended.mean, 'cores'), shown(ended.max, 'cores')])
       if (rows.length === 0) return []
       return [table(['threads', 'CPU over the hold', 'largest second'], rows, {
         caption: 'By name: threads whose names differ in numbers only are one row.',

@@ -1,16 +1,17 @@
 import type { RunPage } from '../data'
 import { h, replace, table } from '../dom'
 import { FlameView } from '../flame-view'
-import { bytes, change, ns, share } from '../format'
+import { shown } from '../figures'
+import { change } from '../format'
 import { firstGraph, PROFILE, profileTables, stopRows, wordsOf, type Cost, type ProfileTable } from '../profile'
 import { redrawn, type Context, type Panel } from './panel'
 
 function tableOf({ title, rows, marks, all }: ProfileTable, per: string, [good, bad]: [string, string]): HTMLElement {
-  const took = (cost: Cost) => cost.bytes === undefined ? ns(cost.ns) : bytes(cost.bytes)
+  const took = (cost: Cost) => cost.bytes === undefined ? shown(cost.ns, 'ns') : shown(cost.bytes, 'bytes')
   const cells = rows.map(one => [
     h('code', null, one.function, marks && !one.is_sure ? ' ?' : ''), took(one.good), took(one.bad),
     change(one.good.ns ?? one.good.bytes, one.bad.ns ?? one.bad.bytes),
-    share(one.good.share), share(one.bad.share),
+    shown(one.good.share, 'share'), shown(one.bad.share, 'share'),
   ])
   return table(['function', `at ${good}`, `at ${bad}`, 'change', `share at ${good}`, `share at ${bad}`], cells, {
     caption: `${title} per ${per}${marks ? ', what grew most first' : ', what took most first; nothing grew surely'}`
@@ -29,7 +30,7 @@ const panel: Panel = {
       const { per, loads } = wordsOf(told(page).evidence)
       const { evidence } = told(page)
       const stops = stopRows(evidence)
-      const stopTable = table(['', ...loads.map(load => `at ${load}`)], stops, { caption: 'What kept its own code from running, as its runtime tells' })
+      const stopTable = table(['reading', ...loads.map(load => `at ${load}`)], stops, { caption: 'What kept its own code from running, as its runtime tells' })
       return [...profileTables(evidence).map(one => tableOf(one, per, loads)), ...(stops.length > 0 ? [stopTable] : [])]
     })
     const graphs = h('div')

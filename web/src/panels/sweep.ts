@@ -40,12 +40,12 @@ function cellTable(cell: Cell, at: number, pick: (seq: number) => void): HTMLEle
     const rung = trial.rung!
     const speedUp = base.rung!.rate_per_s > 0 ? (rung.rate_per_s / base.rung!.rate_per_s) : null
     return [
-      h('button', { class: 'link', type: 'button', onclick: () => pick(trial.seq) }, number(trial.load)),
+      h('button', { class: 'link', type: 'button', 'data-value': trial.load, onclick: () => pick(trial.seq) }, number(trial.load)),
       h('span', { class: 'nowrap' }, icon(rung.verdict), ` ${VERDICTS[rung.verdict].word}`),
-      `${rung.rate_per_s.toFixed(1)}/s`, speedUp === null ? '—' : speedUp.toFixed(2),
+      h('span', { 'data-value': rung.rate_per_s, 'data-unit': 'per_s' }, `${rung.rate_per_s.toFixed(1)}/s`), speedUp === null ? '—' : h('span', { 'data-value': speedUp }, speedUp.toFixed(2)),
       ...(hasFrames ? [shown(frameRate(trial), 'per_s', 'the server does not report frames')] : []),
       shown(rung.response_ns?.p50, 'ns', 'too few answers'), shown(rung.response_ns?.p99, 'ns', 'too few answers for a p99'),
-      number(rung.failed + rung.lost), rung.subject ? digits(rung.subject.cpu_cores) : '—',
+      shown(rung.failed + rung.lost, 'count'), rung.subject ? h('span', { 'data-value': rung.subject.cpu_cores, 'data-unit': 'cores' }, digits(rung.subject.cpu_cores)) : '—',
     ]
   })
   const swatch = h('i', { class: 'swatch' })

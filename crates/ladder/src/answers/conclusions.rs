@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::causes::{self, Cause};
 use super::deliveries::loss_rate_bound;
+use super::marks::{self, Standing, mark};
 use super::tick_sources;
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, CellCapacity};
@@ -26,6 +27,9 @@ const BROKEN_BOOKS: [&str; 4] =
 
 /// A loop that catches up is told of from this share of its late ticks on.
 const CAUGHT_UP_SHARE: f64 = 0.1;
+
+/// What a rung is called whose verdict a disturbance took away.
+const DISTURBED: &str = "disturbed";
 
 /// Sentences of an answer in a summary.
 const SENTENCES_IN_BRIEF: usize = 3;
@@ -404,6 +408,16 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> (Conclusion, Vec<String
         }
         Some(_) => (false, "nothing disturbed it".to_owned()),
     });
+    let disturbed = unjudged.iter().any(|rung| rung.signal.as_deref() == Some(DISTURBED));
+    let has_cost = [limited + late_and_unjudged > 0, broken > 0, false, disturbed];
+    let mut marks: Vec<Value> = ["generator", "books", "steady", "undisturbed"]
+        .iter()
+        .zip(has_cost)
+        .zip(&parts)
+        .map(|((id, has_cost), (is_doubt, text))| mark(id, Standing::of(*is_doubt, has_cost), text))
+        .collect();
+    let (standing, text) = marks::certainty(&climb.capacity);
+    marks.push(mark("certainty", standing, &text));
     if climb.generator == Default::default() {
         parts.push((true, "the generator was not calibrated".to_owned()));
     }
@@ -468,6 +482,7 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> (Conclusion, Vec<String
         "deliveries_unread": owed.unread, "deliveries_residual": owed.residual, "send_lag_p99_ns": send_lag_ns, "busy_share_max": busy_share,
         "disturbed_share_max": disturbed_share, "shared_cores": climb.run.shared_cores,
         "calibrated": climb.generator != Default::default(), "arrivals": climb.run.arrivals, "seed": climb.run.seed,
+        "marks": marks,
     });
     (Conclusion::new("can_i_trust_it", &sentences, evidence), brief)
 }
@@ -531,7 +546,7 @@ impl OwedInAll {
         all
     }
 
-    /// `: 1.23e9 deliveries owed, 0 lost (rate ≤ 2.4e-9 at 95 %), residual 0`; nothing where none was owed.
+    /// `: 1.23 G deliveries owed, 0 lost (rate ≤ 2.4e-9 at 95 %), residual 0`; nothing where none was owed.
     fn in_words(&self) -> String {
         let Some(owed) = self.owed else { return String::new() };
         let unread = match self.unread {

@@ -339,7 +339,7 @@ fn the_closing_page_has_the_books_of_each_rung() {
         [
             "100 clients: 594000 deliveries owed, 0 lost, 0 dropped, 0 waiting at the end, residual 0; slowest receiver 99: \
              mean 5 ms, max 9 ms",
-            "200 clients: 2.36e6 deliveries owed, 3 lost, 2 dropped, 0 waiting at the end, residual 1; slowest receiver 199: \
+            "200 clients: 2.36 M deliveries owed, 3 lost, 2 dropped, 0 waiting at the end, residual 1; slowest receiver 199: \
              mean 5 ms, max 9 ms",
             "200 clients, excluded: 2 receivers, 23880 owed, 1880 delivered, 21952 dropped, 48 waiting at the end",
         ]
@@ -361,11 +361,11 @@ fn whether_the_books_balance_is_said_with_what_that_is_worth() {
         text_of(&climb, "can_i_trust_it").to_owned()
     };
     let clean = trusted(&[judged(&TrialBuilder::chat(100), CHAT), judged(&TrialBuilder::chat(200), CHAT)]);
-    let says = "the books balance: 2.98e6 deliveries owed, 0 lost (rate ≤ 1.0e-6 at 95 %), residual 0;";
+    let says = "the books balance: 2.98 M deliveries owed, 0 lost (rate ≤ 1.0e-6 at 95 %), residual 0;";
     assert!(clean.contains(says), "{clean}");
     let broken = trusted(&[judged(&TrialBuilder::chat(100), CHAT), judged(&faulty_chat(), CHAT)]);
     assert!(broken.starts_with("With care: "), "{broken}");
-    let says = "books do not balance in 1 of 2 rungs: 2.96e6 deliveries owed, 3 lost, residual 1;";
+    let says = "books do not balance in 1 of 2 rungs: 2.96 M deliveries owed, 3 lost, residual 1;";
     assert!(broken.contains(says), "{broken}");
     let mut untold = TrialBuilder::chat(100);
     if let Some(books) = &mut untold.books {
@@ -576,6 +576,7 @@ proptest! {
 mod agents;
 mod allowed;
 mod from_above;
+mod marks;
 mod page;
 mod searches;
 mod words;

@@ -326,8 +326,8 @@ fn a_log_of_more_ticks_than_the_games_can_have_passes_nothing() {
     check(&builder, &arena_terms(), Verdict::Pass, "", &[]);
     builder.games_running = 50_000.0;
     let says = [
-        "1.80e8 ticks were due by the server's log",
-        "500 games owe 1.80e6 in that time",
+        "180 M ticks were due by the server's log",
+        "500 games owe 1.8 M in that time",
         "does not tell the truth",
     ];
     check(&builder, &arena_terms(), Verdict::Inconclusive, "inconsistent", &says);
