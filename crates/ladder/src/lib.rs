@@ -41,7 +41,7 @@ pub use arrival_phases::ArrivalPhases;
 pub use capacity::{Capacity, CellCapacity, SearchFigures, capacity};
 pub use condition::{Condition, ConditionError};
 pub use contract::{
-    Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, RESUMED, RunFacts, Rung,
+    Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, Mark, RESUMED, RunFacts, Rung,
     StoredAnswers,
 };
 pub use differing::{Difference, Origin};

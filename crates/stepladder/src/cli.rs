@@ -69,6 +69,8 @@ pub enum Command {
     View(ViewArgs),
     /// Write a stored run as one HTML file that opens anywhere
     Report(ReportArgs),
+    /// Mark an instant in the run that goes on, with what you did: stepladder mark 'deployed 1.4'
+    Mark(MarkArgs),
     /// Export a stored run: every row as a line of JSON, a line for each second and event, or CSV files
     Export(ExportArgs),
     /// What this machine can do: descriptors, ports, cores, clock, pacing, own ceiling
@@ -209,6 +211,18 @@ pub struct ReportArgs {
     /// Write the report here
     #[arg(short, long, value_name = "FILE.html")]
     pub output: PathBuf,
+    /// The project's store
+    #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
+    pub store: PathBuf,
+}
+
+/// Options of `mark`.
+#[derive(Debug, Args)]
+pub struct MarkArgs {
+    /// What was done, in a line of at most 200 characters
+    pub text: String,
+    /// Id or name of the run, where several go on in the store
+    pub run: Option<String>,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
     pub store: PathBuf,

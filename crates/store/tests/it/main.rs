@@ -10,6 +10,7 @@ mod following;
 mod forged;
 mod given;
 mod lines;
+mod marks;
 mod open_metrics;
 mod other_tables;
 mod packs;
