@@ -20,6 +20,7 @@ pub mod duel;
 mod figures;
 mod gate;
 pub mod growth;
+pub mod history;
 pub mod judge;
 pub mod models;
 mod network;

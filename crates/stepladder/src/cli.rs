@@ -67,7 +67,7 @@ pub enum Command {
     Compare(CompareArgs),
     /// Look at stored runs and tick logs in a browser, live while a climb goes on
     View(ViewArgs),
-    /// Write a stored run as one HTML file that opens anywhere
+    /// Write a stored run, or the history of all, as one HTML file that opens anywhere
     Report(ReportArgs),
     /// Mark an instant in the run that goes on, with what you did: stepladder mark 'deployed 1.4'
     Mark(MarkArgs),
@@ -207,7 +207,12 @@ pub struct ViewArgs {
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Id or name of a stored run (a name means its newest run)
-    pub run: String,
+    #[arg(required_unless_present = "history")]
+    pub run: Option<String>,
+    /// Instead of one run the capacity of all: a line per server, plan and machine, and the commits at which it changed. Of the
+    /// project's store, or of these stores and those in these folders
+    #[arg(long, value_name = "PATH", num_args = 0.., conflicts_with = "run")]
+    pub history: Option<Vec<PathBuf>>,
     /// Write the report here
     #[arg(short, long, value_name = "FILE.html")]
     pub output: PathBuf,
