@@ -182,6 +182,9 @@ pub struct CompareArgs {
     /// Write the comparison here as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write the comparison here as Markdown, for a comment on a pull request (- for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
     pub store: PathBuf,

@@ -5,6 +5,7 @@
 mod append_only;
 mod cut_off;
 mod damage;
+mod dashboard;
 mod exports;
 mod following;
 mod forged;
