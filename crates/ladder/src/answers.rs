@@ -23,8 +23,8 @@ use crate::agents;
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, capacity, is_majority};
 use crate::contract::{
-    CheatFigures, ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan,
-    Mark, RunFacts, Rung, SCHEMA, SessionFigures, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures,
+    CheatFigures, ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan, Mark,
+    RunFacts, Rung, SCHEMA, SessionFigures, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures,
     WorkerFigures,
 };
 use crate::figures;

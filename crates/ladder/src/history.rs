@@ -51,15 +51,8 @@ pub struct Change {
 ///
 /// A commit and a version of Stepladder are what a history is about; gates, names and permissions measure nothing.
 pub fn incomparable(old: &Origin, new: &Origin) -> Vec<Difference> {
-    const OF_NO_MATTER: [&str; 7] = [
-        "Stepladder's version",
-        "commit of the folder",
-        "scenario",
-        "seed",
-        "gates",
-        "may_load",
-        "profile",
-    ];
+    const OF_NO_MATTER: [&str; 7] =
+        ["Stepladder's version", "commit of the folder", "scenario", "seed", "gates", "may_load", "profile"];
     let mut found = differences(old, new);
     found.retain(|one| !OF_NO_MATTER.contains(&one.what.as_str()));
     found
@@ -136,7 +129,13 @@ pub fn changes(runs: &[Between]) -> Option<Vec<Change>> {
     let change = |(nth, (at, p, is_rise)): (usize, &(usize, f64, bool))| {
         let before = Between::median(&known[from..*at]);
         from = *at;
-        Change { at: places[*at], p: *p, before, after: Between::median(&known[*at..ends[nth + 1]]), is_rise: *is_rise }
+        Change {
+            at: places[*at],
+            p: *p,
+            before,
+            after: Between::median(&known[*at..ends[nth + 1]]),
+            is_rise: *is_rise,
+        }
     };
     Some(found.iter().enumerate().map(change).collect())
 }
@@ -246,8 +245,7 @@ mod tests {
             levels.iter().flat_map(|(level, count)| vec![held(*level); *count]).collect();
         let found = changes(&runs).unwrap();
         let sides: Vec<_> = found.iter().map(|one| (one.at, one.before, one.after, one.is_rise)).collect();
-        let expected =
-            [(12, held(1_000.0), held(500.0), false), (24, held(500.0), held(2_000.0), true)];
+        let expected = [(12, held(1_000.0), held(500.0), false), (24, held(500.0), held(2_000.0), true)];
         assert_eq!(sides, expected);
         assert!(found.iter().all(|one| one.p <= ALARM_SHARE));
     }
@@ -269,7 +267,10 @@ mod tests {
         check([vec![known(500.0, 1_000.0); 20], vec![open(1_000.0); 20]].concat(), Some(vec![20]));
         // Runs that know nothing are counted as places and not as runs.
         let unknown = vec![Between::default(); 2];
-        check([vec![known(500.0, 1_000.0); 12], unknown, vec![known(250.0, 500.0); 12]].concat(), Some(vec![14]));
+        check(
+            [vec![known(500.0, 1_000.0); 12], unknown, vec![known(250.0, 500.0); 12]].concat(),
+            Some(vec![14]),
+        );
         // One odd run, and two.
         check([vec![known(500.0, 1_000.0); 20], vec![known(10.0, 20.0); 2]].concat(), Some(vec![]));
     }
@@ -283,11 +284,23 @@ mod tests {
             ..Origin::default()
         };
         let of = |other: Origin| {
-            let found = incomparable(&origin(r#"{"seed": 1, "gates": [], "ladder": {"rungs": [1]}}"#, 2, "a"), &other);
+            let found = incomparable(
+                &origin(r#"{"seed": 1, "gates": [], "ladder": {"rungs": [1]}}"#, 2, "a"),
+                &other,
+            );
             found.into_iter().map(|one| one.what).collect::<Vec<_>>()
         };
-        assert!(of(origin(r#"{"seed": 2, "gates": ["capacity >= 5"], "ladder": {"rungs": [1]}}"#, 2, "b")).is_empty());
-        assert_eq!(of(origin(r#"{"seed": 1, "gates": [], "ladder": {"rungs": [2]}}"#, 2, "a")), ["ladder.rungs"]);
-        assert_eq!(of(origin(r#"{"seed": 1, "gates": [], "ladder": {"rungs": [1]}}"#, 4, "a")), ["machine, online cores"]);
+        assert!(
+            of(origin(r#"{"seed": 2, "gates": ["capacity >= 5"], "ladder": {"rungs": [1]}}"#, 2, "b"))
+                .is_empty()
+        );
+        assert_eq!(
+            of(origin(r#"{"seed": 1, "gates": [], "ladder": {"rungs": [2]}}"#, 2, "a")),
+            ["ladder.rungs"]
+        );
+        assert_eq!(
+            of(origin(r#"{"seed": 1, "gates": [], "ladder": {"rungs": [1]}}"#, 4, "a")),
+            ["machine, online cores"]
+        );
     }
 }

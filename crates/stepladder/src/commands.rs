@@ -249,7 +249,9 @@ pub fn compare(args: &CompareArgs) -> Answer {
         let ids = (old.id.as_str(), new.id.as_str());
         let page = outputs::page_of_comparison(ids, &differs, table.as_ref(), show::CAUTION);
         match file {
-            Some(path) => outputs::write_whole(path, |out| Ok(out.write_all(page.as_bytes())?)).map_err(not_measured)?,
+            Some(path) => {
+                outputs::write_whole(path, |out| Ok(out.write_all(page.as_bytes())?)).map_err(not_measured)?
+            }
             None => print(&page)?,
         }
     }

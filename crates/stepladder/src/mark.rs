@@ -27,7 +27,9 @@ pub fn mark(args: &MarkArgs) -> Result<Exit, Failure> {
     let run = going_on(&store, args.run.as_deref())?;
     let head = store.run(&run).map_err(not_measured)?.head;
     if head.kind == RunKind::Bench {
-        return Err(wrong_usage(anyhow!("run {run} compares client libraries; only loads of a server take marks")));
+        return Err(wrong_usage(anyhow!(
+            "run {run} compares client libraries; only loads of a server take marks"
+        )));
     }
     if let Ok(plan) = serde_json::from_str::<Plan>(&head.plan) {
         // Secrets that the plan names are masked where they are known here; that one is not set is no mistake of a mark.
@@ -45,10 +47,14 @@ pub fn mark(args: &MarkArgs) -> Result<Exit, Failure> {
             Ok(None) if waits => {}
             Ok(None) => {
                 waits = true;
-                say::err_line!("stepladder: run {run} holds no load now; the mark goes to the beginning of the next one");
+                say::err_line!(
+                    "stepladder: run {run} holds no load now; the mark goes to the beginning of the next one"
+                );
             }
             Err(StoreError::NotRecorded { .. }) if waits => {
-                return Err(not_measured(anyhow!("run {run} ended without another load, so nothing was marked")));
+                return Err(not_measured(anyhow!(
+                    "run {run} ended without another load, so nothing was marked"
+                )));
             }
             Err(error) => return Err(not_measured(error)),
         }
@@ -60,8 +66,14 @@ pub fn mark(args: &MarkArgs) -> Result<Exit, Failure> {
 fn plain(text: &str) -> anyhow::Result<String> {
     let text: Cow<'_, str> = mask(text);
     let length = text.chars().count();
-    anyhow::ensure!(!text.trim().is_empty(), "the mark has no text; write what was done: stepladder mark 'deployed 1.4'");
-    anyhow::ensure!(length <= CHARS_MAX, "the mark has {length} characters, and {CHARS_MAX} is the most; shorten it");
+    anyhow::ensure!(
+        !text.trim().is_empty(),
+        "the mark has no text; write what was done: stepladder mark 'deployed 1.4'"
+    );
+    anyhow::ensure!(
+        length <= CHARS_MAX,
+        "the mark has {length} characters, and {CHARS_MAX} is the most; shorten it"
+    );
     Ok(plain_text(&text, CHARS_MAX))
 }
 
@@ -74,12 +86,18 @@ fn going_on(store: &Store, named: Option<&str>) -> Result<RunId, Failure> {
     let file = store.path().display();
     match runs.as_slice() {
         [one] => Ok(one.clone()),
-        [] => Err(wrong_usage(anyhow!("{file}: no run is being recorded, so there is nothing to mark; name the store of a run \
-             that goes on with --store FILE"))),
+        [] => Err(wrong_usage(anyhow!(
+            "{file}: no run is being recorded, so there is nothing to mark; name the store of a run \
+             that goes on with --store FILE"
+        ))),
         several => {
             let names: Vec<&str> = several.iter().map(RunId::as_str).collect();
-            Err(wrong_usage(anyhow!("{file}: {} runs are being recorded ({}); name one: stepladder mark TEXT {}",
-                names.len(), names.join(", "), names[0])))
+            Err(wrong_usage(anyhow!(
+                "{file}: {} runs are being recorded ({}); name one: stepladder mark TEXT {}",
+                names.len(),
+                names.join(", "),
+                names[0]
+            )))
         }
     }
 }
@@ -94,7 +112,9 @@ mod tests {
             let found = plain(text).map_err(|error| error.to_string());
             match expected {
                 Ok(kept) => assert_eq!(found.as_deref(), Ok(kept), "{text:?}"),
-                Err(part) => assert!(found.as_ref().is_err_and(|said| said.contains(part)), "{text:?}: {found:?}"),
+                Err(part) => {
+                    assert!(found.as_ref().is_err_and(|said| said.contains(part)), "{text:?}: {found:?}")
+                }
             }
         };
         check("deployed 1.4", Ok("deployed 1.4"));

@@ -1,6 +1,5 @@
 //! `stepladder report`: a stored run, or the history of all, as one file for people who have neither the store nor the program.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};

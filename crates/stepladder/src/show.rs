@@ -122,7 +122,8 @@ pub fn figures(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<Option
             Some(cell) => format!("{}, {}", show_number(rung.load), show_cell(cell)),
             None => show_number(rung.load),
         };
-        table.push([&load, "verdict", same.verdict.name(), rung.verdict.name(), ""].map(str::to_owned).into());
+        table
+            .push([&load, "verdict", same.verdict.name(), rung.verdict.name(), ""].map(str::to_owned).into());
         let p99 =
             |summary: &Option<measure::Summary>| summary.as_ref().and_then(|one| one.p99).map(|ns| ns as f64);
         let late = |rung: &Rung| rung.ticks.as_ref().and_then(|ticks| ticks.late_share);
@@ -159,13 +160,7 @@ pub fn figures(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<Option
             }
             let text = |value: Option<f64>| value.map_or_else(|| NOT_STATED.to_owned(), show);
             let ratio = was.zip(is).filter(|(was, _)| *was > 0.0).map(|(was, is)| format!("{:.2}", is / was));
-            table.push(vec![
-                "".to_owned(),
-                name.to_owned(),
-                text(was),
-                text(is),
-                ratio.unwrap_or_default(),
-            ]);
+            table.push(vec!["".to_owned(), name.to_owned(), text(was), text(is), ratio.unwrap_or_default()]);
         }
     }
     Ok(Some(ladder::Table { title: None, header, rows: table, rungs: Vec::new() }))

@@ -170,7 +170,9 @@ pub enum StoreError {
         run: RunId,
     },
     /// Nobody records the run any more, so nothing can be added to it. Remedy: mark a run that goes on.
-    #[error("run {run} is not being recorded, so nothing can be marked in it; stepladder runs lists those that are")]
+    #[error(
+        "run {run} is not being recorded, so nothing can be marked in it; stepladder runs lists those that are"
+    )]
     NotRecorded {
         /// the run
         run: RunId,

@@ -104,7 +104,8 @@ impl LeftOut {
             self.of_other_kinds += 1;
             return None;
         }
-        let RunState::Ended(RunEnd { outcome: Outcome::Finished, climb: Some(climb), .. }) = &run.state else {
+        let RunState::Ended(RunEnd { outcome: Outcome::Finished, climb: Some(climb), .. }) = &run.state
+        else {
             self.unended += 1;
             return None;
         };
@@ -131,8 +132,11 @@ impl LeftOut {
             (self.of_other_kinds, "were duels or comparisons of client libraries"),
             (damaged, "are damaged"),
         ];
-        let parts: Vec<String> =
-            counted.iter().filter(|(count, _)| *count > 0).map(|(count, why)| format!("{count} {why}")).collect();
+        let parts: Vec<String> = counted
+            .iter()
+            .filter(|(count, _)| *count > 0)
+            .map(|(count, why)| format!("{count} {why}"))
+            .collect();
         if parts.is_empty() { String::new() } else { format!("Not shown: {}.", parts.join(", ")) }
     }
 }
@@ -173,7 +177,8 @@ fn html(all: &[Series], runs: usize, left_out: &LeftOut, damaged: usize) -> Stri
         text(&left_out.in_words(damaged))
     );
     for (at, line) in all.iter().enumerate() {
-        let above = all[..at].iter().rev().find(|other| other.first().origin.subject == line.first().origin.subject);
+        let above =
+            all[..at].iter().rev().find(|other| other.first().origin.subject == line.first().origin.subject);
         line.write(&mut page, above);
     }
     page + "</main>\n</html>\n"
@@ -186,11 +191,20 @@ impl Series {
 
     fn write(&self, page: &mut String, above: Option<&Series>) {
         let newest = &self.points[self.points.len() - 1];
-        let _ = writeln!(page, "<section>\n<h2>{} <small>{}</small></h2>", text(&newest.origin.subject), newest.unit);
+        let _ = writeln!(
+            page,
+            "<section>\n<h2>{} <small>{}</small></h2>",
+            text(&newest.origin.subject),
+            newest.unit
+        );
         let _ = writeln!(page, "<p class=\"note\"><code>{}</code></p>", text(&newest.command));
         if let Some(above) = above {
             let differ = incomparable(&above.first().origin, &newest.origin);
-            let _ = writeln!(page, "<p class=\"note\">Not comparable with the line above: {}.</p>", text(&named(&differ)));
+            let _ = writeln!(
+                page,
+                "<p class=\"note\">Not comparable with the line above: {}.</p>",
+                text(&named(&differ))
+            );
         }
         for words in self.findings() {
             let _ = writeln!(page, "<p class=\"finding\">{}</p>", text(&words));
@@ -241,7 +255,9 @@ impl Series {
             page,
             "<figure><svg class=\"history\" viewBox=\"0 0 {count} 100\" preserveAspectRatio=\"none\" aria-hidden=\"true\">"
         );
-        for (at, point) in self.points.iter().enumerate().filter(|(_, point)| point.held != Between::default()) {
+        for (at, point) in
+            self.points.iter().enumerate().filter(|(_, point)| point.held != Between::default())
+        {
             let (lower, upper) = point.ends(top);
             let (from, to) = (height(upper), height(lower));
             let _ = write!(
@@ -314,7 +330,8 @@ impl Point {
 
     fn row(&self, page: &mut String, top: f64) {
         let verdict = self.verdict.name();
-        let began = i64::try_from(self.started_unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
+        let began =
+            i64::try_from(self.started_unix_ms).ok().and_then(|ms| Timestamp::from_millisecond(ms).ok());
         let began = began.map_or_else(|| "—".to_owned(), |at| at.strftime("%F %H:%M").to_string());
         let _ = write!(
             page,
@@ -348,8 +365,9 @@ fn named(differences: &[Difference]) -> String {
         other => plain_text(&other.to_string(), SETTING_CHARS),
     };
     let named = differences.iter().take(SETTINGS_NAMED);
-    let mut parts: Vec<String> =
-        named.map(|one| format!("{} ({} there, {} here)", one.what, shown(&one.old), shown(&one.new))).collect();
+    let mut parts: Vec<String> = named
+        .map(|one| format!("{} ({} there, {} here)", one.what, shown(&one.old), shown(&one.new)))
+        .collect();
     let more = differences.len().saturating_sub(SETTINGS_NAMED);
     parts.extend((more > 0).then(|| format!("{more} more")));
     if parts.is_empty() { "another unit of the loads".to_owned() } else { parts.join(", ") }

@@ -207,19 +207,44 @@ fn a_run_is_laid_beside_an_older_one_and_without_one_nothing_fails() {
     let page = fs::read_to_string(second.place.path("stepladder-comparison.md")).expect("the comparison");
     assert!(page.starts_with("## other-one-1 against main-1\n"), "{page}");
     assert!(job.summary.ends_with(&page) && job.summary.starts_with("## poll-loop: PASS"), "{}", job.summary);
-    for part in ["| load | figure | main-1 | other-one-1 | new / old |\n", "| 10 | verdict | PASS | PASS |  |\n", "not interleaved"] {
+    for part in [
+        "| load | figure | main-1 | other-one-1 | new / old |\n",
+        "| 10 | verdict | PASS | PASS |  |\n",
+        "not interleaved",
+    ] {
         assert!(page.replace("\\-", "-").contains(part), "{part} in {page}");
     }
     let place = second.place;
     let printed = place.run(["compare", "main", "other-one", "--store", "its.db", "--markdown", "-"]);
     assert_eq!((printed.code, printed.out.trim_end()), (0, page.trim_end()));
-    let none = Runner { place, ..Runner::new(&[("args", &format!("{POLL_LOOP} --requesters 10")), ("compare-with", "no such; touch executed")]) };
-    let none = Runner { inputs: none.inputs.into_iter().chain([("binary".to_owned(), env!("CARGO_BIN_EXE_stepladder").to_owned())]).collect(), ..none };
+    let none = Runner {
+        place,
+        ..Runner::new(&[
+            ("args", &format!("{POLL_LOOP} --requesters 10")),
+            ("compare-with", "no such; touch executed"),
+        ])
+    };
+    let none = Runner {
+        inputs: none
+            .inputs
+            .into_iter()
+            .chain([("binary".to_owned(), env!("CARGO_BIN_EXE_stepladder").to_owned())])
+            .collect(),
+        ..none
+    };
     let job = none.run("/nowhere");
     assert_eq!(job.code, 0, "{}", job.said);
-    assert!(job.said.contains("there is no run `no such; touch executed`") && job.said.contains("::warning::"), "{}", job.said);
+    assert!(
+        job.said.contains("there is no run `no such; touch executed`") && job.said.contains("::warning::"),
+        "{}",
+        job.said
+    );
     assert_eq!(none.place.files_ending("executed"), Vec::<String>::new());
-    assert_eq!(none.place.files_ending("comparison.md"), Vec::<String>::new(), "an older one is no result of this job");
+    assert_eq!(
+        none.place.files_ending("comparison.md"),
+        Vec::<String>::new(),
+        "an older one is no result of this job"
+    );
 }
 
 /// The blocks of a page in this language.
@@ -234,7 +259,11 @@ fn blocks(page: &str, language: &str) -> Vec<String> {
 fn with_of_action(value: &Value, found: &mut Vec<Value>) {
     match value {
         Value::Object(fields) => {
-            if fields.get("uses").and_then(Value::as_str).is_some_and(|uses| uses.starts_with("OWNER/stepladder@")) {
+            if fields
+                .get("uses")
+                .and_then(Value::as_str)
+                .is_some_and(|uses| uses.starts_with("OWNER/stepladder@"))
+            {
                 found.push(fields["with"].clone());
             }
             fields.values().for_each(|below| with_of_action(below, found));
@@ -250,19 +279,24 @@ fn snippets_for_ci_systems_are_yaml_and_name_inputs_and_options_that_there_are()
     let known = ["climb", "compare", "report"].map(|command| place.run([command, "--help"]).out).concat();
     let is_option = |word: &str| {
         let name = word.split('=').next().unwrap_or_default();
-        known.split(|letter: char| letter.is_whitespace() || ",=[".contains(letter)).any(|other| other == name)
+        known
+            .split(|letter: char| letter.is_whitespace() || ",=[".contains(letter))
+            .any(|other| other == name)
     };
     let of_others = ["--body-file", "--edit-last", "--create-if-none"];
     let (mut uses, mut options) = (Vec::new(), 0);
     for page in ["ci.md", "metrics.md"] {
         for block in blocks(page, "yaml").into_iter().chain(blocks(page, "groovy")) {
-            for word in block.split_whitespace().filter(|word| word.starts_with("--") && !of_others.contains(word)) {
+            for word in
+                block.split_whitespace().filter(|word| word.starts_with("--") && !of_others.contains(word))
+            {
                 assert!(is_option(word), "{page} names {word}, which is no option");
                 options += 1;
             }
         }
         for block in blocks(page, "yaml") {
-            let value: Value = serde_saphyr::from_str(&block).unwrap_or_else(|error| panic!("{page}: {error}:\n{block}"));
+            let value: Value =
+                serde_saphyr::from_str(&block).unwrap_or_else(|error| panic!("{page}: {error}:\n{block}"));
             with_of_action(&value, &mut uses);
         }
     }

@@ -13,7 +13,10 @@ fn a_mark_stands_in_the_load_that_was_held_and_wherever_events_are_shown() {
     eventually("the hold", || lines().contains(r#""kind":"hold""#).then_some(()));
     let told = place.run(["mark", "deployed <b>1.4</b> @all"]);
     assert_eq!(told.code, 0, "{told:#?}");
-    assert!(told.out.starts_with("run arena-1: marked at ") && told.out.contains(" s of 2 games: "), "{told:#?}");
+    assert!(
+        told.out.starts_with("run arena-1: marked at ") && told.out.contains(" s of 2 games: "),
+        "{told:#?}"
+    );
     place.run(["mark", "x", "arena-2"]).refused(3, &["there is no run `arena-2`"]);
     let ran = climb.finish();
     assert!(ran.code <= 2, "{ran:#?}");
@@ -32,7 +35,10 @@ fn a_mark_stands_in_the_load_that_was_held_and_wherever_events_are_shown() {
     let shown = place.run(["show", "arena", "--all"]).out;
     assert!(shown.contains(&format!("marked at {at_s:.1} s: deployed")), "{shown}");
     let markdown = std::fs::read_to_string(place.path("run.md")).expect("the Markdown");
-    assert!(markdown.contains("marked at") && !markdown.contains("<b>") && !markdown.contains(" @all"), "{markdown}");
+    assert!(
+        markdown.contains("marked at") && !markdown.contains("<b>") && !markdown.contains(" @all"),
+        "{markdown}"
+    );
     assert_eq!(place.run(["runs"]).code, 0, "the store is sound");
     place.run(["mark", "too late"]).refused(3, &["no run is being recorded", "--store FILE"]);
     place.run(["mark", "too late", "arena"]).refused(2, &["run arena-1 is not being recorded"]);
@@ -47,7 +53,9 @@ fn a_mark_where_several_runs_go_on_asks_for_the_name_of_one() {
     };
     let (one, two) = (start("one"), start("two"));
     eventually("both runs", || (place.run(["runs"]).out.matches("recording").count() == 2).then_some(()));
-    place.run(["mark", "which?"]).refused(3, &["2 runs are being recorded", "one-1", "two-1", "stepladder mark TEXT "]);
+    place
+        .run(["mark", "which?"])
+        .refused(3, &["2 runs are being recorded", "one-1", "two-1", "stepladder mark TEXT "]);
     let told = place.run(["mark", "this one", "two"]);
     assert!(told.code == 0 && told.out.starts_with("run two-1: marked at "), "{told:#?}");
     for climb in [one, two] {

@@ -19,7 +19,9 @@ fn told() -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
     let mut entries = given::one_of_each();
     let Some(Entry::Interval(second)) = entries.first_mut() else { panic!("its second comes first") };
     for measure in Measure::ALL {
-        [false, true].map(|in_hold| second.distribution_mut(*measure, in_hold).record_value(1_000));
+        for in_hold in [false, true] {
+            second.distribution_mut(*measure, in_hold).record(1_000);
+        }
     }
     (second.ticks.due, second.ticks.on_time) = (60, 60);
     let of_processes = |name: &ProcessMetric| [Reading::Subject(*name), Reading::Worker(*name)];
@@ -30,7 +32,8 @@ fn told() -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
     }));
     writer.append(entries).unwrap();
     writer.end_trial(1).unwrap();
-    let verdict = StoredVerdict { verdict: "PASS".to_owned(), evidence: "{}".to_owned(), ..StoredVerdict::default() };
+    let verdict =
+        StoredVerdict { verdict: "PASS".to_owned(), evidence: "{}".to_owned(), ..StoredVerdict::default() };
     writer.verdict(0, verdict).unwrap();
     let mut sums = RunSums::new(writer.id().clone());
     sums.read_on(&given.store).unwrap();
@@ -39,7 +42,9 @@ fn told() -> BTreeMap<String, BTreeMap<String, BTreeSet<String>>> {
         let (key, _) = line.rsplit_once(' ').unwrap();
         let (name, labels) = key.split_once('{').unwrap_or((key, ""));
         let labels_of_name = told.entry(name.to_owned()).or_default();
-        for (label, value) in labels.trim_end_matches("\"}").split("\",").filter_map(|one| one.split_once("=\"")) {
+        for (label, value) in
+            labels.trim_end_matches("\"}").split("\",").filter_map(|one| one.split_once("=\""))
+        {
             labels_of_name.entry(label.to_owned()).or_default().insert(value.to_owned());
         }
     }
@@ -84,7 +89,9 @@ fn unknown(query: &str, told: &BTreeMap<String, BTreeMap<String, BTreeSet<String
                 None if OF_SCRAPES.contains(&label) => {}
                 None => wrong.push(format!("{name}: {label}")),
                 Some(known) => wrong.extend(
-                    values.filter(|value| !known.contains(*value)).map(|value| format!("{name}: {label} {value}")),
+                    values
+                        .filter(|value| !known.contains(*value))
+                        .map(|value| format!("{name}: {label} {value}")),
                 ),
             }
         }
@@ -103,7 +110,10 @@ fn every_name_of_the_dashboard_is_one_that_a_run_tells() {
         ("sum(rate(stepladder_messages_total{state=\"sent\"}[5s]))", &[][..]),
         ("stepladder_mesages_total", &["stepladder_mesages_total"]),
         ("stepladder_messages_total{state=~\"sent|gone\"}", &["stepladder_messages_total: state gone"]),
-        ("sum by (le, cause) (stepladder_messages_total{cause=\"x\"})", &["stepladder_messages_total: cause", "by cause"]),
+        (
+            "sum by (le, cause) (stepladder_messages_total{cause=\"x\"})",
+            &["stepladder_messages_total: cause", "by cause"],
+        ),
     ] {
         assert_eq!(unknown(query, &told), expected, "{query}");
     }
@@ -117,7 +127,9 @@ fn every_name_of_the_dashboard_is_one_that_a_run_tells() {
     let wrong: Vec<_> = queries.iter().flat_map(|query| unknown(query, &told)).collect();
     assert!(wrong.is_empty(), "{wrong:#?} of {:#?}", told.keys());
     let known: BTreeSet<&String> = told.values().flat_map(BTreeMap::keys).collect();
-    for label in legends.iter().flat_map(|legend| legend.split("{{").skip(1)).filter_map(|one| one.split("}}").next()) {
+    for label in
+        legends.iter().flat_map(|legend| legend.split("{{").skip(1)).filter_map(|one| one.split("}}").next())
+    {
         assert!(known.iter().any(|known| *known == label), "{label}");
     }
 }
@@ -125,7 +137,10 @@ fn every_name_of_the_dashboard_is_one_that_a_run_tells() {
 #[test]
 fn the_dashboard_has_the_form_that_grafana_asks_for() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
-    assert!(dashboard["schemaVersion"].as_u64() >= Some(36) && dashboard["uid"].is_string(), "a data source is an object");
+    assert!(
+        dashboard["schemaVersion"].as_u64() >= Some(36) && dashboard["uid"].is_string(),
+        "a data source is an object"
+    );
     let variables = dashboard["templating"]["list"].as_array().unwrap();
     assert_eq!((&variables[0]["name"], &variables[0]["type"]), (&"datasource".into(), &"datasource".into()));
     let number = |value: &Value| value.as_u64().unwrap_or_else(|| panic!("{value} is no number"));
@@ -138,7 +153,8 @@ fn the_dashboard_has_the_form_that_grafana_asks_for() {
             assert!(cells.insert(cell), "{panel}: it lies on another");
         }
         let targets = panel["targets"].as_array().unwrap();
-        let references: BTreeSet<_> = targets.iter().map(|target| target["refId"].as_str().unwrap()).collect();
+        let references: BTreeSet<_> =
+            targets.iter().map(|target| target["refId"].as_str().unwrap()).collect();
         assert_eq!(references.len(), targets.len(), "{panel}: refId");
         for source in targets.iter().map(|target| &target["datasource"]).chain([&panel["datasource"]]) {
             assert_eq!(source["uid"], "${datasource}", "{panel}: a data source of one installation");

@@ -92,7 +92,10 @@ fn of_marks_and_seconds_written_at_once_none_is_lost_and_none_stands_twice() {
     for who in 0..2 {
         let prefix = format!("{who}.");
         let of_one: Vec<&String> = texts.iter().filter(|text| text.starts_with(&prefix)).collect();
-        assert_eq!(of_one, (0..30).map(|at| format!("{who}.{at}")).collect::<Vec<_>>().iter().collect::<Vec<_>>());
+        assert_eq!(
+            of_one,
+            (0..30).map(|at| format!("{who}.{at}")).collect::<Vec<_>>().iter().collect::<Vec<_>>()
+        );
     }
     assert_eq!(given.store.check().unwrap(), Vec::<String>::new());
 }

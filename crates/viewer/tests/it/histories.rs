@@ -56,12 +56,18 @@ fn a_planted_step_is_named_with_its_run_and_commit_and_noise_is_not() {
     assert!(older.contains("<code>c0ffee15"), "{html}");
 
     let quiet = given::store();
-    (0..24).for_each(|at| drop(plant(&quiet, at, held(2_000.0 - (at % 3) as f64 * 100.0, 4_000.0), head(at))));
+    (0..24)
+        .for_each(|at| drop(plant(&quiet, at, held(2_000.0 - (at % 3) as f64 * 100.0, 4_000.0), head(at))));
     let html = page(&quiet);
-    assert!(html.contains("No change: as far as 24 runs tell") && !html.contains("class=\"change\""), "{html}");
+    assert!(
+        html.contains("No change: as far as 24 runs tell") && !html.contains("class=\"change\""),
+        "{html}"
+    );
 
     let few = given::store();
-    (0..9).for_each(|at| drop(plant(&few, at, if at < 5 { held(2_000.0, 4_000.0) } else { held(1.0, 2.0) }, head(at))));
+    (0..9).for_each(|at| {
+        drop(plant(&few, at, if at < 5 { held(2_000.0, 4_000.0) } else { held(1.0, 2.0) }, head(at)))
+    });
     assert!(page(&few).contains("Too few runs to tell a change from chance: 9 of the 10"));
 }
 
@@ -85,7 +91,10 @@ fn only_comparable_runs_share_a_line_and_what_is_left_out_is_counted() {
     assert_eq!((page.runs, page.damaged.len()), (4, 0), "copies of a run are one run");
     let html = page.html;
     assert_eq!(html.matches("<section>").count(), 3, "{html}");
-    assert!(html.contains("ladder.hold (60 there, 5 here)") || html.contains("ladder.hold (5 there, 60 here)"), "{html}");
+    assert!(
+        html.contains("ladder.hold (60 there, 5 here)") || html.contains("ladder.hold (5 there, 60 here)"),
+        "{html}"
+    );
     assert!(html.contains("Not shown: 1 did not end in order."), "{html}");
     for words in ["1 to 2", "less than 1", "2 or more"] {
         assert!(html.contains(&format!("<td class=\"held\">{words}</td>")), "{words}: {html}");
@@ -110,7 +119,18 @@ fn a_page_of_histories_carries_no_markup_of_a_store_and_asks_for_nothing() {
         plant(&given, at, held(1.0, 2.0), hostile);
     }
     let html = page(&given);
-    for part in ["<script", "<img", "onerror=alert(2)>", "\u{202e}", "\u{1b}", "http://", "https://", "url(", "<a ", "@import"] {
+    for part in [
+        "<script",
+        "<img",
+        "onerror=alert(2)>",
+        "\u{202e}",
+        "\u{1b}",
+        "http://",
+        "https://",
+        "url(",
+        "<a ",
+        "@import",
+    ] {
         assert!(!html.contains(part), "{part} in {html}");
     }
     assert!(html.contains("&lt;script&gt;") && html.contains("default-src 'none'"), "{html}");
