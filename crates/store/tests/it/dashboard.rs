@@ -120,7 +120,7 @@ fn every_name_of_the_dashboard_is_one_that_a_run_tells() {
     let dashboard: Value = serde_json::from_str(DASHBOARD).unwrap();
     let mut queries = Vec::new();
     texts(&dashboard, "expr", &mut queries);
-    texts(&dashboard["templating"], "definition", &mut queries);
+    texts(&dashboard["templating"], "query", &mut queries);
     assert!(queries.len() > 20, "{queries:?}");
     let mut legends = Vec::new();
     texts(&dashboard, "legendFormat", &mut legends);
