@@ -10,7 +10,7 @@ use std::fmt::Write;
 
 use jiff::Timestamp;
 use ladder::history::{Between, Change, FEWEST, changes, incomparable};
-use ladder::wording::show_number;
+use ladder::wording::{show_number, show_share};
 use ladder::{Capacity, Difference, LoadUnit, Origin, Verdict};
 use measure::plain_text;
 use quick_xml::escape::escape;
@@ -232,13 +232,13 @@ impl Series {
         let (before, at) = (&self.points[change.at - 1], &self.points[change.at]);
         let verb = if change.is_rise { "rose" } else { "fell" };
         let mut words = format!(
-            "It {verb} with run {}{}: from {} to {} {} (medians; by chance with a probability of {}).",
+            "It {verb} with run {}{}: from {} to {} {} (medians; {} of shuffled histories show as much).",
             at.id,
             at.commit().map_or(String::new(), |commit| format!(", commit {commit}")),
             change.before.in_words(),
             change.after.in_words(),
             at.unit,
-            change.p,
+            show_share(change.p),
         );
         if before.origin.stepladder != at.origin.stepladder {
             let (was, is) = (&before.origin.stepladder, &at.origin.stepladder);
@@ -274,10 +274,10 @@ impl Series {
         }
         let _ = writeln!(
             page,
-            "</svg><figcaption class=\"muted\">0 to {} {}, the oldest run on the left{}</figcaption></figure>",
-            show_number(self.largest()),
+            "</svg><figcaption class=\"muted\">0 to {} {} from bottom to top; the oldest run is on the left{}</figcaption></figure>",
+            show_number(self.top()),
             self.first().unit,
-            if self.changes.iter().flatten().next().is_some() { "; a line is a change" } else { "" }
+            if self.changes.iter().flatten().next().is_some() { ", and a line is a change" } else { "" }
         );
     }
 
@@ -290,10 +290,10 @@ impl Series {
         for (at, point) in self.points.iter().enumerate().rev() {
             point.row(page, top);
             if let Some(change) = self.changes.iter().flatten().find(|change| change.at == at) {
-                let sign = if change.is_rise { "▲ rose" } else { "▼ fell" };
+                let (class, sign) = if change.is_rise { ("rise", "▲ rose") } else { ("fall", "▼ fell") };
                 let _ = writeln!(
                     page,
-                    "<tr class=\"change\"><td colspan=\"6\">{sign} here: {} before, {} since</td></tr>",
+                    "<tr class=\"change {class}\"><td colspan=\"6\">{sign} here: {} before, {} since</td></tr>",
                     change.before.in_words(),
                     change.after.in_words()
                 );
