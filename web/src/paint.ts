@@ -3,7 +3,11 @@
 import type uPlot from 'uplot'
 import type { Plot } from './chart'
 import { h } from './dom'
+import { fitted } from './flame'
 import { colour, rem } from './theme'
+
+/** A mark of the user's is named by its words, so many characters of them. */
+const NAME_CHARS = 32
 
 /** Under the lines: stretches of the x axis. */
 export function drawBehind(chart: uPlot, plot: Plot): void {
@@ -38,10 +42,11 @@ function drawEvents(chart: uPlot, plot: Plot, ratio: number): void {
     ctx.lineTo(at, bbox.top + bbox.height)
     ctx.stroke()
     const left = at + 3 * ratio
-    const width = ctx.measureText(event.kind).width
+    const name = event.kind === 'mark' ? fitted(event.text, NAME_CHARS) : event.kind
+    const width = ctx.measureText(name).width
     if (event.isBad || left < free || left + width > bbox.left + bbox.width) continue
     ctx.setLineDash([])
-    nameMark(ctx, event.kind, left, bbox.top + 2 * ratio, ratio)
+    nameMark(ctx, name, left, bbox.top + 2 * ratio, ratio)
     free = left + width + 3 * ratio
   }
   ctx.lineWidth = ratio

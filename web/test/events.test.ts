@@ -11,6 +11,7 @@ function trial(series: TrialPage['series']): TrialPage {
     events: [
       { at_ns: 0, kind: 'agents', text: '[]' }, { at_ns: 0, kind: 'networks', text: '[]' },
       { at_ns: 8e9, kind: 'drain', text: '6s' }, { at_ns: 2e9, kind: 'hold', text: '' }, { at_ns: 5.5e9, kind: 'error', text: 'reset: by peer' },
+      { at_ns: 7.5e9, kind: 'mark', text: 'deployed <b>1.4</b>' },
     ],
     hold: { from_ns: 2e9, to_ns: 8e9, cut_s: 0 }, series: { t, ...series },
   }
@@ -19,7 +20,7 @@ function trial(series: TrialPage['series']): TrialPage {
 const kinds = (series: TrialPage['series']) => eventsOf(trial(series)).map(event => `${event.at} ${event.kind}`)
 
 test('marks of the trial stand in the order of their time, in words', () => {
-  assert.deepEqual(kinds({}), ['2 hold begins', '5.5 error', '8 hold ends'])
+  assert.deepEqual(kinds({}), ['2 hold begins', '5.5 error', '7.5 mark', '8 hold ends'])
   assert.deepEqual(eventsOf(trial({})).filter(event => event.isBad).map(event => event.kind), ['error'])
 })
 
@@ -37,7 +38,7 @@ test('connections that a server of requests may close are no bad event', () => {
 
 test('only the first second of failures is marked, and nothing where there were none', () => {
   assert.ok(kinds({ failed: [9, 0, 0, 0, 3, 4, 0, 0, 0, 0] }).includes('4 first failed'))
-  assert.equal(kinds({ failed: [9, 0, 0, 0, 3, 4, 0, 0, 0, 0] }).length, 4)
+  assert.equal(kinds({ failed: [9, 0, 0, 0, 3, 4, 0, 0, 0, 0] }).length, 5)
   assert.equal(kinds({ lost: [0, 0, 0, 0, 0, 0, 0, 0, 0, 5] }).length, 3)
 })
 

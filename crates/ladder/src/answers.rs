@@ -24,7 +24,7 @@ use crate::agents;
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, capacity, is_majority};
 use crate::contract::{
-    CheatFigures, ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan,
+    CheatFigures, ClientTickFigures, Climb, ConnectionFigures, ErrorSample, GeneratorFigures, HoldSpan, Mark,
     RunFacts, Rung, SCHEMA, SessionFigures, ShutdownFigures, SubjectFigures, ThreadFigures, TickFigures,
     WorkerFigures,
 };
@@ -242,6 +242,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
             waiting_share_max: most(trial, |host| host.worker_waiting_share),
             script_functions: script_functions(trial),
         },
+        marks: Mark::of(trial),
         evidence: judgement.evidence.clone(),
         extra: Map::new(),
     };

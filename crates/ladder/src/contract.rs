@@ -253,12 +253,33 @@ pub struct Rung {
     pub trends: Option<TrendFigures>,
     /// this process
     pub worker: WorkerFigures,
+    /// what a user told of while it was held (`stepladder mark`); absent where there was nothing
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    #[ts(optional, as = "Option<Vec<Mark>>")]
+    pub marks: Vec<Mark>,
     /// what it was judged by
     pub evidence: Evidence,
     /// for other programs: what only some bots and servers tell, and under their first names some figures from above.
     /// It is written and never read
     #[ts(skip)]
     pub extra: Map<String, Value>,
+}
+
+/// What a user told of while a load was held: `deployed 1.4`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, TS)]
+pub struct Mark {
+    /// since the start of the trial
+    pub at_ns: u64,
+    /// as it was told; never markup
+    pub text: String,
+}
+
+impl Mark {
+    /// Those of a trial, in the order they were set.
+    pub fn of(trial: &Trial) -> Vec<Mark> {
+        let marks = trial.events.iter().filter(|event| event.kind == kind::MARK);
+        marks.map(|event| Mark { at_ns: event.at_ns, text: event.text.clone() }).collect()
+    }
 }
 
 /// What the bots read back from the server after the hold.

@@ -20,6 +20,7 @@ pub mod duel;
 mod figures;
 mod gate;
 pub mod growth;
+pub mod history;
 pub mod judge;
 pub mod models;
 mod network;
@@ -41,7 +42,7 @@ pub use arrival_phases::ArrivalPhases;
 pub use capacity::{Capacity, CellCapacity, SearchFigures, capacity};
 pub use condition::{Condition, ConditionError};
 pub use contract::{
-    Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, RESUMED, RunFacts, Rung,
+    Climb, Conclusion, DeliveryFigures, ErrorSample, FrameFigures, HoldSpan, Mark, RESUMED, RunFacts, Rung,
     StoredAnswers,
 };
 pub use differing::{Difference, Origin};

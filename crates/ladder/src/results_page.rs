@@ -325,7 +325,10 @@ fn words_of_note(rung: &Rung) -> Option<String> {
         // Its mark, or the reason why it was not judged, already says that it was disturbed.
         _ => remark_without_disturbance(rung),
     };
-    let parts: Vec<&str> = [rung.reason.as_deref(), remark].into_iter().flatten().collect();
+    let said = [rung.reason.as_deref(), remark].into_iter().flatten().map(str::to_owned);
+    let marked =
+        rung.marks.iter().map(|mark| format!("marked at {:.1} s: {}", mark.at_ns as f64 / 1e9, mark.text));
+    let parts: Vec<String> = said.chain(marked).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

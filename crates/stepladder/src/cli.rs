@@ -67,8 +67,10 @@ pub enum Command {
     Compare(CompareArgs),
     /// Look at stored runs and tick logs in a browser, live while a climb goes on
     View(ViewArgs),
-    /// Write a stored run as one HTML file that opens anywhere
+    /// Write a stored run, or the history of all, as one HTML file that opens anywhere
     Report(ReportArgs),
+    /// Mark an instant in the run that goes on, with what you did: stepladder mark 'deployed 1.4'
+    Mark(MarkArgs),
     /// Export a stored run: every row as a line of JSON, a line for each second and event, or CSV files
     Export(ExportArgs),
     /// What this machine can do: descriptors, ports, cores, clock, pacing, own ceiling
@@ -180,6 +182,9 @@ pub struct CompareArgs {
     /// Write the comparison here as JSON (- for standard output)
     #[arg(long, value_name = "FILE")]
     pub json: Option<PathBuf>,
+    /// Write the comparison here as Markdown, for a comment on a pull request (- for standard output)
+    #[arg(long, value_name = "FILE")]
+    pub markdown: Option<PathBuf>,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
     pub store: PathBuf,
@@ -205,10 +210,27 @@ pub struct ViewArgs {
 #[derive(Debug, Args)]
 pub struct ReportArgs {
     /// Id or name of a stored run (a name means its newest run)
-    pub run: String,
+    #[arg(required_unless_present = "history")]
+    pub run: Option<String>,
+    /// Instead of one run the capacity of all: a line per server, plan and machine, and the commits at which it changed. Of the
+    /// project's store, or of these stores and those in these folders
+    #[arg(long, value_name = "PATH", num_args = 0.., conflicts_with = "run")]
+    pub history: Option<Vec<PathBuf>>,
     /// Write the report here
     #[arg(short, long, value_name = "FILE.html")]
     pub output: PathBuf,
+    /// The project's store
+    #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
+    pub store: PathBuf,
+}
+
+/// Options of `mark`.
+#[derive(Debug, Args)]
+pub struct MarkArgs {
+    /// What was done, in a line of at most 200 characters
+    pub text: String,
+    /// Id or name of the run, where several go on in the store
+    pub run: Option<String>,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
     pub store: PathBuf,

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use agents::Coordinator;
@@ -215,6 +215,17 @@ pub fn compare(args: &CompareArgs) -> Answer {
             new.id
         )));
     }
+    if old.head.kind == RunKind::Bench && args.markdown.is_some() {
+        let detail = "--markdown: a comparison of client libraries is written as --json FILE only";
+        return Err(wrong_usage(anyhow::anyhow!(detail)));
+    }
+    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
+    if is_stdout(&args.json) && is_stdout(&args.markdown) {
+        let both = "--json - and --markdown -: both write to standard output; name a file for one of them";
+        return Err(wrong_usage(anyhow::anyhow!(both)));
+    }
+    let file = args.markdown.as_deref().filter(|_| !is_stdout(&args.markdown));
+    outputs::check_writable("--markdown", file).map_err(wrong_usage)?;
     let (differences, figures, contract) = match old.head.kind {
         RunKind::Climb | RunKind::Duel => {
             let differences =
@@ -232,7 +243,19 @@ pub fn compare(args: &CompareArgs) -> Answer {
         }
     };
     outputs::write_json(&format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
-    if args.json.as_deref() != Some(Path::new("-")) {
+    if args.markdown.is_some() {
+        let table = show::figures(&store, &old.id, &new.id).map_err(not_measured)?;
+        let differs: Vec<String> = differences.iter().map(console::comparing::as_text).collect();
+        let ids = (old.id.as_str(), new.id.as_str());
+        let page = outputs::page_of_comparison(ids, &differs, table.as_ref(), show::CAUTION);
+        match file {
+            Some(path) => {
+                outputs::write_whole(path, |out| Ok(out.write_all(page.as_bytes())?)).map_err(not_measured)?
+            }
+            None => print(&page)?,
+        }
+    }
+    if !is_stdout(&args.json) && !is_stdout(&args.markdown) {
         print(&show::differing(&old.id, &new.id, &differences))?;
         print(&figures)?;
     }

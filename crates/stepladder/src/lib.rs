@@ -8,6 +8,7 @@ pub mod bench;
 pub mod cli;
 pub mod commands;
 pub mod help;
+pub mod mark;
 pub mod report;
 pub mod serve;
 mod show;

@@ -6,7 +6,7 @@ use console::exit::{Exit, Failure, not_measured};
 use console::{say, signals};
 use servers::leaderboard::bench::CountingAllocator;
 use stepladder::cli::{Command, unknown_option};
-use stepladder::{bench, commands, help, report, serve, view};
+use stepladder::{bench, commands, help, mark, report, serve, view};
 use versus::bisect;
 
 /// Counts only while `stepladder bench` runs.
@@ -48,6 +48,7 @@ fn main() -> ExitCode {
         Command::Compare(args) => commands::compare(&args),
         Command::View(args) => interrupt().and_then(|interrupt| view::view(&args, &interrupt)),
         Command::Report(args) => report::report(&args),
+        Command::Mark(args) => mark::mark(&args),
         Command::Export(args) => commands::export(&args),
         Command::Doctor(args) => commands::doctor(&args),
         Command::Bench(options) => bench::run(&options),

@@ -103,17 +103,18 @@ pub fn differing(old: &RunId, new: &RunId, differences: &[Difference]) -> String
     text
 }
 
-/// Old against new, rung by rung, at the same load.
-///
-/// The two were not interleaved, so the difference may be the machine's; that is said below the table.
-pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<String> {
+/// What a comparison of two stored runs cannot rule out.
+pub const CAUTION: &str =
+    "The two runs were not interleaved: a difference may be the machine's and not the server's.";
+
+/// Old against new, rung by rung, at the same load; `None` where one of them holds no rung.
+pub fn figures(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<Option<ladder::Table>> {
     let answers = |run| JudgedRun::whole(store, run)?.answers(None);
     let (Some(before), Some(after)) = (answers(old)?, answers(new)?) else {
-        return Ok(String::new());
+        return Ok(None);
     };
-    let mut table = Table::new();
-    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["load", "figure", old.as_str(), new.as_str(), "new / old"]);
+    let header = ["load", "figure", old.as_str(), new.as_str(), "new / old"].map(str::to_owned).into();
+    let mut table = Vec::new();
     for rung in &after.rungs {
         let is_same = |other: &&Rung| other.load == rung.load && other.cell == rung.cell;
         let Some(same) = before.rungs.iter().find(is_same) else { continue };
@@ -121,7 +122,8 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
             Some(cell) => format!("{}, {}", show_number(rung.load), show_cell(cell)),
             None => show_number(rung.load),
         };
-        table.add_row([load.as_str(), "verdict", same.verdict.name(), rung.verdict.name(), ""]);
+        table
+            .push([&load, "verdict", same.verdict.name(), rung.verdict.name(), ""].map(str::to_owned).into());
         let p99 =
             |summary: &Option<measure::Summary>| summary.as_ref().and_then(|one| one.p99).map(|ns| ns as f64);
         let late = |rung: &Rung| rung.ticks.as_ref().and_then(|ticks| ticks.late_share);
@@ -158,17 +160,24 @@ pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Resul
             }
             let text = |value: Option<f64>| value.map_or_else(|| NOT_STATED.to_owned(), show);
             let ratio = was.zip(is).filter(|(was, _)| *was > 0.0).map(|(was, is)| format!("{:.2}", is / was));
-            table.add_row(["".to_owned(), name.to_owned(), text(was), text(is), ratio.unwrap_or_default()]);
+            table.push(vec!["".to_owned(), name.to_owned(), text(was), text(is), ratio.unwrap_or_default()]);
         }
     }
+    Ok(Some(ladder::Table { title: None, header, rows: table, rungs: Vec::new() }))
+}
+
+/// The same for a terminal; empty where one of them holds no rung. What cannot be ruled out is said below the table.
+pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<String> {
+    let Some(figures) = figures(store, old, new)? else { return Ok(String::new()) };
+    let mut table = Table::new();
+    table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(figures.header).add_rows(figures.rows);
     layout::fit(&mut table, columns());
     let mut text = String::from("\nold against new\n");
     for line in table.lines() {
         writeln!(text, "{}", line.trim_end())?;
     }
-    let caution =
-        "The two runs were not interleaved: a difference may be the machine's and not the server's.";
-    text += &format!("\n{}\n", wrapped(caution, 0, columns()));
+    text += &format!("\n{}\n", wrapped(CAUTION, 0, columns()));
     Ok(text)
 }
 

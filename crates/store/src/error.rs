@@ -169,6 +169,14 @@ pub enum StoreError {
         /// the run
         run: RunId,
     },
+    /// Nobody records the run any more, so nothing can be added to it. Remedy: mark a run that goes on.
+    #[error(
+        "run {run} is not being recorded, so nothing can be marked in it; stepladder runs lists those that are"
+    )]
+    NotRecorded {
+        /// the run
+        run: RunId,
+    },
     /// A second whose books do not add up is never stored: a bug of ours.
     #[error("run {run}, trial {trial}: second {second} does not balance and was not stored: {imbalance}")]
     Unbalanced {

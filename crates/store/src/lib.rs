@@ -16,6 +16,7 @@ mod form;
 pub mod fuzz;
 mod guard;
 mod live;
+mod mark;
 mod row;
 mod run;
 mod schema;

@@ -357,6 +357,11 @@ impl Store {
         self.connection.unchecked_transaction().map_err(|error| self.told(error))
     }
 
+    /// The ids of its runs, in the order they began.
+    pub(crate) fn given_ids(&self) -> Result<Vec<RunId>, StoreError> {
+        Ok(self.ids()?.given)
+    }
+
     fn ids(&self) -> Result<Ids, StoreError> {
         let sql = "SELECT run FROM run LEFT JOIN used_id USING (run) ORDER BY number";
         let read = || {

@@ -6,6 +6,7 @@
 //! readable.
 //! One second with five distributions of 62,000 values is 25 KB and commits in 0.7 to 0.8 ms (median of 60), in 4 ms
 //! (worst 10) while compilers fill both cores: `tests/it/speed.rs`, release, ext4 on a virtual disk, two cores.
+//! Another process may add marks to the open trial (`mark.rs`): each transaction looks for them first and counts on behind them.
 //! Not here: when things happened (times are arguments), the rows of an entry (`entries::keep`).
 
 use std::os::unix::fs::MetadataExt as _;
@@ -23,7 +24,7 @@ use crate::error::StoreError;
 use crate::live::Live;
 use crate::row::{Row, Table};
 use crate::run::{RunEnd, RunHead, RunId, StoredLine, StoredVerdict};
-use crate::tables::{self, ARTIFACT, LINE, RUN, RUN_END, TABLES, TRIAL, TRIAL_END, USED_ID, VERDICT};
+use crate::tables::{self, ARTIFACT, EVENT, LINE, RUN, RUN_END, TABLES, TRIAL, TRIAL_END, USED_ID, VERDICT};
 
 /// How many batches may wait for the disk before `append` blocks: a minute's, some 30 MB at most.
 const QUEUE_BATCHES: usize = 64;
@@ -261,6 +262,7 @@ impl Desk {
             return Err(out_of_order(&self.run, "entries came while no trial was open"));
         };
         let transaction = begin_immediate(&self.path, &mut self.connection)?;
+        let mut stored = marked(&self.path, &transaction, &self.run, head.seq, position)?;
         let keeper = RowWriter { path: &self.path, connection: &transaction, run: &self.run, head };
         for entry in &entries {
             keep(&keeper, *position, entry)?;
@@ -271,12 +273,16 @@ impl Desk {
         }
         commit(&self.path, transaction)?;
         let seq = head.seq;
-        if let Some(committed) = &self.committed {
-            let (run, trial) = (self.run.clone(), seq);
-            // A dropped subscriber does not end the run.
-            let _ = committed.send(Committed { run, trial, entries });
-        }
+        stored.extend(entries);
+        self.told(seq, stored);
         self.pack(seq)
+    }
+
+    /// Passes on what was committed of a trial. A subscriber that is gone does not end the run.
+    fn told(&self, trial: u32, entries: Vec<Entry>) {
+        if let Some(committed) = self.committed.as_ref().filter(|_| !entries.is_empty()) {
+            let _ = committed.send(Committed { run: self.run.clone(), trial, entries });
+        }
     }
 
     /// Packs old seconds of the open trial, a transaction for some of them at a time.
@@ -326,14 +332,20 @@ impl Desk {
 
     fn end_trial(&mut self, ended_unix_ms: u64) -> Result<(), StoreError> {
         self.must_be_there()?;
-        let Some((head, position)) = self.trial.take() else {
+        let Some((head, mut position)) = self.trial.take() else {
             return Err(out_of_order(&self.run, "a trial was to end while none was open"));
         };
+        // In one transaction: a mark comes before it and is counted, or finds that the trial has ended.
+        let transaction = begin_immediate(&self.path, &mut self.connection)?;
+        let marks = marked(&self.path, &transaction, &self.run, head.seq, &mut position)?;
         let row = tables::trial_end::values(&(position, ended_unix_ms))?;
-        self.parts += 1;
         TRIAL_END
-            .insert_in_trial(&self.connection, self.run.as_str(), head.seq, row)
-            .map_err(|error| StoreError::from_sqlite(&self.path, error))
+            .insert_in_trial(&transaction, self.run.as_str(), head.seq, row)
+            .map_err(|error| StoreError::from_sqlite(&self.path, error))?;
+        commit(&self.path, transaction)?;
+        self.parts += 1;
+        self.told(head.seq, marks);
+        Ok(())
     }
 
     fn verdict(&mut self, trial: u32, verdict: StoredVerdict) -> Result<(), StoreError> {
@@ -366,6 +378,27 @@ impl Desk {
             .insert(&self.connection, self.run.as_str(), row)
             .map_err(|error| StoreError::from_sqlite(&self.path, error))
     }
+}
+
+/// What other processes added to the open trial since the last look; `position` moves behind it.
+fn marked(
+    path: &Path,
+    transaction: &Transaction<'_>,
+    run: &RunId,
+    trial: u32,
+    position: &mut u64,
+) -> Result<Vec<Entry>, StoreError> {
+    let mut marks = Vec::new();
+    let behind = "run = ?1 AND trial = ?2 AND position >= ?3";
+    // Positions come from a 64-bit signed column.
+    let read = EVENT.for_each(transaction, behind, params![run.as_str(), trial, *position as i64], |row| {
+        let (found, event) = tables::event::read(&row)?;
+        *position = found.saturating_add(1);
+        marks.push(Entry::Event(event));
+        Ok(())
+    });
+    read.map_err(|error| error.into_store(path))?;
+    Ok(marks)
 }
 
 /// Device and number of the file at a path. Asked by name: opening and closing it would drop SQLite's locks.

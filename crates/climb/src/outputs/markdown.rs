@@ -86,6 +86,26 @@ pub fn page_of_duel(answer: &DuelAnswer) -> String {
     page
 }
 
+/// Two stored runs: what differs between them, old against new, and what that cannot rule out.
+pub fn page_of_comparison(
+    (old, new): (&str, &str),
+    differs: &[String],
+    table: Option<&Table>,
+    caution: &str,
+) -> String {
+    let mut page = format!("## {} against {}\n", escaped(new), escaped(old));
+    match differs {
+        [] => page += "\nSame machine, versions and settings.\n",
+        _ => page += "\nThey differ in\n",
+    }
+    list(&mut page, differs);
+    match table {
+        Some(table) => put_table(&mut page, table),
+        None => page += "\nOne of them holds no load.\n",
+    }
+    page + &format!("\n{}\n", escaped(caution))
+}
+
 fn list(page: &mut String, lines: &[String]) {
     if !lines.is_empty() {
         page.push('\n');

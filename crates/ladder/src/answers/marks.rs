@@ -60,7 +60,9 @@ pub(super) fn certainty(capacity: &Capacity) -> (Standing, String) {
             let text = "the two bounds were held too few times for a figure of confidence";
             (Standing::of(!is_reached, false), text.to_owned())
         }
-        (Some(_), None, _) => (Standing::of(!is_reached, false), "only a lower bound: nothing failed".to_owned()),
+        (Some(_), None, _) => {
+            (Standing::of(!is_reached, false), "only a lower bound: nothing failed".to_owned())
+        }
         (None, Some(_), _) => (Standing::Care, "only an upper bound: nothing held".to_owned()),
     }
 }

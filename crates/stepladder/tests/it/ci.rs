@@ -191,6 +191,125 @@ fn nothing_in_an_input_is_executed() {
 }
 
 #[test]
+fn a_run_is_laid_beside_an_older_one_and_without_one_nothing_fails() {
+    let inputs = |place: Place, name: &str| {
+        let args = format!("{POLL_LOOP} --requesters 10 --name {name} --store its.db");
+        let binary = env!("CARGO_BIN_EXE_stepladder");
+        Runner { place, ..Runner::new(&[("args", &args), ("compare-with", "main"), ("binary", binary)]) }
+    };
+    let first = inputs(Runner::new(&[("args", "")]).place, "main");
+    // Its own run is the newest of that name, and so what it is laid beside.
+    let job = first.run("/nowhere");
+    assert_eq!(job.code, 0, "{}", job.said);
+    let second = inputs(first.place, "other|one");
+    let job = second.run("/nowhere");
+    assert_eq!((job.code, job.outputs["run"].as_str()), (0, "other-one-1"), "{}", job.said);
+    let page = fs::read_to_string(second.place.path("stepladder-comparison.md")).expect("the comparison");
+    assert!(page.starts_with("## other-one-1 against main-1\n"), "{page}");
+    assert!(job.summary.ends_with(&page) && job.summary.starts_with("## poll-loop: PASS"), "{}", job.summary);
+    for part in [
+        "| load | figure | main-1 | other-one-1 | new / old |\n",
+        "| 10 | verdict | PASS | PASS |  |\n",
+        "not interleaved",
+    ] {
+        assert!(page.replace("\\-", "-").contains(part), "{part} in {page}");
+    }
+    let place = second.place;
+    let printed = place.run(["compare", "main", "other-one", "--store", "its.db", "--markdown", "-"]);
+    assert_eq!((printed.code, printed.out.trim_end()), (0, page.trim_end()));
+    let none = Runner {
+        place,
+        ..Runner::new(&[
+            ("args", &format!("{POLL_LOOP} --requesters 10")),
+            ("compare-with", "no such; touch executed"),
+        ])
+    };
+    let none = Runner {
+        inputs: none
+            .inputs
+            .into_iter()
+            .chain([("binary".to_owned(), env!("CARGO_BIN_EXE_stepladder").to_owned())])
+            .collect(),
+        ..none
+    };
+    let job = none.run("/nowhere");
+    assert_eq!(job.code, 0, "{}", job.said);
+    assert!(
+        job.said.contains("there is no run `no such; touch executed`") && job.said.contains("::warning::"),
+        "{}",
+        job.said
+    );
+    assert_eq!(none.place.files_ending("executed"), Vec::<String>::new());
+    assert_eq!(
+        none.place.files_ending("comparison.md"),
+        Vec::<String>::new(),
+        "an older one is no result of this job"
+    );
+}
+
+/// The blocks of a page in this language.
+fn blocks(page: &str, language: &str) -> Vec<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/method").join(page);
+    let text = fs::read_to_string(path).expect("the page");
+    let begin = format!("```{language}\n");
+    text.split(&begin).skip(1).filter_map(|rest| rest.split("```").next()).map(str::to_owned).collect()
+}
+
+/// All steps of jobs, and what a single list of them holds.
+fn with_of_action(value: &Value, found: &mut Vec<Value>) {
+    match value {
+        Value::Object(fields) => {
+            if fields
+                .get("uses")
+                .and_then(Value::as_str)
+                .is_some_and(|uses| uses.starts_with("OWNER/stepladder@"))
+            {
+                found.push(fields["with"].clone());
+            }
+            fields.values().for_each(|below| with_of_action(below, found));
+        }
+        Value::Array(values) => values.iter().for_each(|below| with_of_action(below, found)),
+        _ => {}
+    }
+}
+
+#[test]
+fn snippets_for_ci_systems_are_yaml_and_name_inputs_and_options_that_there_are() {
+    let place = Place::new();
+    let known = ["climb", "compare", "report"].map(|command| place.run([command, "--help"]).out).concat();
+    let is_option = |word: &str| {
+        let name = word.split('=').next().unwrap_or_default();
+        known
+            .split(|letter: char| letter.is_whitespace() || ",=[".contains(letter))
+            .any(|other| other == name)
+    };
+    let of_others = ["--body-file", "--edit-last", "--create-if-none"];
+    let (mut uses, mut options) = (Vec::new(), 0);
+    for page in ["ci.md", "metrics.md"] {
+        for block in blocks(page, "yaml").into_iter().chain(blocks(page, "groovy")) {
+            for word in
+                block.split_whitespace().filter(|word| word.starts_with("--") && !of_others.contains(word))
+            {
+                assert!(is_option(word), "{page} names {word}, which is no option");
+                options += 1;
+            }
+        }
+        for block in blocks(page, "yaml") {
+            let value: Value =
+                serde_saphyr::from_str(&block).unwrap_or_else(|error| panic!("{page}: {error}:\n{block}"));
+            with_of_action(&value, &mut uses);
+        }
+    }
+    assert!(options > 20 && uses.len() == 2, "{options} options, {uses:?}");
+    let action = action();
+    for with in uses {
+        for name in with.as_object().expect("inputs").keys() {
+            assert!(action["inputs"].get(name).is_some(), "the action has no input {name}");
+        }
+    }
+}
+
+#[test]
 fn two_results_in_one_file_are_refused() {
     let place = Place::new();
     place

@@ -30,6 +30,7 @@ mod grid;
 mod http;
 mod kills;
 mod main_job;
+mod marks;
 mod metrics;
 mod networks;
 mod otlp;

@@ -5,11 +5,13 @@
 mod append_only;
 mod cut_off;
 mod damage;
+mod dashboard;
 mod exports;
 mod following;
 mod forged;
 mod given;
 mod lines;
+mod marks;
 mod open_metrics;
 mod other_tables;
 mod packs;

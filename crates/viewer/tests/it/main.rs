@@ -11,6 +11,7 @@ mod fixtures;
 mod floods;
 mod given;
 mod growing;
+mod histories;
 mod pages;
 mod profiles;
 mod reports;

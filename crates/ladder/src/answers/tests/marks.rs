@@ -42,7 +42,11 @@ fn each_mark_turns_for_its_own_reason() {
         (vec![good(), arena(1000.0, 0.02)], "good good good good care", "only a lower bound"),
         (vec![good(), arena(1000.0, 0.9)], "good good good good care", "each bound was held once"),
         (vec![arena(1000.0, 0.9)], "good good good good care", "nothing held"),
-        (twice(0.02).chain(twice(0.9)).collect(), "good good good good good", "each bound was held six times"),
+        (
+            twice(0.02).chain(twice(0.9)).collect(),
+            "good good good good good",
+            "each bound was held six times",
+        ),
         (vec![good(), sent_late(0.0)], "bad good good good care", "a load has no verdict for it"),
         (vec![good(), sent_late(0.2)], "care good good care care", "late, and met all the same"),
         (vec![good(), short], "good good care good care", "too short to tell"),

@@ -49,6 +49,17 @@ fn what_passed_although_it_was_disturbed_has_a_mark_that_is_explained_once() {
 }
 
 #[test]
+fn what_a_user_marked_stands_beside_the_load_and_changes_no_verdict() {
+    let marked = TrialBuilder::arena(50.0).late(0.02).event(7, kind::MARK, "deployed 1.4");
+    let climb = climb_of(&[judged(&marked, "ticks.late_share < 25%"), arena(100.0, 0.02)]);
+    assert_eq!(climb.rungs[0].verdict, Verdict::Pass);
+    assert_eq!(results_page(&climb).notes, ["50 games: PASS — marked at 7.0 s: deployed 1.4"]);
+    let json = serde_json::to_value(&climb).unwrap();
+    assert_eq!(json["rungs"][0]["marks"][0]["at_ns"], 7_000_000_000_u64);
+    assert_eq!(json["rungs"][1].get("marks"), None);
+}
+
+#[test]
 fn a_verdict_that_a_disturbance_takes_away_keeps_its_words_and_has_no_mark() {
     let climb = climb_of(&[undecided(50.0)]);
     assert_eq!(climb.rungs[0].verdict, Verdict::Inconclusive);
