@@ -476,6 +476,12 @@ export type MainFigure = {
   /** as its author wrote it */ text: string
 }
 
+/** What a user told of while a load was held: `deployed 1.4`. */
+export type Mark = {
+  /** since the start of the trial */ at_ns: number
+  /** as it was told; never markup */ text: string
+}
+
 /** All threads of one name over the hold. */
 export type NamedThreadsFigures = {
   /** their name, `*` in place of numbers where several differ in them; text from the server under test is never markup */ name: string
@@ -739,6 +745,7 @@ export type Rung = {
   /** what the server and the machine did over the hold, by name: every reading of fixed name; absent in older runs */ activity?: { [key in string]: SignalLevel }
   /** how the server's figures went in a hold of five minutes or more; absent of shorter ones */ trends?: TrendFigures
   /** this process */ worker: WorkerFigures
+  /** what a user told of while it was held (`stepladder mark`); absent where there was nothing */ marks?: Array<Mark>
   /** what it was judged by */ evidence: Evidence
 }
 
