@@ -43,7 +43,7 @@ function howSure(capacity: Capacity | null): string {
   const rounded = (load: number) => number(Number(load.toPrecision(3)))
   if (interval) return `${rounded(interval[0])} to ${rounded(interval[1])} with 95 %`
   if (confidence !== null) return `with ${share(confidence)}`
-  if (lower !== null && upper !== null) return `${number(lower)} held, ${number(upper)} did not; how sure that is needs repeats`
+  if (lower !== null && upper !== null) return 'no confidence: the bounds were held too few times'
   return lower !== null ? 'a lower bound: nothing failed' : upper !== null ? 'an upper bound: nothing held' : ''
 }
 
