@@ -267,7 +267,7 @@ test('every section is saved as CSV with its figures and as PNG with its picture
   const rungs = (await saved(page, '#rungs', 'CSV of The rungs, table')).bytes.toString().trim().split('\r\n').map(line => line.split(','))
   assert.deepEqual(rungs[0].slice(0, 3), ['games', 'verdict', 'late (share)'])
   assert.deepEqual(rungs.slice(1).map(row => [Number(row[0]), row[1], Number(row[2])]), run.climb.rungs.map(rung => [rung.load, rung.verdict.toLowerCase(), rung.ticks.late_share]))
-  for (const [section, label, of] of [['#panel-flow', 'PNG of Offered, sent, answered', '#panel-flow .uplot canvas'], ['#ladder', 'PNG of Where the capacity is read', '.ladder']]) {
+  for (const [section, label, of] of [['#panel-flow', 'PNG of Offered, sent, answered', '#panel-flow .uplot canvas'], ['#ladder', 'PNG of late share of ticks by load', '.ladder']]) {
     const { name, bytes } = await saved(page, section, label)
     assert.match(name, /\.png$/)
     // Larger than what it shows, by title and edge, and of more than its ground.

@@ -89,7 +89,7 @@ export function draw(drawing: Drawing): SVGSVGElement {
   const [left, right, top, bottom] = [rem * 4.4, width - rem * 1.2, rem * 1.9, height - rem * 3.3]
   const root = svg('svg', {
     class: 'ladder', viewBox: `0 0 ${width} ${height}`, width, height, role: 'group',
-    'aria-label': `${figureName(figure.name)} by load, rung by rung`,
+    'aria-label': `${figureName(figure.name)} by load`,
   })
   const x = loads(steps.map(step => step.load).concat(drawing.planned ?? [], [drawing.lower, drawing.upper].filter((load): load is number => typeof load === 'number')), left, right)
   const y = figures(known, figure, bottom, top)

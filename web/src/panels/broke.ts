@@ -51,7 +51,7 @@ function plotOf(page: Context['page']) {
 
 /** When, by how much, and what is shown. */
 function sentence(page: Context['page']): string {
-  const { trial, at, row, figure, objective } = broke(page)!
+  const { trial, at, row, x, figure, objective } = broke(page)!
   if ((trial.series.t?.length ?? 0) === 0) return 'Its seconds are being loaded.'
   if (!figure) return 'What gave first is counted over the whole hold; no second tells it alone.'
   if (at === null) return 'No single second tells when: what failed is a figure of the whole hold.'
@@ -60,7 +60,7 @@ function sentence(page: Context['page']): string {
   const when = after < 1 ? 'In the first second of the hold' : `${duration(after)} into the hold`
   const value = row < 0 ? null : figure.values[row]
   const limit = objective ? ` (objective: ${objective.text})` : ''
-  return `${when}${typeof value === 'number' && objective ? `: ${figure.label} ${inUnit(figure.unit)(value)} in that second${limit}` : ' the server was gone'}. Shown are ${AROUND_S} s before and after.`
+  return `${when}${typeof value === 'number' && objective ? `: ${figure.label} ${inUnit(figure.unit)(value)} in that second${limit}` : ' the server was gone'}.${x.length < trial.series.t!.length ? ` The chart shows the ${AROUND_S} s before and after it.` : ''}`
 }
 
 export default panel
