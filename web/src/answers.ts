@@ -43,7 +43,7 @@ function howSure(capacity: Capacity | null): string {
   const rounded = (load: number) => number(Number(load.toPrecision(3)))
   if (interval) return `${rounded(interval[0])} to ${rounded(interval[1])} with 95 %`
   if (confidence !== null) return `with ${share(confidence)}`
-  if (lower !== null && upper !== null) return `${number(lower)} held, ${number(upper)} did not; how sure that is needs repeats`
+  if (lower !== null && upper !== null) return 'no confidence: the bounds were held too few times'
   return lower !== null ? 'a lower bound: nothing failed' : upper !== null ? 'an upper bound: nothing held' : ''
 }
 
@@ -147,10 +147,13 @@ const FIGURES: Record<MarkId, Figures> = {
     percentile(rung.send_lag_ns, 'p99'), shown(rung.evidence.send_lag_limit_ns, 'ns'), shown(rung.worker.busy_share_max, 'share'),
     shown(rung.worker.waiting_share_max, 'share'), shown(rung.not_sent, 'count'),
   ]),
-  books: perRung(['offered', 'sent', 'answered', 'failed', 'lost', 'unanswered', 'deliveries owed', 'delivered', 'lost of them', 'residual'], rung => [
-    ...([rung.offered, rung.sent, rung.answered, rung.failed, rung.lost, rung.unanswered_at_stop]).map(count => shown(count, 'count')),
-    ...(['owed', 'delivered', 'lost', 'residual'] as const).map(name => shown(rung.deliveries?.[name], 'count', 'nothing was broadcast')),
-  ]),
+  books: rungs => {
+    const broadcast = rungs.some(rung => rung.deliveries) ? (['owed', 'delivered', 'lost', 'residual'] as const) : []
+    return perRung(['offered', 'sent', 'answered', 'failed', 'lost', 'unanswered', ...broadcast.map(name => name === 'owed' ? 'deliveries owed' : `${name} of them`)], rung => [
+      ...[rung.offered, rung.sent, rung.answered, rung.failed, rung.lost, rung.unanswered_at_stop].map(count => shown(count, 'count')),
+      ...broadcast.map(name => shown(rung.deliveries?.[name], 'count', 'nothing was broadcast')),
+    ])(rungs)
+  },
   steady: perRung(['measured for', 'it was'], rung => [shown(rung.hold_s * 1e9, 'ns'), rung.steady ?? 'too short or too disturbed to tell']),
   undisturbed: perRung(['seconds disturbed', 'other programs', 'host took', 'throttled', 'largest'], rung => [
     shown(rung.disturbed_share, 'share', 'not readable on this machine'), shown(rung.disturbance?.others_cores, 'cores', 'nothing disturbed it'),

@@ -123,7 +123,7 @@ export class FlameView {
     const name = fitted(frame.name, chars)
     const label = name === frame.name && name.length + more.length <= chars ? name + more : name
     const names = ['frame', toneOf(frame.change), frame.kind ?? 'all', found.has(at) ? 'found' : found.size > 0 ? 'other' : '']
-    return svg('g', { class: names.join(' ').trim(), role: 'treeitem', 'aria-level': row + 1, tabindex: at === this.focus ? 0 : -1, 'data-frame': at, 'aria-label': this.sentence(at) },
+    return svg('g', { class: names.join(' ').trim(), role: 'treeitem', 'aria-level': row + 1, tabindex: at === this.focus ? 0 : -1, 'data-frame': at },
       svg('title', null, this.sentence(at)),
       svg('rect', { x: left, y: top, width: wide, height: height - 1 }),
       frame.kind === null || frame.kind === 'runtime' ? null : svg('path', { class: 'kind', d: `M${left} ${top + height - 2.2}h${wide}` }),

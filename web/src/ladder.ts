@@ -89,7 +89,7 @@ export function draw(drawing: Drawing): SVGSVGElement {
   const [left, right, top, bottom] = [rem * 4.4, width - rem * 1.2, rem * 1.9, height - rem * 3.3]
   const root = svg('svg', {
     class: 'ladder', viewBox: `0 0 ${width} ${height}`, width, height, role: 'group',
-    'aria-label': `${figureName(figure.name)} by load, rung by rung`,
+    'aria-label': `${figureName(figure.name)} by load`,
   })
   const x = loads(steps.map(step => step.load).concat(drawing.planned ?? [], [drawing.lower, drawing.upper].filter((load): load is number => typeof load === 'number')), left, right)
   const y = figures(known, figure, bottom, top)
@@ -128,7 +128,7 @@ export function draw(drawing: Drawing): SVGSVGElement {
     const badBelow = figure.op.startsWith('>')
     if (badAbove && at > top) root.append(svg('rect', { class: 'forbidden', x: left, y: top, width: right - left, height: at - top }))
     if (badBelow && at < bottom) root.append(svg('rect', { class: 'forbidden', x: left, y: at, width: right - left, height: bottom - at }))
-    const words = `objective: ${figure.text}`
+    const words = width < rem * 40 ? figure.text : `objective: ${figure.text}`
     // On the side where no rung stands behind the words.
     const reach = words.length * small * 0.56 + rem
     const isTaken = (from: number, to: number) => steps.some(step => step.figure !== null
@@ -197,7 +197,7 @@ function rungs(
     const group = svg('g', {
       class: `rung${isSelected ? ' selected' : ''}${canPick ? ' pick' : ''}`, transform: `translate(${cx.toFixed(1)} ${cy.toFixed(1)})`,
       ...(canPick ? {
-        tabindex: 0, role: 'button', 'aria-label': text, 'data-seq': step.seq,
+        tabindex: 0, role: 'button', 'data-seq': step.seq,
         onclick: () => drawing.onPick!(step.seq!),
         onkeydown: (event: KeyboardEvent) => {
           if (event.key === 'Enter' || event.key === ' ') { event.preventDefault(); drawing.onPick!(step.seq!) }

@@ -36,7 +36,10 @@ function items(section: Element): Item[] {
   const name = section.getAttribute('aria-label') ?? section.querySelector('h2')?.textContent ?? document.title
   const tables = [...section.querySelectorAll('table')].filter(one => !one.closest('.behind'))
   return [
-    ...[...section.querySelectorAll<SVGSVGElement>(PICTURES)].map(picture => ({ title: name, png: () => drawing(name, picture) })),
+    ...[...section.querySelectorAll<SVGSVGElement>(PICTURES)].map(picture => {
+      const title = picture.matches('.ladder') ? picture.getAttribute('aria-label')! : name
+      return { title, png: () => drawing(title, picture) }
+    }),
     ...chartsWithin(section).map(chart => ({ title: chart.title, csv: () => chart.csv(), png: async () => chart.picture() })),
     ...tables.map(one => ({ title: one.caption?.textContent ?? `${name}, table`, csv: () => textOf(one) })),
   ]

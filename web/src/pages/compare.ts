@@ -98,13 +98,14 @@ function sideBySide(pages: RunPage[], loads: number[]): HTMLElement {
   ]
   for (const load of loads) {
     const trials = pages.map(page => rungsOf(page).find(trial => trial.load === load && trial.rung))
-    rows.push([`${number(load)} ${trials[0] ? unitText(trials[0].load_unit) : ''}`, 'verdict', ...trials.map(trial => {
+    const named = `${number(load)} ${trials[0] ? unitText(trials[0].load_unit) : ''}`
+    rows.push([named, 'verdict', ...trials.map(trial => {
       const verdict = trial?.rung?.verdict ?? null
       return h('span', { class: 'nowrap' }, icon(verdict), ` ${verdict ? VERDICTS[verdict].word : ''}`)
     }), ''])
     for (const [name, value, show] of entries) {
       if (!trials.some(trial => typeof figure(trial, value) === 'number')) continue
-      rows.push(['', name, ...trials.map(trial => trial?.rung ? show(trial.rung) : '—'), change(figure(trials[0], value), figure(trials.at(-1), value))])
+      rows.push([h('span', { class: 'unseen' }, named), name, ...trials.map(trial => trial?.rung ? show(trial.rung) : '—'), change(figure(trials[0], value), figure(trials.at(-1), value))])
     }
   }
   if (rows.length === 0) return h('p', { class: 'empty' }, 'The runs have no load in common.')

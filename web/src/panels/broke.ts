@@ -10,7 +10,7 @@ const panel: Panel = {
   id: 'broke', title: 'When it broke', of: 'failure', order: 10,
   shows: ({ page }) => failedTrial(page) !== null,
   mount: context => {
-    const words = redrawn(context, ({ page }) => `${failedTrial(page)?.seq} ${failedTrial(page)?.series.t?.length}`, ({ page }) => [h('p', null, sentence(page))])
+    const words = redrawn(context, ({ page }) => `${failedTrial(page)?.seq} ${failedTrial(page)?.series.t?.length}`, ({ page }) => [h('p', { class: 'words' }, sentence(page))])
     // What is drawn is known once the seconds are here, and with it the units of the axes.
     let drawn: ReturnType<typeof charts> | null = null
     let drawnFor = 0
@@ -40,7 +40,7 @@ function plotOf(page: Context['page']) {
   const found = broke(page)
   if (!found?.figure) return null
   const { figure, cause, objective, at, x, trial } = found
-  const lines: Line[] = [{ label: figure.label, colour: 'c5', values: figure.values, fill: true }]
+  const lines: Line[] = [{ label: figure.label, colour: 'c5', values: figure.values }]
   if (cause && cause.label !== figure.label) lines.push({ label: cause.label, colour: 'c2', values: cause.values, right: true, dash: true })
   const { events = [], ...rest } = marks(trial)
   return {
@@ -51,15 +51,16 @@ function plotOf(page: Context['page']) {
 
 /** When, by how much, and what is shown. */
 function sentence(page: Context['page']): string {
-  const { trial, at, row, figure, objective } = broke(page)!
+  const { trial, at, row, x, figure, objective } = broke(page)!
   if ((trial.series.t?.length ?? 0) === 0) return 'Its seconds are being loaded.'
   if (!figure) return 'What gave first is counted over the whole hold; no second tells it alone.'
   if (at === null) return 'No single second tells when: what failed is a figure of the whole hold.'
   const span = holdSpan(trial)
-  const after = duration(Math.max(0, at - (span?.[0] ?? 0)))
+  const after = at - (span?.[0] ?? 0)
+  const when = after < 1 ? 'In the first second of the hold' : `${duration(after)} into the hold`
   const value = row < 0 ? null : figure.values[row]
   const limit = objective ? ` (objective: ${objective.text})` : ''
-  return `${after} into the hold${typeof value === 'number' && objective ? `: ${figure.label} ${inUnit(figure.unit)(value)} in that second${limit}` : ' the server was gone'}. Shown are ${AROUND_S} s before and after.`
+  return `${when}${typeof value === 'number' && objective ? `: ${figure.label} ${inUnit(figure.unit)(value)} in that second${limit}` : ' the server was gone'}.${x.length < trial.series.t!.length ? ` The chart shows the ${AROUND_S} s before and after it.` : ''}`
 }
 
 export default panel

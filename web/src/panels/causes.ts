@@ -1,7 +1,7 @@
 import type { Conclusion } from '../data'
 import { h, table } from '../dom'
 import { shown } from '../figures'
-import { number } from '../format'
+import { duration, number } from '../format'
 import { redrawn, type Panel } from './panel'
 
 interface Moved { name: string; held: number; failed: number; half_at_s: number | null }
@@ -25,7 +25,7 @@ const panel: Panel = {
   mount: context => redrawn(context, ({ page }) => page.climb, ({ page }) => {
     const moved = movedOf(page.climb?.conclusions)!
     const rows = moved.rows.map(one => [
-      h('code', null, one.name), reading(one.name, one.held), reading(one.name, one.failed), shown(one.half_at_s === null ? null : one.half_at_s * 1e9, 'ns', 'it stayed at nothing'),
+      h('code', null, one.name), reading(one.name, one.held), reading(one.name, one.failed), one.half_at_s === null ? '—' : h('span', { 'data-value': one.half_at_s, 'data-unit': 's' }, duration(one.half_at_s)),
     ])
     return [table(['reading', `at ${number(moved.held)} (held)`, `at ${number(moved.failed)} (failed)`, 'half of its largest by'], rows, {
       caption: 'Means over the hold, the largest changes first. A mean of a total is its growth per second.',

@@ -20,7 +20,7 @@ fn standings(climb: &Climb) -> Vec<String> {
 }
 
 fn beside_others(load: f64, late: f64, seconds: u32) -> Rung {
-    let used = |at| if at < seconds { 1.2 } else { 0.0 };
+    let used = move |at| if at < seconds { 1.2 } else { 0.0 };
     let mut builder = TrialBuilder::arena(load).late(late);
     builder.samples.push(Box::new(move |at| {
         vec![Sample { at_ns: 0, what: Reading::Machine(MachineMetric::OthersCores), value: used(at) }]
