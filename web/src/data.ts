@@ -453,6 +453,13 @@ export type KeptStacks = "cpu" | "waits" | "alloc"
 /** What was measured. */
 export type Kind = "climb" | "bench" | "duel"
 
+/** Intervals between ticks that are not on time, by how they are late. Of missed ticks there is none. */
+export type LateIntervals = {
+  /** at most 2 ms shorter or longer than those on time */ near: number
+  /** shorter than a quarter of the period: a tick that catches up */ caught_up: number
+  /** all others */ far: number
+}
+
 /** Latencies from start to result. */
 export type LatencyFigures = {
   /** half of the operations took no longer */ p50: number
@@ -892,6 +899,7 @@ export type TickFigures = {
   /** ticks whose work took longer than a period */ over_budget_share: number | null
   /** instability ratio */ isr: number | null
   /** between two ticks */ interval_ns: Summary | null
+  /** of these, those that were late */ late_intervals: LateIntervals
   /** work per tick */ busy_ns: Summary | null
   /** ticks that the schedule asked for */ due: number
   /** within the classes' bounds */ on_time: number

@@ -192,24 +192,35 @@ fn nothing_in_an_input_is_executed() {
 
 #[test]
 fn a_run_is_laid_beside_an_older_one_and_without_one_nothing_fails() {
-    let inputs = |place: Place, name: &str| {
+    let runner = |place: Option<Place>, name: &str, old: &str| {
         let args = format!("{POLL_LOOP} --requesters 10 --name {name} --store its.db");
         let binary = env!("CARGO_BIN_EXE_stepladder");
-        Runner { place, ..Runner::new(&[("args", &args), ("compare-with", "main"), ("binary", binary)]) }
+        let inputs =
+            [("args", &*args), ("gates", "errors at 10 == 0"), ("compare-with", old), ("binary", binary)];
+        let new = Runner::new(&inputs);
+        Runner { place: place.unwrap_or(new.place), inputs: new.inputs }
     };
-    let first = inputs(Runner::new(&[("args", "")]).place, "main");
-    // Its own run is the newest of that name, and so what it is laid beside.
+    let first = runner(None, "main", "nothing");
     let job = first.run("/nowhere");
     assert_eq!(job.code, 0, "{}", job.said);
-    let second = inputs(first.place, "other|one");
+    assert!(
+        job.said.contains("there is no run `nothing`") && job.said.contains("::warning::"),
+        "{}",
+        job.said
+    );
+    let second = runner(Some(first.place), "other|one", "main");
     let job = second.run("/nowhere");
     assert_eq!((job.code, job.outputs["run"].as_str()), (0, "other-one-1"), "{}", job.said);
     let page = fs::read_to_string(second.place.path("stepladder-comparison.md")).expect("the comparison");
     assert!(page.starts_with("## other-one-1 against main-1\n"), "{page}");
-    assert!(job.summary.ends_with(&page) && job.summary.starts_with("## poll-loop: PASS"), "{}", job.summary);
+    assert!(
+        job.summary.ends_with(&page) && job.summary.starts_with("## poll-loop: 1 of 1 gate"),
+        "{}",
+        job.summary
+    );
     for part in [
         "| load | figure | main-1 | other-one-1 | new / old |\n",
-        "| 10 | verdict | PASS | PASS |  |\n",
+        "| 10, root · background · normal · moderate | verdict | ",
         "not interleaved",
     ] {
         assert!(page.replace("\\-", "-").contains(part), "{part} in {page}");
@@ -217,21 +228,7 @@ fn a_run_is_laid_beside_an_older_one_and_without_one_nothing_fails() {
     let place = second.place;
     let printed = place.run(["compare", "main", "other-one", "--store", "its.db", "--markdown", "-"]);
     assert_eq!((printed.code, printed.out.trim_end()), (0, page.trim_end()));
-    let none = Runner {
-        place,
-        ..Runner::new(&[
-            ("args", &format!("{POLL_LOOP} --requesters 10")),
-            ("compare-with", "no such; touch executed"),
-        ])
-    };
-    let none = Runner {
-        inputs: none
-            .inputs
-            .into_iter()
-            .chain([("binary".to_owned(), env!("CARGO_BIN_EXE_stepladder").to_owned())])
-            .collect(),
-        ..none
-    };
+    let none = runner(Some(place), "third", "no such; touch executed");
     let job = none.run("/nowhere");
     assert_eq!(job.code, 0, "{}", job.said);
     assert!(

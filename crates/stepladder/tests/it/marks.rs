@@ -32,7 +32,7 @@ fn a_mark_stands_in_the_load_that_was_held_and_wherever_events_are_shown() {
     assert!(at_s > 0.0 && told.out.contains(&format!("marked at {at_s:.1} s")), "{at_s} in {told:#?}");
     assert_eq!(lines().matches(r#""kind":"mark","text":"deployed"#).count(), 1);
     assert_eq!(place.run(["export", "arena", "--ndjson", "-"]).out, lines());
-    let shown = place.run(["show", "arena", "--all"]).out;
+    let shown = place.run(["show", "arena", "--all"]).out.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(shown.contains(&format!("marked at {at_s:.1} s: deployed")), "{shown}");
     let markdown = std::fs::read_to_string(place.path("run.md")).expect("the Markdown");
     assert!(
