@@ -232,12 +232,12 @@ impl Series {
         let (before, at) = (&self.points[change.at - 1], &self.points[change.at]);
         let verb = if change.is_rise { "rose" } else { "fell" };
         let mut words = format!(
-            "It {verb} with run {}{}: from {} to {} {} (medians; {} of shuffled histories show as much).",
+            "It {verb} with run {}{}: {} {} before, {} since (medians; {} of shuffled histories show as much).",
             at.id,
             at.commit().map_or(String::new(), |commit| format!(", commit {commit}")),
             change.before.in_words(),
-            change.after.in_words(),
             at.unit,
+            change.after.in_words(),
             show_share(change.p),
         );
         if before.origin.stepladder != at.origin.stepladder {

@@ -13,12 +13,15 @@ use crate::tidy::root;
 /// Pages below these folders are other people's, or none.
 const NOT_PAGES: [&str; 5] = ["target", "node_modules", "results", ".git", "inputs"];
 /// What stands for something of the reader's own.
-const OWN: [(&str, &str); 12] = [
+const OWN: [(&str, &str); 15] = [
     ("HOST:PORT", "127.0.0.1:1"),
     ("HOST", "127.0.0.1"),
+    ("--nats URL", "--nats nats://127.0.0.1:1"),
     ("URL", "http://127.0.0.1:1"),
     ("SUBJECT", "limited"),
     ("KIND", "hang"),
+    ("CAUSE", "lock"),
+    ("--agents N", "--agents 2"),
     ("A,B,C", "127.0.0.1:1,127.0.0.1:2,127.0.0.1:3"),
     ("A,B", "127.0.0.1:1,127.0.0.1:2"),
     ("NAME,…", "rust"),
@@ -64,26 +67,33 @@ fn lines(text: &str) -> impl Iterator<Item = (&str, bool)> {
     })
 }
 
-/// Commands in blocks of code, whole, and in sentences, where they may be the start of one.
+/// Commands in blocks of code, whole, and in sentences, where they may be the start of one. In a block with a prompt the other lines are
+/// what the program says.
 fn commands(text: &str) -> Vec<(String, bool)> {
-    let (mut found, mut continued) = (Vec::new(), None::<String>);
+    let (mut found, mut continued, mut has_prompt) = (Vec::new(), None::<String>, false);
     for (line, is_code) in lines(text) {
+        has_prompt &= is_code;
         if is_code {
             let line = line.trim();
-            let line = line.strip_prefix("$ ").unwrap_or(line);
+            let prompted = line.strip_prefix("$ ");
+            has_prompt |= prompted.is_some();
+            if has_prompt && prompted.is_none() && continued.is_none() {
+                continue;
+            }
+            let line = prompted.unwrap_or(line);
             let line = match continued.take() {
                 Some(before) => format!("{before} {line}"),
                 None => line.replace("cargo run --release -- ", "stepladder "),
             };
             match line.strip_suffix('\\') {
-                _ if !line.starts_with("stepladder ") => {}
+                _ if !line.starts_with("stepladder ") || line.contains("─▶") => {}
                 Some(before) => continued = Some(before.to_owned()),
                 None => found.push((line, true)),
             }
         } else {
             let spans = line.split('`').skip(1).step_by(2);
             let of_program = |span: &&str| span.starts_with("stepladder ") || span.starts_with("climb ");
-            found.extend(spans.filter(of_program).map(|span| (span.to_owned(), false)));
+            found.extend(spans.filter(of_program).map(|span| (span.replace("\\|", "|"), false)));
         }
     }
     found
@@ -107,20 +117,25 @@ fn words(command: &str) -> Vec<String> {
     words
 }
 
-/// The mistake in a command, if there is one.
-fn mistake(command: &str, is_whole: bool, files: &HashMap<&str, PathBuf>) -> Option<String> {
+/// A word that the reader is to replace: `B`, `$HOLD`, `redis://`, `…`.
+fn is_open(word: &str) -> bool {
+    let is_name = !word.is_empty() && word.chars().all(|letter| letter.is_ascii_uppercase());
+    is_name || word.contains(['…', '$', '[']) || word.ends_with("://") || word.ends_with("/DATABASE")
+}
+
+/// The mistake in a command on a page in this folder, if there is one.
+fn mistake(command: &str, is_whole: bool, folder: &Path, files: &HashMap<&str, PathBuf>) -> Option<String> {
     let command = OWN.iter().fold(command.to_owned(), |command, (name, value)| command.replace(name, value));
     let mut words = words(&command);
     if words[0] != "stepladder" {
         words.insert(0, "stepladder".to_owned());
     }
-    let is_open = words.iter().any(|word| word.contains('…')) || command.contains("[OPTIONS");
+    let has_open = words.iter().any(|word| is_open(word));
     words.retain(|word| word != "…");
     for word in &mut words {
-        if let Some(file) = files.get(&**word) {
+        let beside = [folder.join(&*word), root().join(&*word)].into_iter().find(|path| path.is_file());
+        if let Some(file) = files.get(&**word).or(beside.as_ref()) {
             *word = file.display().to_string();
-        } else if word.starts_with("scenarios/") {
-            *word = root().join(&*word).display().to_string();
         }
     }
     let climb = match Cli::try_parse_from(&words) {
@@ -130,13 +145,15 @@ fn mistake(command: &str, is_whole: bool, files: &HashMap<&str, PathBuf>) -> Opt
             return None;
         }
         Err(error) if !is_whole && INCOMPLETE.contains(&error.kind()) => return None,
-        Err(error) => return Some(error.to_string()),
+        Err(error) if error.kind() == ErrorKind::InvalidValue && has_open => return None,
+        Err(error) => {
+            let said = error.to_string();
+            return (is_whole || !said.contains("a value is required")).then_some(said);
+        }
     };
-    if is_open {
-        return None;
-    }
     let planned = climb.flags().and_then(|flags| climb::planned(&flags, true, 1));
-    planned.err().map(|error| format!("{error:#}"))
+    let said = planned.err().map(|error| format!("{error:#}")).filter(|_| !has_open)?;
+    (is_whole || !said.contains("does not say which server")).then_some(said)
 }
 
 #[test]
@@ -152,8 +169,11 @@ fn every_command_in_the_documentation_is_one_that_is_taken() {
     for (page, text) in pages() {
         for (command, is_whole) in commands(&text) {
             count += 1;
+            let folder = root().join(&page);
+            let folder = folder.parent().expect("a folder");
             wrong.extend(
-                mistake(&command, is_whole, &files).map(|why| format!("{page}: {command}\n    {why}")),
+                mistake(&command, is_whole, folder, &files)
+                    .map(|why| format!("{page}: {command}\n    {why}")),
             );
         }
     }
@@ -167,7 +187,7 @@ fn every_command_in_the_documentation_is_one_that_is_taken() {
         ("stepladder climb", true),
         ("stepladder clim arena", true),
     ] {
-        assert!(mistake(command, is_whole, &files).is_some(), "{command}");
+        assert!(mistake(command, is_whole, &root(), &files).is_some(), "{command}");
     }
 }
 

@@ -47,7 +47,7 @@ fn a_planted_step_is_named_with_its_run_and_commit_and_noise_is_not() {
         plant(&given, at, if at < 16 { bounds } else { held(1_000.0, 2_000.0) }, head(at));
     }
     let html = page(&given);
-    let found = "It fell with run arena-17, commit c0ffee16: from 2000 to 4000 to 1000 to 2000 games";
+    let found = "It fell with run arena-17, commit c0ffee16: 2000 to 4000 games before, 1000 to 2000 since";
     assert_eq!(html.matches("It fell").count(), 1, "{html}");
     assert!(html.contains(found) && !html.contains("It rose"), "{html}");
     assert_eq!(html.matches("class=\"change\" d=\"M16 0V100\"").count(), 1, "{html}");
