@@ -48,7 +48,11 @@ fn each_mark_turns_for_its_own_reason() {
             "each bound was held six times",
         ),
         (vec![good(), sent_late(0.0)], "bad good good good care", "a load has no verdict for it"),
-        (vec![good(), sent_late(0.2)], "care good good care care", "late, and met all the same"),
+        (
+            vec![good(), sent_late(0.2)],
+            "care good care care care",
+            "late, met all the same, and never fair to tell more",
+        ),
         (vec![good(), short], "good good care good care", "too short to tell"),
         (vec![good(), beside_others(1000.0, 0.02, 9)], "good good good care care", "met beside others"),
         (vec![arena(2000.0, 0.02), arena(1000.0, 0.9)], "good good good good bad", "not monotone"),
