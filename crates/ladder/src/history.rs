@@ -115,12 +115,12 @@ pub fn changes(runs: &[Between]) -> Option<Vec<Change>> {
         return None;
     }
     let mut found = Vec::new();
-    let mut waiting = vec![0..known.len()];
-    while let Some(span) = waiting.pop() {
-        if let Some((at, p, is_rise)) = strongest(&known[span.clone()]) {
-            let at = span.start + at;
+    let mut waiting = Vec::from([(0, known.len())]);
+    while let Some((from, to)) = waiting.pop() {
+        if let Some((at, p, is_rise)) = strongest(&known[from..to]) {
+            let at = from + at;
             found.push((at, p, is_rise));
-            waiting.extend([span.start..at, at..span.end]);
+            waiting.extend([(from, at), (at, to)]);
         }
     }
     found.sort_by_key(|(at, ..)| *at);

@@ -24,7 +24,7 @@ fn marks_of_another_connection_are_entries_of_the_trial_like_any_other() {
     let writer = given.store.begin_run(&given::run_head(None), Some(to)).unwrap();
     let run = writer.id().clone();
     let other = Store::open(&given.path).unwrap();
-    assert_eq!(other.being_recorded().unwrap(), [run.clone()]);
+    assert_eq!(other.being_recorded().unwrap(), std::slice::from_ref(&run));
     let mark = |text: &str, unix_ms: u64| {
         let kept = other.mark(&run, text, unix_ms).unwrap();
         kept.map(|(head, at_ns)| (head.seq, at_ns))
