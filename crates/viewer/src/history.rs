@@ -20,7 +20,7 @@ use store::{Outcome, RunEnd, RunKind, RunRecord, RunState, Store, StoreError};
 use crate::comparison::origin;
 
 /// Colours and type are those of the page; then what only this one has.
-const STYLE: &str = concat!(include_str!("../../../web/src/style/base.css"), include_str!("history.css"));
+const STYLE: &str = concat!(include_str!("base.css"), include_str!("history.css"));
 /// A text of a store shows so much of itself.
 const TEXT_CHARS: usize = 300;
 /// A setting, where it differs from that of the line above.
