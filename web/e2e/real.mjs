@@ -50,7 +50,7 @@ async function viewing(allow, where = folder, ...words) {
 
 const word = verdict => verdict.toLowerCase().replaceAll('_', ' ')
 const digits = value => String(Number(value.toFixed(value < 9.995 ? 2 : value < 99.95 ? 1 : 0)))
-const count = value => value < 10_000 ? String(value) : String(value).replace(/\B(?=(\d{3})+$)/g, '\u202f')
+const count = value => value >= 999_500 ? `${Number((value / 1e6).toPrecision(3))} M` : value < 10_000 ? String(value) : String(value).replace(/\B(?=(\d{3})+$)/g, '\u202f')
 /** Worded here once more, since a slip in the page's own wording must show. */
 function share(value) {
   if (value === null || value === undefined) return '—'
