@@ -1,5 +1,6 @@
 // Builds the workspace's tests and runs the test programs several at a time: most of their tests wait, and `cargo test`
-// runs one program after another. Scripts that test the program in other ways run beside them. Run by ../check.
+// runs one program after another. Scripts that test the program in other ways run behind them, several at a time too: a browser
+// beside them takes the time that loads need to be judged. Run by ../check.
 //   node .ci/suites.mjs [SCRIPT…]
 // The seconds of every test stand in target/suites.txt afterwards, longest first. The first program that fails ends it.
 // AT_A_TIME=N: how many programs run at a time (default: the number of cores).
@@ -11,10 +12,8 @@ import { createInterface } from "node:readline";
 
 const flags = ["--workspace", "--features", "stepladder/otlp"];
 const scripts = process.argv.slice(2).map((line) => ({ name: line, line, folder: "." }));
-// The end-to-end tests take as long as all others together: they start first, and have half as many threads again.
-const LONGEST = "crates/stepladder/tests/it";
-const LONG = [LONGEST, "servers/tests/it", "proof/truth/tests/oracles"];
-const threads = Number(process.env.RUST_TEST_THREADS || 2 * availableParallelism());
+// The end-to-end tests take longest: what starts first ends the whole soonest.
+const LONG = ["crates/stepladder/tests/it", "servers/tests/it", "proof/truth/tests/oracles"];
 // In order of their names, tests of one kind would wait for the few places that they have, and keep others from theirs.
 const SEED = 1;
 
@@ -44,8 +43,7 @@ async function build() {
     }
     if ((await ended) !== 0) process.exit(101);
     const rank = ({ name }) => (LONG.includes(name) ? LONG.indexOf(name) : LONG.length);
-    programs.sort((a, b) => rank(a) - rank(b));
-    return [programs.slice(0, 1), scripts, programs.slice(1)].flat();
+    return programs.sort((a, b) => rank(a) - rank(b));
 }
 
 const running = new Set();
@@ -58,8 +56,7 @@ function start(program) {
     if (program.line) return run("bash", ["-c", program.line], { stdio, detached: true });
     // The order and the times of tests are unstable options of their harness.
     const args = ["--show-output", "-Zunstable-options", "--report-time", `--shuffle-seed=${SEED}`];
-    const own = program.name === LONGEST ? Math.ceil(1.5 * threads) : threads;
-    const env = { ...process.env, RUSTC_BOOTSTRAP: "1", CARGO_MANIFEST_DIR: program.folder, RUST_TEST_THREADS: `${own}` };
+    const env = { ...process.env, RUSTC_BOOTSTRAP: "1", CARGO_MANIFEST_DIR: program.folder };
     return run(program.path, args, { cwd: program.folder, env, stdio });
 }
 
@@ -90,22 +87,28 @@ for (const [signal, code] of [["SIGINT", 130], ["SIGTERM", 143]]) {
         process.exit(code);
     });
 }
-const began = performance.now();
-const next = programs[Symbol.iterator]();
-const worker = async () => {
-    for (const program of next) if ((await test(program)) !== 0) return program;
-};
 const atATime = Number(process.env.AT_A_TIME || availableParallelism());
-const workers = Array.from({ length: atATime }, async () => {
-    const failed = await worker();
-    if (!failed) return;
-    stop();
-    console.log(`\n${failed.name} failed; again: (cd ${failed.folder} && ${failed.line ?? failed.path})`);
-    process.exit(101);
-});
-await Promise.all(workers);
+
+async function all(jobs) {
+    const next = jobs[Symbol.iterator]();
+    const worker = async () => {
+        for (const program of next) if ((await test(program)) !== 0) return program;
+    };
+    const workers = Array.from({ length: atATime }, async () => {
+        const failed = await worker();
+        if (!failed) return;
+        stop();
+        console.log(`\n${failed.name} failed; again: (cd ${failed.folder} && ${failed.line ?? failed.path})`);
+        process.exit(101);
+    });
+    await Promise.all(workers);
+}
+
+const began = performance.now();
+await all(programs);
 tests.sort(([a], [b]) => b - a);
 writeFileSync("target/suites.txt", tests.map(([took, name]) => `${took.toFixed(3)} ${name}\n`).join(""));
 const sum = tests.reduce((sum, [took]) => sum + took, 0);
 console.log(`${tests.length} tests in ${((performance.now() - began) / 1000).toFixed(0)} s (${sum.toFixed(0)} s of tests; target/suites.txt)`);
+await all(scripts);
 for (const line of notRun) console.log(`!! ${line}`);
