@@ -373,7 +373,7 @@ mod tests {
             assert_eq!(progress.figures, expected);
         };
         check(&["games_played"], &[7], 0, "1365 sent/s");
-        check(&["received"], &[1_396_000], 0, "1365 sent/s · 1.40e6 deliveries/s");
+        check(&["received"], &[1_396_000], 0, "1365 sent/s · 1.4 M deliveries/s");
         check(&["received"], &[9_000], 3, "1365 sent/s · 9000 deliveries/s · 3 errors/s");
     }
 }
