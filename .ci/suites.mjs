@@ -14,8 +14,6 @@ const flags = ["--workspace", "--features", "stepladder/otlp"];
 const scripts = process.argv.slice(2).map((line) => ({ name: line, line, folder: "." }));
 // The end-to-end tests take longest: what starts first ends the whole soonest.
 const LONG = ["crates/stepladder/tests/it", "servers/tests/it", "proof/truth/tests/oracles"];
-// In order of their names, tests of one kind would wait for the few places that they have, and keep others from theirs.
-const SEED = 1;
 
 const run = (command, args, options) => {
     const child = spawn(command, args, options);
@@ -54,8 +52,9 @@ function start(program) {
     const stdio = ["ignore", "pipe", "pipe"];
     // In a group of its own: what it starts ends with it.
     if (program.line) return run("bash", ["-c", program.line], { stdio, detached: true });
-    // The order and the times of tests are unstable options of their harness.
-    const args = ["--show-output", "-Zunstable-options", "--report-time", `--shuffle-seed=${SEED}`];
+    // The times of tests are an unstable option of their harness. In order of their names: shuffled, more of the loads that need a core
+    // to themselves meet, and take it from each other.
+    const args = ["--show-output", "-Zunstable-options", "--report-time"];
     const env = { ...process.env, RUSTC_BOOTSTRAP: "1", CARGO_MANIFEST_DIR: program.folder };
     return run(program.path, args, { cwd: program.folder, env, stdio });
 }
