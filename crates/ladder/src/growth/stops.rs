@@ -9,7 +9,7 @@ use crate::wording::{show_ns, show_share};
 /// From here on a callback is one that all connections feel, and its function is named.
 const LONG_CALLBACK_NS: u64 = 20_000_000;
 
-/// Stops of a runtime for other things than garbage are told from here on.
+/// Shorter stops of a runtime for anything but garbage collection are not mentioned.
 const LONG_STOP_NS: u64 = 10_000_000;
 
 /// The sentences, where both holds have such figures.
@@ -34,7 +34,8 @@ pub(super) fn told(good: &ProfiledHold, bad: &ProfiledHold) -> Option<String> {
         && let Some(Operation { ns, name }) = after.other_max.as_ref().filter(|one| one.ns >= LONG_STOP_NS)
     {
         parts.push(format!(
-            "Its runtime stopped them for anything else for {} of the hold at {at_bad} ({} at most at once: {name}) and {} at {at_good}.",
+            "Other operations of its runtime stopped all threads for {} of the hold at {at_bad} ({} at most at once: {name}) and {} at \
+             {at_good}.",
             show_share(share),
             show_ns(*ns as f64),
             show_share(share_before)
@@ -117,12 +118,12 @@ mod tests {
         let text = |ns| told(&hold(50.0, jvm(0.001, 2_000_000)), &hold(600.0, jvm(0.04, ns))).unwrap();
         assert!(
             text(61_000_000).ends_with(
-                "Its runtime stopped them for anything else for 4 % of the hold at 600 req/s (61 ms at most at once: ThreadDump) and \
-                 0.1 % at 50 req/s."
+                "Other operations of its runtime stopped all threads for 4 % of the hold at 600 req/s (61 ms at most at once: \
+                 ThreadDump) and 0.1 % at 50 req/s."
             ),
             "{}",
             text(61_000_000)
         );
-        assert!(!text(2_000_000).contains("anything else"));
+        assert!(!text(2_000_000).contains("Other operations"));
     }
 }

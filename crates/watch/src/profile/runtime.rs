@@ -319,7 +319,7 @@ fn nameless_python(program: &Path) -> Option<String> {
     let version = program.file_name()?.to_str()?.strip_prefix("python3.")?;
     let minor: u32 = version.parse().ok()?;
     (minor < 12).then(|| {
-        format!("Python 3.{minor} does not tell perf the names of functions, 3.12 and later do: what is named is its interpreter's")
+        format!("Python 3.{minor} does not tell perf the names of its functions (3.12 and later do), so those named are the interpreter's")
     })
 }
 

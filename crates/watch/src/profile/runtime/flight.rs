@@ -31,14 +31,11 @@ pub(super) const WAITS: [(&str, On); 9] = [
     ("jdk.SocketWrite", On::Events),
 ];
 
-/// The events in which all threads stand still: for the collector, until all of them stand, for an operation of the JVM.
+/// The events in which all threads stand still: for the collector, while the last of them are stopped, for an operation of the JVM.
 pub(super) const STOPS: [&str; 3] = [PAUSE, REACHING, OPERATION];
 const PAUSE: &str = "jdk.GCPhasePause";
 const REACHING: &str = "jdk.SafepointStateSynchronization";
 const OPERATION: &str = "jdk.ExecuteVMOperation";
-/// How the operations begin that are collections, whose pauses are told by themselves.
-const COLLECTIONS: [&str; 9] =
-    ["G1", "Z", "XMark", "XReloc", "Shenandoah", "Parallel", "Serial", "GenCollect", "Collect"];
 
 /// All of a recording that lies in the hold.
 #[derive(Debug, Default, PartialEq)]
@@ -50,11 +47,10 @@ pub(super) struct Recorded {
     allocations: BTreeMap<String, (u64, u64)>,
     /// the earliest sample of each thread: its bytes are all since the thread began, or since a recording before
     first_of: BTreeMap<String, Event>,
-    paused_ns: u64,
-    paused_max_ns: u64,
-    /// in which all threads stood for anything else
-    other_ns: u64,
-    other_max: Option<Operation>,
+    /// for garbage collection, from and to, ns of the hold
+    pauses: Vec<(u64, u64)>,
+    /// for operations of the JVM, collections among them, and while threads were being stopped
+    stops: Vec<((u64, u64), String)>,
     hold_ns: u64,
 }
 
@@ -68,14 +64,7 @@ impl Recorded {
         let waits = self.waits.into_iter().map(|((stack, on), (ns, count))| Wait { stack, on, ns, count });
         let each = self.allocations.into_iter();
         let each = each.map(|(stack, (bytes, samples))| Allocation { stack, bytes, samples }).collect();
-        let share = |ns: u64| Some(ns as f64 / self.hold_ns.max(1) as f64);
-        let stops = Stops {
-            gc_share: share(self.paused_ns),
-            gc_max_ns: Some(self.paused_max_ns),
-            other_share: share(self.other_ns),
-            other_max: self.other_max,
-            ..Stops::default()
-        };
+        let stops = stops(self.pauses, self.stops, self.hold_ns);
         Seen {
             cpu: asked.cpu.then_some(Samples { folded, per_s }),
             waits: asked.waits.then(|| Waits {
@@ -94,19 +83,15 @@ impl Recorded {
         }
         let Event { name, from_ns, ns, operation, stops_all, frames, .. } = event;
         let to_ns = from_ns.saturating_add(i64::try_from(ns).unwrap_or(i64::MAX));
-        let within_ns = (to_ns.min(self.hold_ns as i64) - from_ns.max(0)).max(0) as u64;
+        let span = (from_ns.max(0) as u64, to_ns.min(self.hold_ns as i64).max(0) as u64);
+        let within_ns = span.1.saturating_sub(span.0);
         let is_within = (0..self.hold_ns as i64).contains(&from_ns);
-        if name == REACHING || name == OPERATION {
-            let is_collection = COLLECTIONS.iter().any(|start| operation.starts_with(start));
-            if within_ns > 0 && (name == REACHING || stops_all && !is_collection) {
-                let name =
-                    if name == REACHING { "waiting until all of them stand".to_owned() } else { operation };
-                self.other_ns += within_ns;
-                self.other_max = self.other_max.take().max(Some(Operation { ns: within_ns, name }));
-            }
-        } else if name == PAUSE {
-            self.paused_ns += within_ns;
-            self.paused_max_ns = self.paused_max_ns.max(within_ns);
+        if name == PAUSE {
+            self.pauses.extend((within_ns > 0).then_some(span));
+        } else if name == REACHING {
+            self.stops.extend((within_ns > 0).then(|| (span, "waiting for all threads to stop".to_owned())));
+        } else if name == OPERATION {
+            self.stops.extend((within_ns > 0 && stops_all).then_some((span, operation)));
         } else if frames.is_empty() {
             // Nothing can be said of it.
         } else if name == "jdk.ExecutionSample" {
@@ -136,6 +121,32 @@ impl Recorded {
             let sum = self.allocations.entry(stack(later.frames)).or_default();
             *sum = (sum.0.saturating_add(later.bytes), sum.1 + 1);
         }
+    }
+}
+
+/// What stopped all threads. An operation in which they were paused for garbage for more than half of the time is a collection, whatever
+/// it is called; of any other the pauses in it are no part.
+fn stops(mut pauses: Vec<(u64, u64)>, stops: Vec<((u64, u64), String)>, hold_ns: u64) -> Stops {
+    pauses.sort_unstable();
+    let share = |ns: u64| Some(ns as f64 / hold_ns.max(1) as f64);
+    let (mut other_ns, mut other_max) = (0, None);
+    for ((from, to), name) in stops {
+        let first = pauses.partition_point(|(_, end)| *end <= from);
+        let within = pauses[first..].iter().take_while(|(begin, _)| *begin < to);
+        let paused: u64 = within.map(|(begin, end)| to.min(*end).saturating_sub(from.max(*begin))).sum();
+        let ns = to - from;
+        if 2 * paused <= ns {
+            other_ns += ns.saturating_sub(paused);
+            other_max = other_max.max(Some(Operation { ns, name }));
+        }
+    }
+    let length = |(from, to): &(u64, u64)| to - from;
+    Stops {
+        gc_share: share(pauses.iter().map(length).sum()),
+        gc_max_ns: Some(pauses.iter().map(length).max().unwrap_or(0)),
+        other_share: share(other_ns),
+        other_max,
+        ..Stops::default()
     }
 }
 
@@ -295,24 +306,32 @@ mod tests {
 
     #[test]
     fn all_threads_stand_for_operations_at_a_safepoint_that_are_no_collections_and_until_they_do() {
-        let operation = |duration: &str, name: &str, stops_all: bool| {
-            format!(
-                "jdk.ExecuteVMOperation {{\n  startTime = 18:06:21.000\n  duration = {duration}\n  operation = \"{name}\"\n  \
-                 safepoint = {stops_all}\n  blocking = true\n}}\n\n"
-            )
+        let at = |name: &str, second: &str, duration: &str, fields: &str| {
+            format!("{name} {{\n  startTime = 18:06:{second}\n  duration = {duration}\n{fields}}}\n\n")
         };
-        let reaching = "jdk.SafepointStateSynchronization {\n  startTime = 18:06:23.000\n  duration = 40.0 ms\n  safepointId = 7\n}\n\n";
+        let operation = |second: &str, duration: &str, name: &str, stops_all: bool| {
+            let fields = format!("  operation = \"{name}\"\n  safepoint = {stops_all}\n  blocking = true\n");
+            at(OPERATION, second, duration, &fields)
+        };
+        let reaching = at(REACHING, "23.000", "40.0 ms", "  safepointId = 7\n");
         let printed = [
-            operation("60.0 ms", "ThreadDump", true),
-            operation("90.0 ms", "G1CollectForAllocation", true),
-            operation("90.0 ms", "HandshakeAllThreads", false),
+            operation("21.000", "60.0 ms", "ThreadDump", true),
+            operation("24.000", "90.0 ms", "G1CollectForAllocation", true),
+            at(PAUSE, "24.001", "85.0 ms", ""),
+            // It collects first.
+            operation("25.000", "30.0 ms", "GC_HeapInspection", true),
+            at(PAUSE, "25.000", "20.0 ms", ""),
+            operation("26.000", "50.0 ms", "Cleanup", true),
+            at(PAUSE, "26.010", "10.0 ms", ""),
+            operation("27.000", "90.0 ms", "HandshakeAllThreads", false),
         ]
         .concat();
         let stops = |printed: &str| of(printed).seen(Asked::default(), 1.0).stops.unwrap();
-        let told = stops(&(printed + reaching));
-        assert_eq!((told.other_share, told.gc_share), (Some(0.01), Some(0.0)));
+        let told = stops(&(printed + &reaching));
+        assert_eq!((told.other_share, told.gc_share), (Some(0.014), Some(0.0115)));
         assert_eq!(told.other_max, Some(Operation { ns: 60_000_000, name: "ThreadDump".to_owned() }));
-        assert_eq!(stops(reaching).other_max.unwrap().name, "waiting until all of them stand");
+        assert_eq!(told.gc_max_ns, Some(85_000_000));
+        assert_eq!(stops(&reaching).other_max.unwrap().name, "waiting for all threads to stop");
     }
 
     #[test]
