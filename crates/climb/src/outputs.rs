@@ -21,7 +21,7 @@ mod results;
 use std::path::PathBuf;
 
 pub use self::duel_answer::DuelAnswer;
-pub use self::files::{check_writable, write_json, write_whole};
+pub use self::files::{check_writable, write_json, write_text, write_whole};
 pub use self::followed::{Followed, Followers};
 pub use self::markdown::page_of_comparison;
 pub use self::results::{ResultFiles, Results, append_step_summary};

@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use agents::Coordinator;
@@ -12,7 +12,7 @@ use clap_complete::Shell;
 use climb::consent::Consent;
 use climb::judging::JudgedRun;
 use climb::options::{AgentsArgs, ClimbArgs};
-use climb::outputs::{self, Outputs};
+use climb::outputs::{self, Outputs, ResultFiles};
 use climb::planned;
 use climb::resume::Resumed;
 use climb::trial::ThisProcess;
@@ -125,7 +125,8 @@ pub fn again(args: &AgainArgs, interrupt: &Interrupt) -> Answer {
     }
     // The page overlays it on the run that it repeats.
     store.set_label(&new, "again", Some(old.as_str())).map_err(not_measured)?;
-    let compared = show::old_against_new(&store, &old, &new).map_err(not_measured)?;
+    let table = show::figures(&store, &old, &new).map_err(not_measured)?;
+    let compared = show::old_against_new(table).map_err(not_measured)?;
     if outputs.take_stdout() {
         say::err_own_text!("{compared}");
     } else {
@@ -215,17 +216,12 @@ pub fn compare(args: &CompareArgs) -> Answer {
             new.id
         )));
     }
-    if old.head.kind == RunKind::Bench && args.markdown.is_some() {
-        let detail = "--markdown: a comparison of client libraries is written as --json FILE only";
-        return Err(wrong_usage(anyhow::anyhow!(detail)));
+    let files =
+        ResultFiles { json: args.json.clone(), markdown: args.markdown.clone(), ..ResultFiles::default() };
+    if old.head.kind == RunKind::Bench {
+        files.only_json("a comparison of client libraries").map_err(wrong_usage)?;
     }
-    let is_stdout = |path: &Option<PathBuf>| path.as_deref() == Some(Path::new("-"));
-    if is_stdout(&args.json) && is_stdout(&args.markdown) {
-        let both = "--json - and --markdown -: both write to standard output; name a file for one of them";
-        return Err(wrong_usage(anyhow::anyhow!(both)));
-    }
-    let file = args.markdown.as_deref().filter(|_| !is_stdout(&args.markdown));
-    outputs::check_writable("--markdown", file).map_err(wrong_usage)?;
+    files.prepare().map_err(wrong_usage)?;
     let (differences, figures, contract) = match old.head.kind {
         RunKind::Climb | RunKind::Duel => {
             let differences =
@@ -233,8 +229,14 @@ pub fn compare(args: &CompareArgs) -> Answer {
             let contract = json!({
                 "schema": 1, "old": old.id.as_str(), "new": new.id.as_str(), "differs": differences, "cells": null,
             });
-            let figures = show::old_against_new(&store, &old.id, &new.id).map_err(not_measured)?;
-            (differences, figures, contract)
+            let table = show::figures(&store, &old.id, &new.id).map_err(not_measured)?;
+            if args.markdown.is_some() {
+                let differs: Vec<String> = differences.iter().map(console::comparing::as_text).collect();
+                let ids = (old.id.as_str(), new.id.as_str());
+                let page = outputs::page_of_comparison(ids, &differs, table.as_ref(), show::CAUTION);
+                outputs::write_text("--markdown", &page, args.markdown.as_deref()).map_err(not_measured)?;
+            }
+            (differences, show::old_against_new(table).map_err(not_measured)?, contract)
         }
         RunKind::Bench => {
             let both = viewer::beside(&store, &old.id, &new.id).map_err(not_measured)?;
@@ -243,19 +245,7 @@ pub fn compare(args: &CompareArgs) -> Answer {
         }
     };
     outputs::write_json(&format!("{contract:#}"), args.json.as_deref()).map_err(not_measured)?;
-    if args.markdown.is_some() {
-        let table = show::figures(&store, &old.id, &new.id).map_err(not_measured)?;
-        let differs: Vec<String> = differences.iter().map(console::comparing::as_text).collect();
-        let ids = (old.id.as_str(), new.id.as_str());
-        let page = outputs::page_of_comparison(ids, &differs, table.as_ref(), show::CAUTION);
-        match file {
-            Some(path) => {
-                outputs::write_whole(path, |out| Ok(out.write_all(page.as_bytes())?)).map_err(not_measured)?
-            }
-            None => print(&page)?,
-        }
-    }
-    if !is_stdout(&args.json) && !is_stdout(&args.markdown) {
+    if !files.take_stdout() {
         print(&show::differing(&old.id, &new.id, &differences))?;
         print(&figures)?;
     }

@@ -166,9 +166,9 @@ pub fn figures(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<Option
     Ok(Some(ladder::Table { title: None, header, rows: table, rungs: Vec::new() }))
 }
 
-/// The same for a terminal; empty where one of them holds no rung. What cannot be ruled out is said below the table.
-pub fn old_against_new(store: &Store, old: &RunId, new: &RunId) -> anyhow::Result<String> {
-    let Some(figures) = figures(store, old, new)? else { return Ok(String::new()) };
+/// These `figures` for a terminal; empty where there are none. What cannot be ruled out is said below the table.
+pub fn old_against_new(figures: Option<ladder::Table>) -> anyhow::Result<String> {
+    let Some(figures) = figures else { return Ok(String::new()) };
     let mut table = Table::new();
     table.load_style(presets::NOTHING).set_content_arrangement(ContentArrangement::Disabled);
     table.set_header(figures.header).add_rows(figures.rows);

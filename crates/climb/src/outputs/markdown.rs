@@ -103,7 +103,7 @@ pub fn page_of_comparison(
         Some(table) => put_table(&mut page, table),
         None => page += "\nOne of them holds no load.\n",
     }
-    page + &format!("\n{}\n", escaped(caution))
+    page + &format!("\n{}", escaped(caution))
 }
 
 fn list(page: &mut String, lines: &[String]) {
