@@ -12,9 +12,8 @@ use console::signals::Interrupt;
 use console::{layout, say};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use ladder::wording::{show_cell, show_many};
-use ladder::{Climb, Judged, NextTrial, Repeats, Rung};
+use ladder::{Climb, Judged, Mark, NextTrial, Repeats, Rung};
 use measure::Purpose;
-use measure::trial::kind;
 use measure::{Entry, Measure, Role, TrialHead};
 use plan::{HoldLength, Plan};
 use store::RunId;
@@ -140,13 +139,10 @@ impl Progress {
 
     /// Takes the figures of what was committed of a trial; `None`: of the one that is shown.
     pub fn take(&mut self, trial: Option<u32>, entries: &[Entry]) {
-        for entry in entries {
-            if let Entry::Event(event) = entry
-                && event.kind == kind::MARK
-            {
-                self.say(&format!("marked at {:.1} s: {}", event.at_ns as f64 / 1e9, event.text));
-            }
-        }
+        let events = entries
+            .iter()
+            .filter_map(|entry| if let Entry::Event(event) = entry { Some(event) } else { None });
+        Mark::among(events).iter().for_each(|mark| self.say(&mark.in_words()));
         if let (Some(screen), Some(trial)) = (self.screen(), trial.or(self.shown)) {
             return screen.update(|state| state.committed(trial, entries));
         }

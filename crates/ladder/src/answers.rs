@@ -242,7 +242,7 @@ pub fn rung(trial: &Trial, judgement: &Judgement) -> Rung {
             waiting_share_max: most(trial, |host| host.worker_waiting_share),
             script_functions: script_functions(trial),
         },
-        marks: Mark::of(trial),
+        marks: Mark::among(&trial.events),
         evidence: judgement.evidence.clone(),
         extra: Map::new(),
     };

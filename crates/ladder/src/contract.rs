@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 use measure::ledger::{PairBooks, SumOfBooks};
 use measure::trial::kind;
 use measure::{
-    AgentFacts, Audit, Cheats, Flow, LateIntervals, LoadUnit, ProcessFigures, Role, Summary, TickCounts,
-    Trial, TrialConnections, ValueSummary,
+    AgentFacts, Audit, Cheats, Event, Flow, LateIntervals, LoadUnit, ProcessFigures, Role, Summary,
+    TickCounts, Trial, TrialConnections, ValueSummary,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -275,10 +275,15 @@ pub struct Mark {
 }
 
 impl Mark {
-    /// Those of a trial, in the order they were set.
-    pub fn of(trial: &Trial) -> Vec<Mark> {
-        let marks = trial.events.iter().filter(|event| event.kind == kind::MARK);
+    /// Those among the events of a trial, in their order.
+    pub fn among<'a>(events: impl IntoIterator<Item = &'a Event>) -> Vec<Mark> {
+        let marks = events.into_iter().filter(|event| event.kind == kind::MARK);
         marks.map(|event| Mark { at_ns: event.at_ns, text: event.text.clone() }).collect()
+    }
+
+    /// `marked at 12.3 s: deployed 1.4`
+    pub fn in_words(&self) -> String {
+        format!("marked at {:.1} s: {}", self.at_ns as f64 / 1e9, self.text)
     }
 }
 

@@ -54,6 +54,10 @@ const OF_MACHINE: [&str; 8] = [
     "virtual_machine",
     "architecture",
 ];
+/// What differs besides machine and settings, by these names.
+pub(crate) const VERSION: &str = "Stepladder's version";
+pub(crate) const COMMIT: &str = "commit of the folder";
+pub(crate) const SCENARIO: &str = "scenario";
 /// What of a plan says nothing about what was measured.
 const NOT_MEASURED: [&str; 2] = ["name", "note"];
 
@@ -65,10 +69,10 @@ pub fn differences(old: &Origin, new: &Origin) -> Vec<Difference> {
         let what = format!("machine, {}", name.replace('_', " "));
         all.extend(Difference::of(what, of(old), of(new)));
     }
-    all.extend(Difference::of("Stepladder's version", json!(old.stepladder), json!(new.stepladder)));
-    all.extend(Difference::of("commit of the folder", json!(old.git), json!(new.git)));
+    all.extend(Difference::of(VERSION, json!(old.stepladder), json!(new.stepladder)));
+    all.extend(Difference::of(COMMIT, json!(old.git), json!(new.git)));
     all.extend(Difference::of("subject", json!(old.subject), json!(new.subject)));
-    all.extend(Difference::of("scenario", json!(old.scenario), json!(new.scenario)));
+    all.extend(Difference::of(SCENARIO, json!(old.scenario), json!(new.scenario)));
     all.extend(settings_that_differ(&old.plan, &new.plan));
     all
 }

@@ -10,12 +10,12 @@
 //! Sources: Pettitt 1979 (sums of ranks behind a place), Gehan 1965 (scores of what is known between bounds).
 
 use crate::capacity::Capacity;
-use crate::differing::{Difference, Origin, differences};
+use crate::differing::{COMMIT, Difference, Origin, SCENARIO, VERSION, differences};
 use crate::wording::show_number;
 
 /// With fewer runs no order of them would be rare enough to be told from chance.
 pub const FEWEST: usize = 10;
-/// So many histories without a change may be said to have one.
+/// The share of histories without a change in which one may be reported.
 pub const ALARM_SHARE: f64 = 0.01;
 /// Fewer runs than this on a side are no change yet, but odd runs.
 const SIDE_LEAST: usize = 3;
@@ -51,8 +51,7 @@ pub struct Change {
 ///
 /// A commit and a version of Stepladder are what a history is about; gates, names and permissions measure nothing.
 pub fn incomparable(old: &Origin, new: &Origin) -> Vec<Difference> {
-    const OF_NO_MATTER: [&str; 7] =
-        ["Stepladder's version", "commit of the folder", "scenario", "seed", "gates", "may_load", "profile"];
+    const OF_NO_MATTER: [&str; 7] = [VERSION, COMMIT, SCENARIO, "seed", "gates", "may_load", "profile"];
     let mut found = differences(old, new);
     found.retain(|one| !OF_NO_MATTER.contains(&one.what.as_str()));
     found
@@ -217,9 +216,42 @@ mod tests {
         assert!(alarms > 0);
     }
 
+    /// The table of docs/method/history.md: `cargo test --release -p stepladder-ladder --lib -- --ignored --nocapture how_often`
+    #[test]
+    #[ignore = "measures"]
+    fn how_often_it_errs() {
+        let mut random = fastrand::Rng::with_seed(2026);
+        let histories =
+            |random: &mut fastrand::Rng, before: usize, after: usize, level: f64| -> Vec<Between> {
+                let mut runs: Vec<Between> = (0..before).map(|_| noisy(random, 1_000.0)).collect();
+                runs.extend((0..after).map(|_| noisy(random, level)));
+                runs
+            };
+        let count = 10_000;
+        let alarms = (0..count)
+            .filter(|at| !changes(&histories(&mut random, FEWEST + at % 50, 0, 0.0)).unwrap().is_empty())
+            .count();
+        println!("no change: {alarms} of {count} histories of 10 to 59 runs are said to have one");
+        let count = 2_000;
+        for (level, behind) in
+            [(500.0, [3, 4, 5]), (700.0, [3, 5, 8]), (850.0, [5, 10, 20]), (1_500.0, [3, 5, 8])]
+        {
+            for after in behind {
+                let found: Vec<Change> = (0..count)
+                    .filter_map(|_| changes(&histories(&mut random, 20, after, level)).unwrap().pop())
+                    .collect();
+                let near = found.iter().filter(|change| change.at.abs_diff(20) <= 2).count();
+                println!(
+                    "20 runs of 1000, then {after} of {level}: found in {} of {count}, within two runs in {near}",
+                    found.len()
+                );
+            }
+        }
+    }
+
     #[test]
     fn planted_changes_are_found_where_they_are() {
-        // Before, behind; runs before and behind; how far from the planted place it may be found; of 100 histories at least so many.
+        // Capacity before and after; runs before and after; how many runs off the change may be found; in at least so many of 100 histories.
         for (before, after, counts, off, least) in [
             (1_000.0, 700.0, (20, 20), 2, 85),
             (1_000.0, 1_500.0, (20, 5), 2, 62),

@@ -41,7 +41,7 @@ use crate::objective::{Objective, Outcome};
 use crate::steady::{self, Finding, Floors, Steadiness};
 
 pub(crate) use generator::script_functions;
-pub(crate) use rules::{AGENT_LOST, NOBODY_IN, SERVER_EXITED, most};
+pub(crate) use rules::{AGENT_LOST, DISTURBED, NOBODY_IN, SERVER_EXITED, most};
 pub use views::Seen;
 use views::View;
 

@@ -12,7 +12,7 @@ use std::fmt;
 use measure::{LoadUnit, Summary};
 
 use crate::agents::{self, AgentRows};
-use crate::contract::{Climb, Rung};
+use crate::contract::{Climb, Mark, Rung};
 use crate::disturbance::Disturbance;
 use crate::gate::GateResult;
 use crate::judge::Verdict;
@@ -326,9 +326,7 @@ fn words_of_note(rung: &Rung) -> Option<String> {
         _ => remark_without_disturbance(rung),
     };
     let said = [rung.reason.as_deref(), remark].into_iter().flatten().map(str::to_owned);
-    let marked =
-        rung.marks.iter().map(|mark| format!("marked at {:.1} s: {}", mark.at_ns as f64 / 1e9, mark.text));
-    let parts: Vec<String> = said.chain(marked).collect();
+    let parts: Vec<String> = said.chain(rung.marks.iter().map(Mark::in_words)).collect();
     (!parts.is_empty()).then(|| parts.join("; "))
 }
 

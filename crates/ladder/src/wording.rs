@@ -69,7 +69,7 @@ pub fn show_cell(cell: &BTreeMap<String, String>) -> String {
     known.cloned().chain(others.map(named)).collect::<Vec<_>>().join(" · ")
 }
 
-/// `84000`, `40.4 M` or `1.23 G`: a count that nobody wants to read digit by digit
+/// `84000`, `40.4 M` or `1.23 G`: a count, with three digits from a million on
 pub fn show_many(count: u64) -> String {
     match count {
         0..999_500 => count.to_string(),

@@ -12,7 +12,7 @@ use super::tick_sources;
 use crate::allowed::Allowed;
 use crate::capacity::{Capacity, CellCapacity};
 use crate::contract::{Climb, Conclusion, RESUMED, Rung};
-use crate::judge::{AGENT_LOST, Verdict, deliveries};
+use crate::judge::{AGENT_LOST, DISTURBED, Verdict, deliveries};
 use crate::models;
 use crate::schedule::Judged;
 use crate::steady::Steadiness;
@@ -25,11 +25,8 @@ const LOADS_NAMED: usize = 4;
 const BROKEN_BOOKS: [&str; 4] =
     ["bug", "deliveries.unowed", "deliveries.residual", deliveries::TOLD_OTHERWISE];
 
-/// A loop that catches up is told of from this share of its late ticks on.
+/// The answer says that a loop catches up if at least this share of its late ticks did.
 const CAUGHT_UP_SHARE: f64 = 0.1;
-
-/// What a rung is called whose verdict a disturbance took away.
-const DISTURBED: &str = "disturbed";
 
 /// Sentences of an answer in a summary.
 const SENTENCES_IN_BRIEF: usize = 3;

@@ -7,7 +7,7 @@
 use measure::{Role, ServerCounter, Trial};
 
 use super::rules::{OFFERED_SHARE_LEAST, OPEN_SHARE_LEAST, first_words};
-use super::{Case, Ruling, Verdict};
+use super::{Case, DISTURBED, Ruling, Verdict};
 use crate::wording::{show_many, show_ns, show_number};
 
 /// Length of a hold, in mean games, from which a game that ran through all of it counts as one that does not end.
@@ -58,7 +58,7 @@ pub(super) fn unended(case: &Case<'_>) -> Option<Ruling> {
 fn unless_disturbed(case: &Case<'_>, reason: String, some_ended: bool) -> Ruling {
     if case.disturbance.any() && some_ended {
         let reason = format!("{reason}, and that may not be the server: {}", case.disturbance.culprit());
-        return Ruling::new(Verdict::Inconclusive, "disturbed", reason);
+        return Ruling::new(Verdict::Inconclusive, DISTURBED, reason);
     }
     Ruling::new(Verdict::Fail, UNENDED, reason)
 }

@@ -6,7 +6,7 @@ use measure::{AgentFacts, ErrorKind, LoadUnit, Measure, Quantile, Role, ScriptFu
 
 use super::own_lag::{self, AllTheSame};
 use super::rules::{OFFERED_SHARE_LEAST, most, open_throughout};
-use super::{Case, Criteria, Intended, Ruling, Verdict, reopened, tightest};
+use super::{Case, Criteria, DISTURBED, Intended, Ruling, Verdict, reopened, tightest};
 use crate::contract::ScriptFunctionFigures;
 use crate::figures;
 use crate::wording::{show_bytes, show_ns, show_number, show_share};
@@ -184,7 +184,7 @@ fn offered(case: &Case<'_>) -> Option<Ruling> {
              quiet machine",
             case.disturbance.culprit()
         );
-        return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
+        return Some(Ruling::new(Verdict::Inconclusive, DISTURBED, reason));
     }
     let reason = format!(
         "{share} of the {of} intended {what} were offered (limit {limit}); this is another load than the one asked for; \
@@ -316,7 +316,7 @@ pub(super) fn late_beside_others(case: &Case<'_>, what: &str) -> Option<Ruling> 
         return None;
     }
     let reason = format!("{what}, and that may not be the server: {}", case.disturbance.culprit());
-    Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason))
+    Some(Ruling::new(Verdict::Inconclusive, DISTURBED, reason))
 }
 
 /// A worker did not get to everything that was planned, however long after the hold: the server did not get all its

@@ -26,6 +26,9 @@ pub const OFFERED_SHARE_LEAST: f64 = 0.995;
 /// Figures whose value the first error explains best.
 const COUNTS_OF_ERRORS: [&str; 6] = ["refused", "errors", "errors.share", "failed", "lost", "unanswered"];
 
+/// What a rung is called whose verdict a disturbance took away.
+pub(crate) const DISTURBED: &str = "disturbed";
+
 const ATTEMPTS_FAILED: &str = "attempts failed";
 const INTERRUPTED: &str = kind::INTERRUPTED;
 /// The signal of a rung during which the subject's process ended.
@@ -317,7 +320,7 @@ pub(super) fn not_admitted(case: &Case<'_>) -> Option<Ruling> {
     // A disturbance can delay some clients; it does not explain that none got in.
     if case.disturbance.any() && outside < asked {
         let reason = format!("{reason}, and that may not be the server: {}", case.disturbance.culprit());
-        return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
+        return Some(Ruling::new(Verdict::Inconclusive, DISTURBED, reason));
     }
     Some(Ruling::new(Verdict::Fail, "clients.admitted", reason))
 }
@@ -385,7 +388,7 @@ pub(super) fn objectives(case: &Case<'_>) -> Option<Ruling> {
             first.figure().name,
             case.disturbance.culprit(),
         );
-        Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason))
+        Some(Ruling::new(Verdict::Inconclusive, DISTURBED, reason))
     })
 }
 

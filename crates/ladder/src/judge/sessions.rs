@@ -7,7 +7,7 @@ use measure::trial::kind;
 use measure::{ErrorKind, Role};
 
 use super::rules::{OFFERED_SHARE_LEAST, OPEN_SHARE_LEAST, first_words};
-use super::{Asked, Case, Ruling, Verdict, generator};
+use super::{Asked, Case, DISTURBED, Ruling, Verdict, generator};
 use crate::objective::Outcome;
 use crate::wording::{show_many, show_ns, show_number};
 
@@ -50,7 +50,7 @@ pub(super) fn failed(case: &Case<'_>) -> Option<Ruling> {
 fn unless_disturbed(case: &Case<'_>, signal: &str, reason: String, some_are_right: bool) -> Ruling {
     if case.disturbance.any() && some_are_right {
         let reason = format!("{reason}, and that may not be the server: {}", case.disturbance.culprit());
-        return Ruling::new(Verdict::Inconclusive, "disturbed", reason);
+        return Ruling::new(Verdict::Inconclusive, DISTURBED, reason);
     }
     Ruling::new(Verdict::Fail, signal, reason)
 }

@@ -6,7 +6,7 @@
 use measure::names::ROOM_DELIVERIES;
 use measure::{Books, Hold, Second, Trial};
 
-use super::{Case, Ruling, Verdict};
+use super::{Case, DISTURBED, Ruling, Verdict};
 use crate::disturbance::explained_by_second;
 use crate::wording::{show_many, show_ns};
 
@@ -70,7 +70,7 @@ pub(super) fn no_ticks(case: &Case<'_>) -> Option<Ruling> {
     };
     if told.is_some_and(|silence| silence.is_told) && is_kept_away_from(trial, from_ns) {
         let reason = format!("{reason}, and that may not be the server: {}", case.disturbance.culprit());
-        return Some(Ruling::new(Verdict::Inconclusive, "disturbed", reason));
+        return Some(Ruling::new(Verdict::Inconclusive, DISTURBED, reason));
     }
     Some(Ruling::new(Verdict::Fail, "ticks.silence", reason))
 }
