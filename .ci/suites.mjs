@@ -69,7 +69,7 @@ async function test(program) {
     running.delete(child);
     const seconds = (performance.now() - began) / 1000;
     for (const [, name, took] of output.matchAll(/^test (\S+).* <([\d.]+)s>$/gm)) tests.push([Number(took), `${program.name} ${name}`]);
-    for (const [line] of output.matchAll(/^.*NOT RUN.*$/gm)) notRun.add(line.trim());
+    for (const [line] of output.matchAll(/^.*NOT RUN.*$/gm)) notRun.add(line.replace(/^[!\s]+/, "").trim());
     const result = /^test result: .*$/m.exec(output)?.[0] ?? (code === 0 ? "ok" : `ended with ${code}`);
     const whole = code === 0 ? "" : `${output}\n`;
     console.log(`${whole}${program.name}: ${seconds.toFixed(1)} s. ${result}`);

@@ -6,7 +6,7 @@ import { h } from './dom'
 import { fitted } from './flame'
 import { colour, rem } from './theme'
 
-/** A mark of the user's is named by its words, so many characters of them. */
+/** At most this many characters of a user's mark are drawn. */
 const NAME_CHARS = 32
 
 /** Under the lines: stretches of the x axis. */

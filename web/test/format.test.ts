@@ -25,7 +25,7 @@ test('what may not be stated is a dash in every unit', () => {
   }
 })
 
-test('large numbers are grouped, four digits are not, and millions are told as people say them', () => {
+test('large numbers are grouped, four digits are not, and millions are abbreviated', () => {
   assert.equal(number(1424), '1424')
   assert.equal(number(96081), '96\u202f081')
   assert.deepEqual([999_499, 999_500, 40_404_040, 1.5e9, -2e6].map(number), ['999\u202f499', '1 M', '40.4 M', '1.5 G', '−2 M'])

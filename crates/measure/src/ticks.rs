@@ -45,7 +45,7 @@ impl TickClasses {
         counts.due = counts.due.saturating_add(count);
     }
 
-    /// How those of `intervals` are late that are.
+    /// The late ones among `intervals`, by how far off they are.
     pub fn late_intervals(&self, intervals: &Distribution) -> LateIntervals {
         let mut late = LateIntervals::default();
         for (ns, count) in intervals.buckets() {
@@ -55,7 +55,9 @@ impl TickClasses {
             }
             if ns < self.period_ns / 4 {
                 late.caught_up += count;
-            } else if (self.from_ms.saturating_sub(NEAR_MS)..=self.to_ms + NEAR_MS).contains(&ms) {
+            } else if (self.from_ms.saturating_sub(NEAR_MS)..=self.to_ms.saturating_add(NEAR_MS))
+                .contains(&ms)
+            {
                 late.near += count;
             } else {
                 late.far += count;
@@ -65,7 +67,7 @@ impl TickClasses {
     }
 }
 
-/// Intervals between ticks that are not on time, by how they are late. Of missed ticks there is none.
+/// Intervals between ticks that are not on time, by how far off they are. A missed tick has no interval.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, TS)]
 pub struct LateIntervals {
     /// at most 2 ms shorter or longer than those on time

@@ -169,7 +169,7 @@ pub enum StoreError {
         /// the run
         run: RunId,
     },
-    /// Nobody records the run any more, so nothing can be added to it. Remedy: mark a run that goes on.
+    /// No process is recording the run, so nothing can be added to it. Remedy: mark a run that is in progress.
     #[error(
         "run {run} is not being recorded, so nothing can be marked in it; stepladder runs lists those that are"
     )]

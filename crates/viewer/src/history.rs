@@ -25,7 +25,7 @@ const STYLE: &str = concat!(include_str!("base.css"), include_str!("history.css"
 const TEXT_CHARS: usize = 300;
 /// A setting, where it differs from that of the line above.
 const SETTING_CHARS: usize = 60;
-/// So many settings that differ are named.
+/// At most this many differing settings are listed.
 const SETTINGS_NAMED: usize = 4;
 /// The scale ends so much above the largest bound, so that a bar without an upper one reaches beyond all others.
 const SCALE: f64 = 1.12;
