@@ -453,7 +453,7 @@ export type KeptStacks = "cpu" | "waits" | "alloc"
 /** What was measured. */
 export type Kind = "climb" | "bench" | "duel"
 
-/** Intervals between ticks that are not on time, by how they are late. Of missed ticks there is none. */
+/** Intervals between ticks that are not on time, by how far off they are. A missed tick has no interval. */
 export type LateIntervals = {
   /** at most 2 ms shorter or longer than those on time */ near: number
   /** shorter than a quarter of the period: a tick that catches up */ caught_up: number

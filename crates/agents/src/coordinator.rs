@@ -29,12 +29,12 @@ use crate::clocks::{Exchange, Offset};
 use crate::limits::rate_of;
 use crate::link::{Held, Link, runtime};
 use crate::messages::{
-    Answer, Ask, Bundle, Hello, Lease, State, VERSION, WHO, WIRE, ask_of, from_json, random_id, states_of,
+    Answer, Ask, Bundle, Hello, Lease, State, VERSION, WHO, WIRE, What, ask_of, from_json, random_id, states_of,
     to_json, ups_of, watchers_of,
 };
 use crate::share::{bots_of, share_of, shares, units_of};
 
-use intake::Intake;
+use intake::{Intake, WHY_CHARS};
 use trial::{AgentsLoad, announce};
 use watching::Watchers;
 pub use watching::WithWatcher;
@@ -418,8 +418,16 @@ async fn follow(inner: &Inner, seen: &mut Seen) -> anyhow::Result<()> {
             }
             Ok(up) => {
                 *next += 1;
-                if let Some(intake) = intake.as_mut() {
-                    intake.take(number, up);
+                match up.what {
+                    // It ends by its own word: it would end as soon again, so it is not asked again.
+                    What::Lost(why) => {
+                        inner.lose(&mut intake, number, &measure::plain_text(&why, WHY_CHARS));
+                    }
+                    what => {
+                        if let Some(intake) = intake.as_mut() {
+                            intake.take(number, up.trial, what);
+                        }
+                    }
                 }
             }
             Err(error) => inner.lose(&mut intake, number, &format!("{error:#}")),
@@ -518,7 +526,7 @@ impl Coordinator {
             let members = inner.members();
             let left = members.iter().filter(|member| member.is_left());
             let leave = left.map(|member| asked(&inner.link, &member.hello, &Ask::Leave, ANSWERS_WITHIN));
-            // An agent that does not hear it leaves by itself, for lack of announcements.
+            // An agent that does not hear it, or was lost, leaves by itself, for lack of announcements.
             let _ = join_all(leave).await;
             watchers.let_go().await;
             if let Ok(stream) = inner.link.measured().await {

@@ -83,7 +83,7 @@ pub fn cost(agents: usize, ops: usize, requests: u64, seconds: u32) -> Cost {
         let began_s = watch::thread_cpu_s();
         for (agent, message) in messages.iter().enumerate() {
             let up: Up = unpack(message).expect("it was packed here");
-            intake.take(agent, up);
+            intake.take(agent, up.trial, up.what);
             for _ in 0..STATES_PER_S {
                 intake.hear(agent, from_json(&state).expect("it was written here"));
             }

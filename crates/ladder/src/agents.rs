@@ -150,6 +150,10 @@ pub(crate) fn rows(climb: &Climb) -> Option<AgentRows> {
     let lost =
         shown.iter().filter_map(|agent| Some(format!("{} was lost: {}", agent.name, agent.lost.as_ref()?)));
     let mut below: Vec<String> = lost.collect();
+    if below.len() == 1 {
+        // The conclusion says it.
+        below.clear();
+    }
     if more > 0 {
         let (run, plural) = (&climb.run.id, if more == 1 { "agent" } else { "agents" });
         below.push(format!("… {more} more {plural}: stepladder show {run} --json FILE has all of them"));

@@ -15,10 +15,10 @@ use measure::{
 };
 
 use crate::merge::Samples;
-use crate::messages::{Announcement, State, Up, What, unpack};
+use crate::messages::{Announcement, State, What, unpack};
 
 /// Of why an agent ended, in its own words.
-const WHY_CHARS: usize = 300;
+pub(super) const WHY_CHARS: usize = 300;
 
 /// A trial's agents. Parts are numbered as the collector knows them, agents as the session does.
 pub(crate) struct Intake {
@@ -105,14 +105,14 @@ impl Intake {
     }
 
     /// The next message of an agent.
-    pub(crate) fn take(&mut self, number: usize, up: Up) {
+    pub(crate) fn take(&mut self, number: usize, trial: u32, what: What) {
         let Some(part) = self.agents.get_mut(&number).filter(|part| !part.is_done) else { return };
-        if up.trial != self.trial {
+        if trial != self.trial {
             return;
         }
         let worker = part.part;
         let holds = |at_ns: u64| at_ns >= self.timeline.hold_ns() && at_ns <= self.timeline.drain_ns();
-        let said = match up.what {
+        let said = match what {
             What::Second { interval, events } => {
                 self.entries.extend(events.into_iter().map(Entry::Event));
                 let index = interval.index;
@@ -134,8 +134,8 @@ impl Intake {
                 self.samples.take(worker, samples);
                 return;
             }
-            // It makes load and watches nothing.
-            What::Ticks(_) | What::Events(_) => return,
+            // It makes load and watches nothing; of one that is lost the coordinator knows.
+            What::Ticks(_) | What::Events(_) | What::Lost(_) => return,
             What::Ledger { is_last, bytes } => {
                 part.ledger.extend(bytes);
                 if is_last {
@@ -155,12 +155,6 @@ impl Intake {
                 part.is_done = true;
                 let why = measure::plain_text(&why, WHY_CHARS);
                 FromWorker::Panicked { worker, why: format!("agent {}: {why}", part.facts.name) }
-            }
-            What::Lost(why) => {
-                part.is_done = true;
-                let why = measure::plain_text(&why, WHY_CHARS);
-                part.facts.lost = Some(why.clone());
-                FromWorker::Lost { worker, why: format!("{}: {why}", part.facts.name) }
             }
         };
         // If the receiver is gone, the trial has ended.

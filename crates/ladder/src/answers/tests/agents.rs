@@ -107,7 +107,7 @@ fn agents_that_were_lost_come_first_of_many_and_are_said_with_why() {
     );
     let AgentRows { table, below } = results_page(&climb).agents.unwrap();
     assert_eq!((table.rows[1][0].as_str(), table.rows[1][1].as_str()), ("m1 (lost)", "—"));
-    assert_eq!(below, [format!("m1 was lost: {why}")]);
+    assert!(below.is_empty(), "the conclusion has said it: {below:?}");
     let many: Vec<AgentFacts> =
         (0..12).map(|number| if number < 2 { lost(number) } else { agent(number) }).collect();
     let climb = made_by(&many);
