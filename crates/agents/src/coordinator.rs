@@ -29,8 +29,8 @@ use crate::clocks::{Exchange, Offset};
 use crate::limits::rate_of;
 use crate::link::{Held, Link, runtime};
 use crate::messages::{
-    Answer, Ask, Bundle, Hello, Lease, State, VERSION, WHO, WIRE, What, ask_of, from_json, random_id, states_of,
-    to_json, ups_of, watchers_of,
+    Answer, Ask, Bundle, Hello, Lease, State, VERSION, WHO, WIRE, What, ask_of, from_json, random_id,
+    states_of, to_json, ups_of, watchers_of,
 };
 use crate::share::{bots_of, share_of, shares, units_of};
 

@@ -112,9 +112,10 @@ fn climb_subject(
         end.climb = Some(serde_json::to_string(climb)?);
     }
     writer.end_run(end)?;
-    outcome?;
     progress.clear();
+    // What was held before something broke is told all the same.
     let Some(climb) = climb? else {
+        outcome?;
         say::err_line!(
             "stepladder: run {run} was interrupted before its first rung; there is nothing to judge"
         );
@@ -134,6 +135,7 @@ fn climb_subject(
     } else {
         say::out_text!("{profile}{summary}");
     }
+    outcome?;
     Ok((run, if interrupt.is_asked() { Exit::Interrupted } else { Exit::of(&climb) }))
 }
 
@@ -377,11 +379,13 @@ impl Climbing<'_> {
         subject: &mut RunningSubject,
         progress: &mut Progress,
     ) -> anyhow::Result<()> {
-        self.writer.begin_trial(&order.head, unix_ms())?;
         give_memory_back();
+        // A load that cannot be made is no trial.
+        let load = self.generator.prepare(order)?;
+        self.writer.begin_trial(&order.head, unix_ms())?;
         let mut context =
             TrialContext::new(self.plan, subject, self.writer, self.committed, self.interrupt, progress);
-        let outcome = trial::run(order, self.generator, &mut context);
+        let outcome = trial::run(order, load, &mut context);
         context.flush()?;
         outcome?;
         self.writer.end_trial(unix_ms())?;

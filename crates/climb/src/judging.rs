@@ -145,6 +145,11 @@ impl JudgedRun {
         }
     }
 
+    /// The run.
+    pub fn id(&self) -> &RunId {
+        &self.id
+    }
+
     /// The run's plan.
     pub fn plan(&self) -> &Plan {
         &self.plan

@@ -33,13 +33,12 @@ pub use self::load::{Counts, Elsewhere, Generator, Load, Profiling, Sought, Star
 pub use self::spec::{Recovery, StopReason, TrialEnv, TrialSpec, TrialStatus};
 pub use self::threads::{ThreadOptions, Threads};
 
-/// Runs one trial to its end; `generator` makes its load.
+/// Runs one trial to its end, with a load that was prepared for it.
 pub fn run(
     order: &TrialSpec<'_>,
-    generator: &dyn Generator,
+    mut load: Box<dyn Load>,
     context: &mut impl TrialEnv,
 ) -> anyhow::Result<()> {
-    let mut load = generator.prepare(order)?;
     let clock = MonotonicClock::since(engine::clock::monotonic_ns() + load.lead_ns());
     let realtime_zero_ns = engine::clock::realtime_ns() + load.lead_ns();
     context.begin(clock, realtime_zero_ns, load.pids())?;

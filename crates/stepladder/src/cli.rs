@@ -60,7 +60,7 @@ pub enum Command {
     /// Read tick logs: on time, over, under, the distribution; several side by side
     Ticks(TicksArgs),
     /// List the stored runs
-    Runs(StoreArgs),
+    Runs(RunsArgs),
     /// Show a stored run as it was told at its end
     Show(ShowArgs),
     /// Lay a stored run beside an older one: what differs between them, then old against new
@@ -146,9 +146,12 @@ pub struct TicksArgs {
     pub tick_rate: Option<f64>,
 }
 
-/// The store only.
+/// Options of `runs`.
 #[derive(Debug, Args)]
-pub struct StoreArgs {
+pub struct RunsArgs {
+    /// Look through them in the terminal: arrow keys choose a run, Enter opens it load by load, q leaves
+    #[arg(long)]
+    pub browse: bool,
     /// The project's store
     #[arg(long, value_name = "FILE", default_value = "stepladder.db")]
     pub store: PathBuf,
@@ -161,6 +164,9 @@ pub struct ShowArgs {
     pub run: String,
     #[command(flatten)]
     pub(crate) results: ResultFiles,
+    /// Look at it in the terminal, load by load, in the view of a climb; arrow keys choose the load, q leaves
+    #[arg(long, conflicts_with_all = ["all", "wide", "json", "junit", "markdown"])]
+    pub browse: bool,
     /// Print everything that is known of it: the books of deliveries, what must be known of each load, and what else was found
     #[arg(long)]
     pub all: bool,

@@ -28,9 +28,9 @@ use versus::Replay;
 use versus::duel::{self, DuelArgs};
 
 use crate::cli::{
-    AgainArgs, Cli, CompareArgs, DoctorArgs, ExportArgs, SelftestArgs, ShowArgs, StoreArgs, TicksArgs,
+    AgainArgs, Cli, CompareArgs, DoctorArgs, ExportArgs, RunsArgs, SelftestArgs, ShowArgs, TicksArgs,
 };
-use crate::{show, ticks};
+use crate::{browse, show, ticks};
 
 type Answer = Result<Exit, Failure>;
 
@@ -145,9 +145,12 @@ pub fn ticks(args: &TicksArgs) -> Answer {
 }
 
 /// `stepladder runs`
-pub fn runs(args: &StoreArgs) -> Answer {
+pub fn runs(args: &RunsArgs) -> Answer {
     let store = Store::open(&args.store).map_err(climb::stored::no_store)?;
     let list = store.runs().map_err(not_measured)?;
+    if args.browse {
+        return browse::browse(&store, list.runs, false);
+    }
     print(&show::runs(&store, &list.runs, layout::columns()))?;
     for error in &list.damaged {
         say::err_line!("stepladder: {error}");
@@ -173,6 +176,9 @@ pub fn show(args: &ShowArgs) -> Answer {
     if record.head.kind == RunKind::Bench {
         args.results.only_json("a comparison of client libraries").map_err(wrong_usage)?;
         return inflight_command::show(&store, &record, args.results.json.as_deref());
+    }
+    if args.browse {
+        return browse::browse(&store, vec![record], true);
     }
     let ended_early = climb::stored::ended_early(&record.state);
     let judged = JudgedRun::whole(&store, &run).and_then(|run| run.answers(ended_early.as_deref()));

@@ -5,6 +5,7 @@
 //! leaderboard library.
 
 pub mod bench;
+mod browse;
 pub mod cli;
 pub mod commands;
 pub mod help;

@@ -20,18 +20,20 @@ const ANSWER_LEAST: usize = 30;
 /// The stored runs, oldest first. `columns`: the maximum width; if the answers do not fit beside a run, they go below
 /// it.
 pub fn runs(store: &Store, runs: &[RunRecord], columns: Option<usize>) -> String {
-    let of_run = |run: &RunRecord| {
-        let plain = |name: &String| name.chars().filter(|c| !c.is_control()).collect::<String>();
-        let renamed = run.labels.get("name").map(|name| format!(" ({})", plain(name)));
-        [
-            run.id.to_string() + &renamed.unwrap_or_default(),
-            run.head.subject.clone(),
-            utc(run.head.started_unix_ms),
-            state(&run.state),
-            answer(store, run),
-        ]
-    };
-    list_of_runs(&runs.iter().map(of_run).collect::<Vec<_>>(), columns)
+    list_of_runs(&runs.iter().map(|run| row(store, run)).collect::<Vec<_>>(), columns)
+}
+
+/// Id, subject, when it began, how it ended, its answer.
+pub fn row(store: &Store, run: &RunRecord) -> [String; 5] {
+    let plain = |name: &String| name.chars().filter(|c| !c.is_control()).collect::<String>();
+    let renamed = run.labels.get("name").map(|name| format!(" ({})", plain(name)));
+    [
+        run.id.to_string() + &renamed.unwrap_or_default(),
+        run.head.subject.clone(),
+        utc(run.head.started_unix_ms),
+        state(&run.state),
+        answer(store, run),
+    ]
 }
 
 fn list_of_runs(rows: &[[String; 5]], columns: Option<usize>) -> String {

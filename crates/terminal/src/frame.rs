@@ -3,6 +3,8 @@
 //! Every line has a rank: where a terminal has too few lines, those that tell least are left out. Nothing is told by a colour
 //! alone.
 
+mod keys;
+
 use console::layout::wrapped;
 use ladder::Verdict;
 use ladder::objective::Op;
@@ -11,7 +13,9 @@ use ratatui::Frame;
 use ratatui::style::{Color, Modifier, Style};
 use ratatui::text::{Line, Span};
 
-use crate::state::{Running, State, Track};
+use crate::state::{Place, Running, State, Track};
+
+pub(crate) use keys::{help, whole_or};
 
 /// Heights of a sparkline; the limit is at the middle.
 const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
@@ -39,14 +43,30 @@ pub struct Look {
     pub times_as_long: u32,
 }
 
+impl Look {
+    /// As the user's environment asks for.
+    pub(crate) fn of_user() -> Look {
+        let has_colours = std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty());
+        Look { has_colours, ..Look::default() }
+    }
+}
+
 /// Draws a state over the whole frame.
 pub fn draw(frame: &mut Frame<'_>, state: &State, look: Look) {
     let area = frame.area();
     if area.is_empty() {
         return;
     }
+    let width = usize::from(area.width);
+    let is_stored = state.looked_at.is_some();
+    let ranked = if look.has_help { help(is_stored, width) } else { lines(state, look, width) };
+    put(frame, ranked, look);
+}
+
+/// Writes the lines that tell most, as many as there is room for.
+pub(crate) fn put(frame: &mut Frame<'_>, mut ranked: Vec<Ranked>, look: Look) {
+    let area = frame.area();
     let (width, height) = (usize::from(area.width), usize::from(area.height));
-    let mut ranked = if look.has_help { help(width) } else { lines(state, look, width) };
     while ranked.len() > height {
         let Some(least) = (0..ranked.len()).rev().max_by_key(|at| ranked[*at].0) else { break };
         ranked.remove(least);
@@ -65,12 +85,15 @@ pub fn draw(frame: &mut Frame<'_>, state: &State, look: Look) {
     }
 }
 
-type Ranked = (u32, Line<'static>);
+pub(crate) type Ranked = (u32, Line<'static>);
 
 fn lines(state: &State, look: Look, width: usize) -> Vec<Ranked> {
     let mut lines = vec![(0, header(state, width)), (90, Line::default())];
     match &state.running {
-        Some(running) => lines.extend(of_running(running, width)),
+        Some(running) => lines.extend(match state.looked_at.and_then(|at| state.held.get(at)) {
+            Some(held) => of_stored(running, held, width),
+            None => of_running(running, width),
+        }),
         None if state.is_paused => lines.push((1, bold("paused: p goes on with the next load".to_owned()))),
         None => lines.push((1, Line::from("the next load begins"))),
     }
@@ -83,7 +106,10 @@ fn lines(state: &State, look: Look, width: usize) -> Vec<Ranked> {
         lines.extend(answers(state, width));
     }
     lines.push((80, Line::default()));
-    lines.push((4, keys(look, width)));
+    lines.push((
+        4,
+        if state.looked_at.is_some() { keys::of_stored(look, width) } else { keys::of_climb(look, width) },
+    ));
     lines
 }
 
@@ -114,7 +140,7 @@ fn of_running(running: &Running, width: usize) -> Vec<Ranked> {
         0 => format!("{} connected", now.open),
         all => format!("{}/{all} connected", now.open),
     };
-    let mut place = vec![format!("{} {}", head.purpose, crate::Place::of(head).text())];
+    let mut place = vec![format!("{} {}", head.purpose, Place::of(head).text())];
     place.push(match now.left_s {
         Some(left_s) => format!("{} · {} left", now.phase, length(left_s)),
         None => now.phase.to_owned(),
@@ -122,10 +148,36 @@ fn of_running(running: &Running, width: usize) -> Vec<Ranked> {
     place.push(connected);
     place.extend((now.failed > 0).then(|| format!("{} attempts failed", now.failed)));
     let mut lines = vec![(1, bold(place.join(" · ")))];
+    lines.extend(figures(running, width, false));
+    lines
+}
+
+/// The load of a stored climb that is looked at.
+fn of_stored(running: &Running, held: &(Place, Verdict, String), width: usize) -> Vec<Ranked> {
+    let (place, verdict, words) = held;
+    let place = Span::styled(format!("{} · ", place.text()), bold_style());
+    let verdict = Span::styled(verdict.name(), bold_style().fg(colour(*verdict)));
+    let mut lines = vec![(1, Line::from(vec![place, verdict]))];
+    let words = wrapped(words.trim_start(), 2, Some(width.max(4)));
+    lines.extend(
+        words
+            .lines()
+            .enumerate()
+            .map(|(row, line)| (2 + 6 * row as u32, Line::from(format!("  {}", line.trim_start())))),
+    );
+    lines.extend(figures(running, width, true));
+    lines
+}
+
+/// Its objectives and what else is told of it. `is_whole`: of its whole hold, otherwise of the newest seconds.
+fn figures(running: &Running, width: usize, is_whole: bool) -> Vec<Ranked> {
+    let mut lines = Vec::new();
     let tracks = running.tracks.iter().filter(|track| track.newest.is_some() || !track.values.is_empty());
     let of_objectives = tracks.clone().map(|track| track.objective.to_string().chars().count()).max();
     let name_width = of_objectives.unwrap_or(0).min(OBJECTIVE_MOST).min(width / 2);
-    lines.extend(tracks.enumerate().map(|(at, track)| (2 + at as u32, of_track(track, name_width, width))));
+    lines.extend(
+        tracks.enumerate().map(|(at, track)| (2 + at as u32, of_track(track, is_whole, name_width, width))),
+    );
     let mut about = |rank, name: &str, text: &str| {
         if !text.is_empty() {
             lines.push((
@@ -138,14 +190,16 @@ fn of_running(running: &Running, width: usize) -> Vec<Ranked> {
     about(31, "generator", &running.generator);
     match &running.disturbed_by {
         Some(by) => about(8, "disturbed", by),
-        None if !running.generator.is_empty() => about(32, "disturbed", "by nothing in the last second"),
+        None if !running.generator.is_empty() => {
+            about(32, "disturbed", if is_whole { "by nothing" } else { "by nothing in the last second" });
+        }
         None => {}
     }
     lines
 }
 
 /// `ticks.late_share < 25%  ▁▁▂▃▁▁  3.2 %`
-fn of_track(track: &Track, name_width: usize, width: usize) -> Line<'static> {
+fn of_track(track: &Track, is_whole: bool, name_width: usize, width: usize) -> Line<'static> {
     let name: String = track.objective.to_string().chars().take(name_width).collect();
     let (value, is_met) = track.newest.clone().unwrap_or(("too few samples in a second".to_owned(), None));
     let value = if is_met == Some(false) { format!("{value} (not met)") } else { value };
@@ -157,42 +211,51 @@ fn of_track(track: &Track, name_width: usize, width: usize) -> Line<'static> {
     let room = width.saturating_sub(name_width + 4 + value.chars().count());
     let mut spans = vec![Span::raw(format!("{name:<name_width$}  "))];
     if room >= SPARK_LEAST {
-        spans.push(Span::raw(format!("{}  ", sparkline(track, room.min(SPARK_MOST)))));
+        spans.push(Span::raw(format!("{}  ", sparkline(track, room.min(SPARK_MOST), is_whole))));
     }
     spans.push(Span::styled(value, paint));
     Line::from(spans)
 }
 
-/// The newest seconds as bars: up to the middle they are within the limit, above it beyond; of a figure that must be large, below.
-fn sparkline(track: &Track, width: usize) -> String {
+/// The newest seconds as bars, or of a whole hold that has more than `width` the worst of each stretch: up to the middle they are
+/// within the limit, above it beyond; of a figure that must be large, below.
+fn sparkline(track: &Track, width: usize, is_whole: bool) -> String {
     let bound = track.objective.bound();
     let middle = BARS.len() / 2;
-    let bar = |value: &Option<f64>| {
-        let Some(value) = *value else { return NOT_STATED };
-        let op = track.objective.op();
-        let must_be_large = matches!(op, Op::More | Op::AtLeast | Op::Unequal);
+    let op = track.objective.op();
+    let must_be_large = matches!(op, Op::More | Op::AtLeast | Op::Unequal);
+    let bar = |value: Option<f64>| {
+        let Some(value) = value else { return NOT_STATED };
         let is_below = op.holds(value, bound) != must_be_large;
         let ratio = if bound == 0.0 { f64::from(u8::from(!is_below)) * 2.0 } else { (value / bound).abs() };
         // On the limit's own side, whatever rounding does to a value next to it.
         let height = (ratio * middle as f64) as usize;
         BARS[if is_below { height.min(middle - 1) } else { height.clamp(middle, BARS.len() - 1) }]
     };
+    if is_whole {
+        let worst = |stretch: &[Option<f64>]| {
+            let stated = stretch.iter().copied().flatten();
+            if must_be_large { stated.min_by(f64::total_cmp) } else { stated.max_by(f64::total_cmp) }
+        };
+        return track.values.chunks(track.values.len().div_ceil(width).max(1)).map(worst).map(bar).collect();
+    }
     let from = track.values.len().saturating_sub(width);
-    track.values.iter().skip(from).map(bar).collect()
+    track.values.iter().skip(from).copied().map(bar).collect()
 }
 
 /// A row per load: held, running, planned. The rows next to the running one stay longest.
 fn ladder(state: &State) -> Vec<Ranked> {
     const LEAST: u32 = 10;
     let mut rows: Vec<Line<'static>> = Vec::new();
-    for (place, verdict, words) in &state.held {
+    for (at, (place, verdict, words)) in state.held.iter().enumerate() {
+        let mark = if state.looked_at == Some(at) { '>' } else { ' ' };
         rows.push(Line::from(vec![
-            Span::raw(format!("  {:<20} ", place.text())),
+            Span::raw(format!("{mark} {:<20} ", place.text())),
             Span::styled(verdict.name(), Style::new().fg(colour(*verdict)).add_modifier(Modifier::BOLD)),
             Span::raw(format!("  {words}")),
         ]));
     }
-    let at = rows.len();
+    let at = state.looked_at.unwrap_or(rows.len());
     if let Some(place) = &state.next {
         let is_running = state.running.as_ref().is_some_and(|running| running.head.purpose == Purpose::Rung);
         let how = if is_running { "held now" } else { "next" };
@@ -230,43 +293,6 @@ fn of_details(state: &State) -> Vec<Ranked> {
     lines
 }
 
-fn help(width: usize) -> Vec<Ranked> {
-    let keys = [
-        ("p", "pause after this load; p again goes on"),
-        ("q", "stop now, and judge what was held; a second q ends at once"),
-        ("+", "hold the next loads longer, each time by as much as planned"),
-        ("d", "the figures of the last second in place of the answers, or back"),
-        ("?", "this help, or back"),
-    ];
-    let mut lines = vec![(0, bold("Keys".to_owned()))];
-    for (key, does) in keys {
-        for (row, line) in wrapped(does, 4, Some(width.max(8))).lines().enumerate() {
-            let key = if row == 0 { key } else { "" };
-            lines.push((1 + row as u32, Line::from(format!("  {key:<2}{}", line.trim_start()))));
-        }
-    }
-    let more = "No key ends a single hold: one that is cut short has no verdict. A bar of a sparkline is a second; up to \
-                the middle it is below the limit, above the middle beyond it.";
-    for line in wrapped(more, 2, Some(width.max(8))).lines() {
-        lines.push((9, Line::from(format!("  {}", line.trim_start()))));
-    }
-    lines.push((0, Line::from("? back")));
-    lines
-}
-
-fn keys(look: Look, width: usize) -> Line<'static> {
-    let pause = if look.pauses { "p go on" } else { "p pause" };
-    let longer = match look.times_as_long {
-        0 | 1 => "+ longer".to_owned(),
-        times => format!("+ longer (now ×{times})"),
-    };
-    let details = if look.has_details { "d answers" } else { "d details" };
-    let all = [pause, "q stop", &longer, details, "? help"];
-    let whole = all.join(" · ");
-    // A narrow terminal has the keys alone.
-    if whole.chars().count() <= width { Line::from(whole) } else { Line::from("p q + d ?") }
-}
-
 fn colour(verdict: Verdict) -> Color {
     match verdict {
         Verdict::Pass => Color::Green,
@@ -276,11 +302,11 @@ fn colour(verdict: Verdict) -> Color {
     }
 }
 
-fn bold_style() -> Style {
+pub(crate) fn bold_style() -> Style {
     Style::new().add_modifier(Modifier::BOLD)
 }
 
-fn bold(text: String) -> Line<'static> {
+pub(crate) fn bold(text: String) -> Line<'static> {
     Line::from(Span::styled(text, bold_style()))
 }
 

@@ -192,11 +192,46 @@ fn yield_to_others() {
     let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
 }
 
+/// The terminal for a view that is drawn and asked for keys by whoever shows it; dropped, it is as it was.
+pub(crate) struct Covered {
+    terminal: Terminal<CrosstermBackend<io::Stdout>>,
+    has_keys: bool,
+}
+
+impl Covered {
+    /// Errors: the terminal refuses.
+    pub(crate) fn enter() -> io::Result<Covered> {
+        enter()?;
+        let terminal = Terminal::new(CrosstermBackend::new(io::stdout()));
+        let terminal = terminal.inspect_err(|_| say::uncovered())?;
+        Ok(Covered { terminal, has_keys: true })
+    }
+
+    pub(crate) fn draw(&mut self, draw: impl FnOnce(&mut ratatui::Frame<'_>)) -> io::Result<()> {
+        self.terminal.draw(draw).map(drop)
+    }
+
+    /// The keys of the next 100 ms.
+    pub(crate) fn typed(&mut self) -> Vec<u8> {
+        typed(&mut self.has_keys)
+    }
+
+    /// Whether nobody can type any more.
+    pub(crate) fn is_gone(&self) -> bool {
+        !self.has_keys || !is_covered()
+    }
+}
+
+impl Drop for Covered {
+    fn drop(&mut self) {
+        say::uncovered();
+    }
+}
+
 /// Draws and reads keys until the view is over, or was taken away.
 fn show(shared: &Shared) -> io::Result<()> {
     let mut terminal = Terminal::new(CrosstermBackend::new(io::stdout()))?;
-    let mut look =
-        Look { has_colours: std::env::var_os("NO_COLOR").is_none_or(|it| it.is_empty()), ..Look::default() };
+    let mut look = Look::of_user();
     let (mut drawn, mut has_keys): (Option<Instant>, _) = (None, true);
     while !shared.is_over.load(Relaxed) && is_covered() {
         if drawn.is_none_or(|at| at.elapsed() >= FRAME) {
@@ -214,7 +249,8 @@ fn show(shared: &Shared) -> io::Result<()> {
     Ok(())
 }
 
-/// The keys of the next 100 ms. Sequences, as of arrows, are no keys. `has_keys`: false once there are none any more.
+/// The keys of the next 100 ms; arrows up and down are `k` and `j`, and no other sequence is a key. `has_keys`: false once there are
+/// none any more.
 fn typed(has_keys: &mut bool) -> Vec<u8> {
     if !*has_keys {
         std::thread::sleep(Duration::from_nanos(LOOK_NS));
@@ -228,13 +264,30 @@ fn typed(has_keys: &mut bool) -> Vec<u8> {
     }
     let mut bytes = [0; 64];
     match rustix::io::read(&stdin, &mut bytes) {
-        Ok(count) if count > 0 && bytes[0] != 0x1b => bytes[..count].to_vec(),
-        Ok(count) if count > 0 => Vec::new(),
+        Ok(count) if count > 0 => keys_of(&bytes[..count]),
         Ok(_) | Err(_) => {
             *has_keys = false;
             Vec::new()
         }
     }
+}
+
+fn keys_of(bytes: &[u8]) -> Vec<u8> {
+    let (mut keys, mut left) = (Vec::new(), bytes.iter().copied());
+    while let Some(byte) = left.next() {
+        if byte != 0x1b {
+            keys.push(byte);
+            continue;
+        }
+        // `[` or `O`, parameters, and the letter that ends it.
+        let last = left.by_ref().skip(1).find(|byte| (0x40..=0x7e).contains(byte));
+        keys.extend(match last {
+            Some(b'A') => Some(b'k'),
+            Some(b'B') => Some(b'j'),
+            _ => None,
+        });
+    }
+    keys
 }
 
 fn obey(key: u8, look: &mut Look, control: &Control) {
@@ -266,5 +319,18 @@ mod tests {
         assert_eq!((look, control.pauses(), control.times_as_long()), (Look::default(), true, 2));
         type_all(b"p++++++++++++++", &mut look);
         assert_eq!((control.pauses(), control.times_as_long()), (false, TIMES_MOST));
+    }
+
+    #[test]
+    fn arrows_are_keys_and_other_sequences_are_not() {
+        for (bytes, keys) in [
+            (&b"jq"[..], &b"jq"[..]),
+            (b"\x1b[A\x1b[A\x1bOB", b"kkj"),
+            (b"\x1b", b""),
+            (b"\x1b[15~d\x1b[1;5Cd", b"dd"),
+            (b"\r\x1b[Bq", b"\rjq"),
+        ] {
+            assert_eq!(keys_of(bytes), keys, "{bytes:?}");
+        }
     }
 }

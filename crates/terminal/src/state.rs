@@ -9,8 +9,6 @@ use measure::{Entry, Measure, Role, Trial, TrialHead};
 
 use crate::seconds::Seconds;
 
-/// So many seconds of a hold are kept for its sparklines: more than a terminal has columns.
-const SECONDS_KEPT: usize = 300;
 /// Sentences that are kept for the details.
 const SENTENCES_KEPT: usize = 8;
 
@@ -51,17 +49,17 @@ pub struct TrialNow {
     pub left_s: Option<u64>,
 }
 
-/// The seconds of an objective in the running hold.
+/// The seconds of an objective in a hold.
 #[derive(Clone, Debug)]
 pub(crate) struct Track {
     pub(crate) objective: Objective,
     /// in the figure's unit; `None`: the second does not state it
-    pub(crate) values: VecDeque<Option<f64>>,
-    /// of the newest second: `3.2 %`, and whether that is within the limit
+    pub(crate) values: Vec<Option<f64>>,
+    /// of the newest second, or of a stored load's whole hold: `3.2 %`, and whether that is within the limit
     pub(crate) newest: Option<(String, Option<bool>)>,
 }
 
-/// The running trial.
+/// The running trial, or the one of a stored climb that is looked at; figures are then those of its whole hold.
 #[derive(Debug)]
 pub(crate) struct Running {
     pub(crate) head: TrialHead,
@@ -97,6 +95,8 @@ pub struct State {
     pub(crate) sentences: VecDeque<String>,
     /// the climb waits for its user between two loads
     pub(crate) is_paused: bool,
+    /// of a stored climb the load that is looked at, as its place in `held`
+    pub(crate) looked_at: Option<usize>,
 }
 
 impl State {
@@ -117,11 +117,8 @@ impl State {
 
     /// A trial begins.
     pub fn begin(&mut self, head: &TrialHead) {
-        let track = |objective: &Objective| Track {
-            objective: objective.clone(),
-            values: VecDeque::new(),
-            newest: None,
-        };
+        let track =
+            |objective: &Objective| Track { objective: objective.clone(), values: Vec::new(), newest: None };
         self.running = Some(Running {
             head: head.clone(),
             now: TrialNow::default(),
@@ -159,6 +156,22 @@ impl State {
         }
     }
 
+    /// The load of a stored climb whose seconds were taken: how it was over its whole hold.
+    pub fn whole(&mut self, place: usize, trial: &Trial) {
+        self.looked_at = Some(place);
+        let Some(running) = &mut self.running else { return };
+        running.tells(trial);
+        let seconds = trial.hold.as_ref().map_or(0.0, measure::Hold::seconds);
+        let per_s = (trial.flow().sent as f64 / seconds.max(1e-9)).round() as u64;
+        running.figures =
+            vec![format!("{} sent/s", show_many(per_s)), format!("held for {}", show_ns(seconds * 1e9))];
+    }
+
+    /// Loads that were judged.
+    pub fn count(&self) -> usize {
+        self.held.len()
+    }
+
     /// A load was judged. `words`: what its line says besides the verdict.
     pub fn judged(&mut self, rung: &Rung, words: &str, answers: Vec<(String, String)>) {
         let cell = rung.cell.as_ref().map(show_cell).unwrap_or_default();
@@ -193,20 +206,14 @@ impl State {
 impl Running {
     /// Takes a second of the hold.
     fn complete(&mut self, second: &Trial) {
-        for track in &mut self.tracks {
-            let show = |value: f64| track.objective.figure().unit.show(value);
-            let (value, newest) = match track.objective.evaluate(second) {
-                Outcome::Met { value: Some(value), .. } => (Some(value), Some((show(value), Some(true)))),
-                Outcome::Met { value: None, .. } => (None, Some(("within".to_owned(), Some(true)))),
-                Outcome::NotMet { value, shown } => (Some(value), Some((shown, Some(false)))),
-                Outcome::CannotTell { .. } => (None, None),
-            };
-            track.values.push_back(value);
-            if track.values.len() > SECONDS_KEPT {
-                track.values.pop_front();
-            }
-            track.newest = newest;
+        let values = self.tells(second);
+        for (track, value) in self.tracks.iter_mut().zip(values) {
+            track.values.push(value);
         }
+    }
+
+    /// Tells the figures of a second, or of a whole hold. Returns each objective's.
+    fn tells(&mut self, second: &Trial) -> Vec<Option<f64>> {
         let lag = second.distribution(Measure::SendLag).summary();
         let lag_ns = lag.as_ref().and_then(|lag| lag.p99.or(lag.max));
         let lag = lag_ns.map_or("nothing sent".to_owned(), |ns| format!("send lag {}", show_ns(ns as f64)));
@@ -216,6 +223,18 @@ impl Running {
         let found = disturbance(second);
         self.disturbed_by = found.any().then(|| say::own_in_line(&found.culprit()));
         self.details = details(second);
+        let value_of = |track: &mut Track| {
+            let show = |value: f64| track.objective.figure().unit.show(value);
+            let (value, newest) = match track.objective.evaluate(second) {
+                Outcome::Met { value: Some(value), .. } => (Some(value), Some((show(value), Some(true)))),
+                Outcome::Met { value: None, .. } => (None, Some(("within".to_owned(), Some(true)))),
+                Outcome::NotMet { value, shown } => (Some(value), Some((shown, Some(false)))),
+                Outcome::CannotTell { .. } => (None, None),
+            };
+            track.newest = newest;
+            value
+        };
+        self.tracks.iter_mut().map(value_of).collect()
     }
 }
 

@@ -95,7 +95,7 @@ func rebuildIndex(index *sync.RWMutex) {
 	time.Sleep(300 * time.Millisecond)
 }
 
-// slowDisk writes for 10 ms what must be on the disk, one request at a time. The file has no name.
+// slowDisk writes for 10 ms to a log what must be on the disk, one request at a time. The file has no name.
 func slowDisk() func() {
 	file, err := os.CreateTemp("", "causes-")
 	if err != nil {
@@ -106,13 +106,21 @@ func slowDisk() func() {
 	}
 	var lock sync.Mutex
 	page := make([]byte, 4096)
+	written := int64(0)
 	return func() {
 		lock.Lock()
 		defer lock.Unlock()
 		for until := time.Now().Add(10 * time.Millisecond); time.Now().Before(until); {
-			if _, err := file.WriteAt(page, 0); err != nil {
+			if written == 64<<20 {
+				if err := file.Truncate(0); err != nil {
+					log.Fatal(err)
+				}
+				written = 0
+			}
+			if _, err := file.WriteAt(page, written); err != nil {
 				log.Fatal(err)
 			}
+			written += 4096
 			if err := file.Sync(); err != nil {
 				log.Fatal(err)
 			}

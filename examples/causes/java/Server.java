@@ -66,7 +66,10 @@ public class Server {
         return () -> {
             synchronized (file) {
                 for (long started = System.nanoTime(); System.nanoTime() - started < 10_000_000; ) {
-                    file.write(ByteBuffer.allocate(4096), 0);
+                    if (file.size() >= 64 << 20) {
+                        file.truncate(0);
+                    }
+                    file.write(ByteBuffer.allocate(4096), file.size());
                     file.force(true);
                 }
             }

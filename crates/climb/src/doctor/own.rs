@@ -18,7 +18,7 @@ use crate::calibration;
 use crate::judging::{CEILING_CLIENTS, LATENCY_CLIENTS};
 use crate::preflight::Machine;
 use crate::subject::RunningSubject;
-use crate::trial::{self, StopReason, ThreadOptions, TrialEnv, TrialSpec, TrialStatus};
+use crate::trial::{self, Generator as _, StopReason, ThreadOptions, TrialEnv, TrialSpec, TrialStatus};
 
 /// Enough for a p99 at the pace of the calibration. A hold begins on a whole second, which costs each trial one more.
 const LATENCY_HOLD_NS: u64 = 900_000_000;
@@ -195,7 +195,7 @@ fn weigh_once(
         recovery: None,
     };
     let mut alone = Alone { server, entries: Vec::new() };
-    trial::run(&order, &trial::ThisProcess, &mut alone)?;
+    trial::run(&order, trial::ThisProcess.prepare(&order)?, &mut alone)?;
     Ok(Trial::from_entries(order.head, &alone.entries, 0))
 }
 

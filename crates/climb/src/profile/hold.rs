@@ -74,7 +74,7 @@ pub(super) fn profiled(
         hold: plan.ladder.hold,
         entries: Vec::new(),
     };
-    trial::run(&spec, climbing.generator, &mut env)?;
+    trial::run(&spec, climbing.generator.prepare(&spec)?, &mut env)?;
     if interrupt.is_asked() {
         bail!("it was interrupted");
     }

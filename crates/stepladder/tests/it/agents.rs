@@ -281,7 +281,7 @@ fn a_load_whose_agent_is_killed_proves_nothing_and_is_held_again_with_those_left
     let run = place.json("run.json");
     let rungs = run["rungs"].as_array().expect("rungs");
     let reason = rungs[0]["reason"].as_str().expect("a reason");
-    assert!(reason.starts_with("agent lost: b: its user ended it"), "{reason}");
+    assert!(reason.starts_with("agent lost: b (1 of 2 left): its user ended it"), "{reason}");
     let agents = rungs.last().and_then(|rung| rung["agents"].as_array()).map(Vec::len);
     assert_eq!(agents, Some(2), "{ran:#?}");
     assert!(ran.err.contains("agent b has joined: 2 of 2 agents"), "{ran:#?}");

@@ -88,6 +88,31 @@ fn a_climb_shows_itself_on_a_terminal_and_leaves_it_as_it_was_however_it_ends() 
 }
 
 #[test]
+fn stored_runs_are_looked_through_on_a_terminal() {
+    let place = Place::new();
+    place.climb(&["arena", "--rungs", "2,4"]);
+    let run = |words: &[&str], typed: &str, longest_s| {
+        terminal::run_on(Some((80, 24)), &place, words, typed, &[], Duration::from_secs(longest_s))
+    };
+    for (words, typed) in
+        [(&["runs", "--browse"][..], "\r\u{1b}[Adqq"), (&["show", "arena", "--browse"], "kdq")]
+    {
+        let looked = run(words, typed, 120);
+        assert_eq!((looked.code, looked.is_as_before), (Some(0), true), "{words:?}: {looked:?}");
+        let view = looked.text.split_once(COVERS).and_then(|(_, view)| view.split_once(LEAVES));
+        let (view, _) = view.expect("a view and its end");
+        for fragment in ["PASS", "messag", "server memory", "tick interval"] {
+            assert!(view.contains(fragment), "{words:?}: {fragment}: {looked:?}");
+        }
+    }
+    // A signal leaves the terminal as it was, and without a terminal there is no view.
+    let cut = run(&["runs", "--browse"], "", 2);
+    assert!(cut.is_as_before && cut.text.contains("> arena-1") && cut.text.contains(LEAVES), "{cut:?}");
+    place.run(["runs", "--browse"]).refused(3, &["--browse needs a terminal"]);
+    place.run(["show", "arena", "--browse", "--json", "-"]).refused(3, &["cannot be used with"]);
+}
+
+#[test]
 fn every_command_explains_itself() {
     let place = Place::new();
     let check = |words: &[&str], fragment: &str| {

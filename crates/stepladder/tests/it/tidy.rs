@@ -146,6 +146,7 @@ fn allowed_arrows() -> BTreeMap<&'static str, Vec<&'static str>> {
                 "selftest",
                 "servers",
                 "store",
+                "terminal",
                 "versus",
                 "viewer",
                 "watch",

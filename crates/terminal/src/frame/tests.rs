@@ -125,12 +125,19 @@ fn a_bar_is_above_the_middle_exactly_where_its_second_is_beyond_the_limit() {
     let bars = |objective: &str, values: &[f64]| {
         let values = values.iter().map(|value| Some(*value)).chain([None]).collect();
         let track = Track { objective: objective.parse().unwrap(), values, newest: None };
-        sparkline(&track, 9)
+        sparkline(&track, 9, false)
     };
     assert_eq!(bars("ticks.late_share < 25%", &[0.0, 0.2499, 0.25, 0.5, 1.0]), "▁▄▅██·");
     assert_eq!(bars("rate_per_s > 100", &[0.0, 99.0, 101.0, 1e9]), "▁▄▅█·");
     assert_eq!(bars("errors == 0", &[0.0, 1.0]), "▁█·");
     assert_eq!(bars("rate_per_s > 100", &[50.0; 20]), "▃▃▃▃▃▃▃▃·", "the newest nine");
+    let of_whole = |objective: &str, values: &[f64]| {
+        let values = values.iter().map(|value| Some(*value)).collect();
+        sparkline(&Track { objective: objective.parse().unwrap(), values, newest: None }, 2, true)
+    };
+    assert_eq!(of_whole("errors == 0", &[0.0, 1.0, 0.0, 0.0]), "█▁", "the worst of each stretch");
+    assert_eq!(of_whole("rate_per_s > 100", &[200.0, 0.0, 200.0, 200.0]), "▁█");
+    assert_eq!(of_whole("errors == 0", &[1.0]), "█");
 }
 
 #[test]
