@@ -17,6 +17,12 @@ const RUNNABLE_PER_CORE: f64 = 1.5;
 const CPU_SHARE_OF_ALL: f64 = 0.85;
 const RUNNABLE_OF_ALL: f64 = 0.95;
 const GENERATOR_SHARE_SMALL: f64 = 0.1;
+/// A thread that runs and waits for a core for this share of the time together is never idle …
+const NEVER_IDLE_SHARE: f64 = 0.95;
+/// … if about as many threads want to run, so that both are of one thread.
+const RUNNABLE_ONE: std::ops::Range<f64> = 0.9..1.3;
+/// An accept queue this full is full between two readings.
+const ACCEPT_QUEUE_FULL: f64 = 0.98;
 /// A server that uses less than this of its cores, in all and with its busiest thread, does not lack CPU.
 const CPU_SHARE_IDLE: f64 = 0.7;
 /// Server and generator that use less of their cores together than this do not take them from each other.
@@ -129,11 +135,12 @@ fn descriptor_limit(seen: &Seen<'_>) -> Option<Cause> {
 fn accept_queue(seen: &Seen<'_>) -> Option<Cause> {
     let refused = seen.level(Signal::Machine(MachineMetric::ListenOverflows))?;
     let fullest = seen.max(ProcessMetric::AcceptQueueShare);
-    if refused.max <= 0.0 && fullest.is_none_or(|share| share < 1.0) {
+    let is_full = |share: f64| share >= 1.0 || (share >= ACCEPT_QUEUE_FULL && refused.max > 0.0);
+    if (refused.max <= 0.0 && !fullest.is_some_and(is_full)) || has_no_time(seen) {
         return None;
     }
     let text = match fullest {
-        Some(share) if share >= 1.0 => {
+        Some(share) if is_full(share) => {
             let waiting = seen.max(ProcessMetric::AcceptQueue).unwrap_or_default();
             format!(
                 "Its accept queue was full ({} connections waited), and the kernel turned others away: it accepts too \
@@ -153,7 +160,7 @@ fn accept_queue(seen: &Seen<'_>) -> Option<Cause> {
 
 /// The server closes or refuses connections beyond a number, and is at no other limit.
 fn connection_limit(seen: &Seen<'_>) -> Option<Cause> {
-    if !seen.is_about_connections() || seen.cpu_share > CPU_SHARE_IDLE {
+    if !seen.is_about_connections() || seen.cpu_share > CPU_SHARE_IDLE || has_no_time(seen) {
         return None;
     }
     let level = seen.level(Signal::Subject(ProcessMetric::Connections))?;
@@ -171,6 +178,11 @@ fn connection_limit(seen: &Seen<'_>) -> Option<Cause> {
         show_share(seen.cpu_share)
     );
     Cause::named("connection-limit", text)
+}
+
+/// It lacks CPU, so that it comes to accepting too seldom; the rules behind say more.
+fn has_no_time(seen: &Seen<'_>) -> bool {
+    seen.is_about_speed() && [processor, one_thread].iter().any(|rule| rule(seen).is_some())
 }
 
 fn throttled(seen: &Seen<'_>) -> Option<Cause> {
@@ -265,7 +277,7 @@ fn by_threads(seen: &Seen<'_>) -> String {
     format!(" By threads: {} cores.", told.collect::<Vec<_>>().join(", "))
 }
 
-/// One thread has a core full, or several share one because only one of them runs at a time.
+/// One thread has a core full or is never idle, or several share one because only one of them runs at a time.
 fn one_thread(seen: &Seen<'_>) -> Option<Cause> {
     if let Some((name, cores)) = seen.busiest_thread()
         && cores > CPU_SHARE_FULL
@@ -274,6 +286,21 @@ fn one_thread(seen: &Seen<'_>) -> Option<Cause> {
             "{}: thread '{name}' had one core full ({} of it), so more cores do not help it.",
             used(seen),
             show_share(cores.min(1.0)),
+        );
+        return Cause::named("thread", text);
+    }
+    // It shares its core with other programs, of which the generator is one.
+    if let Some((name, cores)) = seen.busiest_thread()
+        && let Some(waits) = seen.mean(ProcessMetric::WaitingShareMax)
+        && cores + waits > NEVER_IDLE_SHARE
+        && seen.threads(ThreadState::Running).is_some_and(|running| RUNNABLE_ONE.contains(&running))
+    {
+        let text = format!(
+            "{}: thread '{name}' was never idle, {} of the time on a core and {} waiting for one that others used, so more cores do not \
+             help it.",
+            used(seen),
+            show_share(cores.min(1.0)),
+            show_share(waits.min(1.0)),
         );
         return Cause::named("thread", text);
     }

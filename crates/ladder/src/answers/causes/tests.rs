@@ -75,6 +75,8 @@ fn what_is_read_names_a_cause_only_where_it_is_sufficient() {
         (&[("fds_of_one", 900.0), ("fd_limit", 1_024.0)], "lock", "suspected"),
         (&[("fds_of_one", 3.0), ("fd_limit", 0.0)], "lock", "suspected"),
         (&[("machine.listen_overflows", 3.0), ("accept_queue_share", 1.0)], "accept-queue", "named"),
+        (&[("machine.listen_overflows", 3.0), ("accept_queue_share", 0.99)], "accept-queue", "named"),
+        (&[("machine.listen_overflows", 0.0), ("accept_queue_share", 0.99)], "lock", "suspected"),
         (&[("machine.listen_overflows", 3.0), ("accept_queue_share", 0.4)], "accept-queue", "suspected"),
         (&[("machine.listen_overflows", 0.0), ("accept_queue_share", 0.4)], "lock", "suspected"),
         (&[("throttled_share", 0.4)], "throttled", "named"),
@@ -273,6 +275,26 @@ fn a_limit_on_connections_is_named_where_their_number_never_moves_below_what_was
     assert_ne!(with(20.0, 40.0, "errors").0, "connection-limit", "their number changes");
     assert_ne!(with(200.0, 200.0, "errors").0, "connection-limit", "all are open");
     assert_ne!(with(40.0, 40.0, "response.p99").0, "connection-limit", "another failure");
+}
+
+/// An arena of one thread beside 6,000 clients on two cores: it accepts too seldom, since it never has the time.
+#[test]
+fn a_thread_that_is_never_idle_is_named_rather_than_the_queue_behind_it() {
+    let with = |waits: f64, running: f64, queue: f64| {
+        cause_of(&two_rungs(|rung| {
+            rung.signal = Some("connections.open_min".to_owned());
+            rung.subject.as_mut().unwrap().busiest_thread.as_mut().unwrap().cpu_cores = 0.61;
+            let queues = [("accept_queue_share", queue), ("machine.listen_overflows", 1e3 * queue)];
+            let threads = [("waiting_share_max", waits), ("threads.running", running), ("connections", 40.0)];
+            set(rung, &[&queues[..], &threads].concat());
+        }))
+    };
+    let named = |name: &str| (name.to_owned(), "named".to_owned());
+    assert_eq!(with(0.39, 1.0, 0.998), named("thread"));
+    assert_eq!(with(0.39, 1.0, 0.0), named("thread"), "nor a limit on its connections");
+    assert_eq!(with(0.1, 0.7, 0.998), named("accept-queue"), "it had time");
+    assert_eq!(with(0.39, 2.0, 0.998), named("accept-queue"), "two threads, each of which had time");
+    assert_eq!(with(0.1, 0.7, 0.0), named("connection-limit"));
 }
 
 #[test]
