@@ -477,7 +477,7 @@ mod tests {
             let path = folder.path().join(name);
             std::fs::write(&path, text).unwrap();
             let compared_as = compared.then(|| format!("log={name}"));
-            NamedFeed { compared_as, feed: TickLog::from_begin(&path, 60.0).into() }
+            NamedFeed::new(compared_as, TickLog::from_begin(&path, 60.0).into())
         };
         let line = |on_time: u32| {
             let (from_ms, at_ms) = (now_ms, now_ms + 1_000);

@@ -24,6 +24,15 @@ pub struct NamedFeed {
     pub compared_as: Option<String>,
     /// the source
     pub feed: TickFeed,
+    /// of a file: how far its stamps are behind this machine's clock for another time zone, as it was found; 0 in the same
+    pub(crate) zone_ns: i64,
+}
+
+impl NamedFeed {
+    /// Stamped by this machine's clock, as long as nothing else is found.
+    pub fn new(compared_as: Option<String>, feed: TickFeed) -> NamedFeed {
+        NamedFeed { compared_as, feed, zone_ns: 0 }
+    }
 }
 
 impl TickFeeds {
@@ -36,7 +45,7 @@ impl TickFeeds {
 
 impl From<TickFeed> for TickFeeds {
     fn from(feed: TickFeed) -> TickFeeds {
-        TickFeeds { names: Vec::new(), feeds: vec![NamedFeed { compared_as: None, feed }] }
+        TickFeeds { names: Vec::new(), feeds: vec![NamedFeed::new(None, feed)] }
     }
 }
 

@@ -115,7 +115,7 @@ impl Watching {
             places::check(&followed.source)?;
             let feed = climb::subject::follow_running(&followed.source, sources.rate_hz)?;
             let compared_as = followed.compared_as.clone();
-            feeds.extend(feed.map(|feed| NamedFeed { compared_as, feed }));
+            feeds.extend(feed.map(|feed| NamedFeed::new(compared_as, feed)));
         }
         // The coordinator knows the names of all sources.
         self.state().ticks = TickFeeds { names: Vec::new(), feeds };

@@ -30,7 +30,7 @@ pub fn tick_names(plan: &Plan) -> Vec<String> {
 
 /// A source by its place among all: the first is judged.
 pub(super) fn named(names: &[String], at: usize, feed: TickFeed) -> NamedFeed {
-    NamedFeed { compared_as: names.get(at).filter(|_| at > 0).cloned(), feed }
+    NamedFeed::new(names.get(at).filter(|_| at > 0).cloned(), feed)
 }
 
 /// Those that are read here.

@@ -517,6 +517,11 @@ pub(super) fn too_little(case: &Case<'_>) -> Option<Ruling> {
         Seen::CannotTell { why } => Some((asked.objective, why)),
         _ => None,
     })?;
-    let reason = format!("cannot tell whether {objective} held: {why}");
+    let mut reason = format!("cannot tell whether {objective} held: {why}");
+    // The source may have told what was wrong with it.
+    let of_ticks = case.trial.ticks.is_none() && objective.figure().name.starts_with("ticks.");
+    if let Some(told) = case.trial.event(kind::TICK_LOG).filter(|_| of_ticks) {
+        reason += &format!(" ({})", told.text);
+    }
     Some(Ruling::new(Verdict::Inconclusive, objective.figure().name, reason))
 }

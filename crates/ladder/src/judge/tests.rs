@@ -156,6 +156,9 @@ fn a_figure_that_nobody_measured_is_inconclusive() {
         "ticks.late_share",
         &["nothing reported the server's ticks"],
     );
+    let builder = builder.event(9, kind::TICK_LOG, "its clock is 40 s behind");
+    let told = "nothing reported the server's ticks (its clock is 40 s behind)";
+    check(&builder, &arena_terms(), Verdict::Inconclusive, "ticks.late_share", &[told]);
     check(&TrialBuilder::arena(500.0), &terms(&[]), Verdict::Inconclusive, "no objective", &["--objective"]);
 }
 

@@ -38,14 +38,15 @@ impl Followed {
     pub fn all(feeds: TickFeeds, zero_realtime_ns: u64, realtime_ms: u64) -> Vec<Followed> {
         let follow = |mut source: NamedFeed| {
             source.feed.begin_trial(realtime_ms);
-            let placement = Placement::new(zero_realtime_ns);
+            let placement = Placement::new(zero_realtime_ns, source.zone_ns);
             Followed { source, placement, has_complained: false, has_ticks: false, has_reasons: false }
         };
         feeds.feeds.into_iter().map(follow).collect()
     }
 
     /// The source, to be followed on in the next trial.
-    pub fn into_source(self) -> NamedFeed {
+    pub fn into_source(mut self) -> NamedFeed {
+        self.source.zone_ns = self.placement.zone_ns();
         self.source
     }
 

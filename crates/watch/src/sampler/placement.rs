@@ -21,6 +21,16 @@ const READ_NS: u64 = SECOND_NS / 10;
 const STEP_NS_MIN: u64 = SECOND_NS;
 /// How many jumps of a log's times are reported; all are respected.
 const TOLD_JUMPS: u32 = 5;
+/// Clocks of time zones differ by a multiple of this.
+const ZONE_NS: i64 = 15 * 60 * NS_PER_MS * 1_000;
+/// East of one is at most so far from west of another.
+const ZONES_MOST: i64 = 26 * 4;
+/// A line is read at most so long after its second.
+const FRESH_NS: i64 = 4 * SECOND_NS as i64;
+/// So many readings one after the other must agree: a single line may be an old one.
+const ZONE_READINGS: u32 = 3;
+/// A second that is read so long after the load began, and was before it by its stamp, was stamped by another clock.
+const BEHIND_NS: u64 = 5 * SECOND_NS;
 /// How long after a step lines may still come that were stamped before it.
 const OLD_STAMPS_NS: u64 = 5 * SECOND_NS;
 
@@ -36,7 +46,19 @@ pub(super) struct Placement {
     /// after a jump back: what ends before this was counted already
     skip_to_ns: u64,
     jumps: u32,
-    told_ahead: bool,
+    /// seconds were left out because their clock is another, and it was told
+    told_apart: bool,
+    /// taken off the stamps for their time zone
+    zone_ns: i64,
+    zone: Zone,
+}
+
+/// By how many quarters of an hour the first stamps differ from the present.
+#[derive(Debug, Default)]
+struct Zone {
+    quarters: i64,
+    readings: u32,
+    read_ns: u64,
 }
 
 /// A second on the trial's clock, and what is to be said of its times.
@@ -48,16 +70,59 @@ pub(super) struct Placed {
 }
 
 impl Placement {
-    pub fn new(zero_realtime_ns: u64) -> Self {
+    /// `zone_ns`: as it was found in an earlier trial.
+    pub fn new(zero_realtime_ns: u64, zone_ns: i64) -> Self {
         Placement {
-            zero_ns: zero_realtime_ns as i64,
+            zero_ns: (zero_realtime_ns as i64).saturating_sub(zone_ns),
             before_step: None,
             last_to_ns: None,
             counted_to_ns: 0,
             skip_to_ns: 0,
             jumps: 0,
-            told_ahead: false,
+            told_apart: false,
+            zone_ns,
+            zone: Zone::default(),
         }
+    }
+
+    /// What the stamps are behind this machine's clock by their time zone.
+    pub fn zone_ns(&self) -> i64 {
+        self.zone_ns
+    }
+
+    /// Takes the first stamps for those of another time zone, where they are whole quarters of an hour from the present again and again.
+    /// Returns whether that has just been found.
+    fn finds_zone(&mut self, end_ns: i64, now_ns: u64) -> bool {
+        let apart_ns = (now_ns as i64).saturating_sub(end_ns);
+        // A line is read after its second.
+        let quarters = (apart_ns.saturating_sub(FRESH_NS / 2) as f64 / ZONE_NS as f64).round() as i64;
+        let rest_ns = apart_ns.saturating_sub(quarters.saturating_mul(ZONE_NS));
+        let is_fresh = (-NS_PER_MS * 1_000..=FRESH_NS).contains(&rest_ns);
+        if quarters == 0 || quarters.abs() > ZONES_MOST || !is_fresh || quarters != self.zone.quarters {
+            self.zone = Zone { quarters: if is_fresh { quarters } else { 0 }, readings: 1, read_ns: now_ns };
+            return false;
+        }
+        if now_ns != self.zone.read_ns {
+            (self.zone.readings, self.zone.read_ns) = (self.zone.readings + 1, now_ns);
+        }
+        if self.zone.readings < ZONE_READINGS {
+            return false;
+        }
+        self.zone_ns = self.zone_ns.saturating_add(quarters * ZONE_NS);
+        self.zero_ns = self.zero_ns.saturating_sub(quarters * ZONE_NS);
+        true
+    }
+
+    /// The notice that seconds are left out, once.
+    fn tells_apart(&mut self, apart_ns: u64, of_this: &str) -> Option<String> {
+        // It may turn out to be a time zone.
+        let is_told = self.zone.quarters == 0 && !std::mem::replace(&mut self.told_apart, true);
+        is_told.then(|| {
+            format!(
+                "times in the tick log lie {:.1} s in the {of_this} of this machine's clock; those seconds are left out",
+                apart_ns as f64 / 1e9
+            )
+        })
     }
 
     /// Realtime was set by `step_ns`, noticed at `now_ns`.
@@ -71,6 +136,14 @@ impl Placement {
     /// Lays a second that was read at `now_ns`.
     pub fn place(&mut self, second: LoggedSecond, now_ns: u64) -> Placed {
         let on = |zero_ns: i64, ms: u64| (ms as i64).saturating_mul(NS_PER_MS).saturating_sub(zero_ns);
+        if self.last_to_ns.is_none() && self.finds_zone(on(self.zero_ns, second.to_ms), now_ns) {
+            let hours = self.zone_ns as f64 / 3_600e9;
+            let (apart, of_it) = (hours.abs(), if hours > 0.0 { "behind" } else { "ahead of" });
+            let notice = Some(format!(
+                "times in the tick log are {apart} h {of_it} this machine's clock: another time zone, which is taken off"
+            ));
+            return Placed { notice, ..self.place(second, now_ns) };
+        }
         let old_zero_ns =
             self.before_step.filter(|&(_, until_ns)| now_ns <= until_ns).map(|(zero_ns, _)| zero_ns);
         let zeros_ns = || std::iter::once(self.zero_ns).chain(old_zero_ns);
@@ -90,20 +163,12 @@ impl Placement {
             _ => end_ns.saturating_sub(length_ns),
         };
         let (Ok(from_ns), Ok(to_ns)) = (u64::try_from(begin_ns), u64::try_from(end_ns)) else {
-            return Placed::default();
+            let is_other = end_ns < 0 && now_ns > BEHIND_NS;
+            let notice = is_other.then(|| self.tells_apart(now_ns.saturating_add_signed(-end_ns), "past"));
+            return Placed { second: None, notice: notice.flatten() };
         };
         if to_ns > now_ns + AHEAD_NS {
-            let first = !std::mem::replace(&mut self.told_ahead, true);
-            let ahead_s = (to_ns - now_ns) as f64 / 1e9;
-            return Placed {
-                second: None,
-                notice: first.then(|| {
-                    format!(
-                        "times in the tick log lie {ahead_s:.1} s in the future of this machine's clock; seconds that \
-                         lie in the future are left out"
-                    )
-                }),
-            };
+            return Placed { second: None, notice: self.tells_apart(to_ns - now_ns, "future") };
         }
         let back_ns = self.last_to_ns.map_or(0, |last_ns| last_ns.saturating_sub(to_ns));
         self.last_to_ns = Some(to_ns);
@@ -150,7 +215,7 @@ mod tests {
     }
 
     fn placement() -> Placement {
-        Placement::new(ZERO_MS * 1_000_000)
+        Placement::new(ZERO_MS * 1_000_000, 0)
     }
 
     /// (from, to) in ms, and whether something was reported.
@@ -225,6 +290,47 @@ mod tests {
         assert_eq!(place(&mut placement, 90_000, 91_000, 1_200), (None, true));
         assert_eq!(place(&mut placement, 91_000, 92_000, 2_200), (None, false));
         assert_eq!(place(&mut placement, 2_000, 3_000, 3_200), (Some((2_000, 3_000)), false));
+    }
+
+    #[test]
+    fn another_time_zone_is_found_by_three_readings_and_taken_off_from_then_on() {
+        for zone_ms in [7_200_000, -7_200_000, 20_700_000, -900_000] {
+            let mut placement = placement();
+            let mut read = |second: i64| {
+                let to_ms = second * 1_000 + 400;
+                place(&mut placement, to_ms - 1_000 + zone_ms, to_ms + zone_ms, second as u64 * 1_000 + 1_200)
+            };
+            assert_eq!([read(1), read(2)], [(None, false); 2], "{zone_ms}");
+            assert_eq!(read(3), (Some((2_400, 3_400)), true), "{zone_ms}");
+            assert_eq!(read(4), (Some((3_400, 4_400)), false), "{zone_ms}");
+            assert_eq!(placement.zone_ns(), -zone_ms * 1_000_000);
+            let mut next = Placement::new(ZERO_MS * 1_000_000, placement.zone_ns());
+            assert_eq!(
+                place(&mut next, zone_ms, 1_000 + zone_ms, 1_200),
+                (Some((0, 1_000)), false),
+                "the next trial knows it"
+            );
+        }
+    }
+
+    #[test]
+    fn lines_of_another_time_or_clock_are_no_time_zone_and_are_told() {
+        // What stood in the log already, read at once: its last line is a quarter of an hour old.
+        let mut placement = placement();
+        for second in 0..100 {
+            let to_ms = -1_000_000 + second * 1_000;
+            assert_eq!(place(&mut placement, to_ms - 1_000, to_ms, 1_200), (None, false));
+        }
+        assert_eq!(place(&mut placement, 1_000, 2_000, 2_200), (Some((1_000, 2_000)), false));
+        // A clock that is 40 s behind, and one that is an hour and ten minutes ahead.
+        for (apart_ms, first_told) in [(-40_000, 5), (4_200_000, 1)] {
+            let mut placement = self::placement();
+            for second in 1..=20i64 {
+                let to_ms = second * 1_000 + apart_ms;
+                let read = place(&mut placement, to_ms - 1_000, to_ms, second as u64 * 1_000 + 200);
+                assert_eq!(read, (None, second == first_told), "{apart_ms}: {second}");
+            }
+        }
     }
 
     #[test]
