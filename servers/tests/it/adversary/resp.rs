@@ -124,12 +124,16 @@ pub fn cases() -> Vec<Case> {
             held.iter_mut().for_each(|evil| evil.send(&array));
         }),
         Case::new("questions of a hundred thousand words", |address| {
-            let mut evil = Evil::connect(address);
-            evil.stream.set_write_timeout(None).unwrap();
             for name in ["INFO", "HELLO"] {
-                evil.send(format!("*100001\r\n${}\r\n{name}\r\n", name.len()).as_bytes());
-                evil.send(&b"$1\r\nx\r\n".repeat(100_000));
-                assert!(evil.read_until("-ERR syntax error\r\n").contains("-ERR syntax error\r\n"));
+                // While the server still has what the connections of other cases left, it may cut this one off for their memory.
+                let is_answered = (0..5).any(|_| {
+                    let mut evil = Evil::connect(address);
+                    evil.stream.set_write_timeout(None).unwrap();
+                    evil.send(format!("*100001\r\n${}\r\n{name}\r\n", name.len()).as_bytes());
+                    evil.send(&b"$1\r\nx\r\n".repeat(100_000));
+                    evil.read_until("-ERR syntax error\r\n").contains("-ERR syntax error\r\n")
+                });
+                assert!(is_answered, "{name}");
             }
         }),
         Case::new("unknown commands with long names", |address| {
