@@ -1,6 +1,6 @@
 //! The documentation: every command in it is one that this program takes, and every link leads somewhere.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use clap::Parser as _;
@@ -194,47 +194,6 @@ fn every_command_in_the_documentation_is_one_that_is_taken() {
     ] {
         assert!(mistake(command, is_whole, &root(), &files).is_some(), "{command}");
     }
-}
-
-#[test]
-#[ignore = "many minutes: ./check --long"]
-fn every_climb_of_a_built_in_server_in_the_documentation_gives_an_answer() {
-    let mut seen = BTreeSet::new();
-    for (page, text) in pages() {
-        for (command, _) in commands(&text).into_iter().filter(|(_, is_whole)| *is_whole) {
-            let mut words = words(&command);
-            let is_open = words.iter().any(|word| is_open(word) || OWN.iter().any(|(own, _)| word == own));
-            let Ok(Cli { command: Command::Climb(climb) }) = Cli::try_parse_from(&words) else { continue };
-            let Ok((plan, _)) = climb.flags().and_then(|flags| climb::planned(&flags, true, 1)) else {
-                continue;
-            };
-            let is_built_in = matches!(plan.subject.source, plan::SubjectSource::BuiltIn { .. });
-            let waits = ["--nats", "--view", "--follow", "--store", "--otlp"];
-            if is_open || !is_built_in || words.iter().any(|word| waits.contains(&&**word)) {
-                continue;
-            }
-            // As it stands there, but for how long it takes.
-            for (name, short) in [("--hold", "2s"), ("--stop-at", "2s"), ("--repeat", "1")] {
-                if let Some(at) = words.iter().position(|word| word == name) {
-                    words[at + 1] = short.to_owned();
-                }
-            }
-            words.insert(2, "--plain".to_owned());
-            let shorter = [&words[..2], &["--hold", "2s"].map(str::to_owned)[..], &words[2..]].concat();
-            if Cli::try_parse_from(&shorter).is_ok() {
-                words = shorter;
-            }
-            if seen.insert(words.clone()) {
-                let ran = Place::new().run(&words[1..]);
-                eprintln!("{page}: {command}: exit {}", ran.code);
-                assert!(
-                    (0..=2).contains(&ran.code) && ran.out.contains("How many?"),
-                    "{page}: {command}\n{ran:#?}"
-                );
-            }
-        }
-    }
-    assert!(seen.len() > 20, "the climbs were found: {}", seen.len());
 }
 
 /// As GitHub and mdBook name headings.
