@@ -113,7 +113,7 @@ fn climb_subject(
     }
     writer.end_run(end)?;
     progress.clear();
-    // What was held before something broke is told all the same.
+    // The loads that were held before an error are reported too.
     let Some(climb) = climb? else {
         outcome?;
         say::err_line!(

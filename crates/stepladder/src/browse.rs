@@ -22,19 +22,19 @@ pub fn browse(store: &Store, records: Vec<RunRecord>, one: bool) -> Result<Exit,
     }
     let interrupt = Interrupt::take().map_err(not_measured)?;
     let rows = records.iter().map(|run| show::row(store, run)).collect();
-    let mut shelf = Shelf { store, records, rows, open: None };
-    terminal::browse(&mut shelf, one, || interrupt.is_asked()).map_err(not_measured)?;
+    let mut runs = StoredRuns { store, records, rows, open: None };
+    terminal::browse(&mut runs, one, || interrupt.is_asked()).map_err(not_measured)?;
     Ok(Exit::Met)
 }
 
-struct Shelf<'a> {
+struct StoredRuns<'a> {
     store: &'a Store,
     records: Vec<RunRecord>,
     rows: Vec<[String; 5]>,
     open: Option<(JudgedRun, Climb)>,
 }
 
-impl Shelf<'_> {
+impl StoredRuns<'_> {
     fn opened(&mut self, run: usize) -> anyhow::Result<State> {
         let record = &self.records[run];
         let id = &record.id;
@@ -80,7 +80,7 @@ impl Shelf<'_> {
     }
 }
 
-impl Stored for Shelf<'_> {
+impl Stored for StoredRuns<'_> {
     fn runs(&self) -> &[[String; 5]] {
         &self.rows
     }

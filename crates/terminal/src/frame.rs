@@ -169,7 +169,7 @@ fn of_stored(running: &Running, held: &(Place, Verdict, String), width: usize) -
     lines
 }
 
-/// Its objectives and what else is told of it. `is_whole`: of its whole hold, otherwise of the newest seconds.
+/// The objectives and other figures of a load: of its whole hold if `is_whole`, otherwise of the newest seconds.
 fn figures(running: &Running, width: usize, is_whole: bool) -> Vec<Ranked> {
     let mut lines = Vec::new();
     let tracks = running.tracks.iter().filter(|track| track.newest.is_some() || !track.values.is_empty());
@@ -327,4 +327,4 @@ fn length(seconds: u64) -> String {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

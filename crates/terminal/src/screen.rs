@@ -192,7 +192,7 @@ fn yield_to_others() {
     let _ = unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, 5) };
 }
 
-/// The terminal for a view that is drawn and asked for keys by whoever shows it; dropped, it is as it was.
+/// A terminal that the calling thread draws on and reads keys from; restored when it is dropped.
 pub(crate) struct Covered {
     terminal: Terminal<CrosstermBackend<io::Stdout>>,
     has_keys: bool,
@@ -216,7 +216,7 @@ impl Covered {
         typed(&mut self.has_keys)
     }
 
-    /// Whether nobody can type any more.
+    /// Whether standard input has ended, or a panic has closed the view.
     pub(crate) fn is_gone(&self) -> bool {
         !self.has_keys || !is_covered()
     }

@@ -1,9 +1,8 @@
 use ladder::testing::TrialBuilder;
 use ladder::{Criteria, Objective, rung};
-use ratatui::Terminal;
-use ratatui::backend::TestBackend;
 
 use super::*;
+use crate::frame::tests::lines_drawn;
 
 /// Two climbs of two loads, of whose higher one the second half is late, and a run that cannot be opened between them.
 struct Planted {
@@ -60,11 +59,7 @@ impl Stored for Planted {
 }
 
 fn shown(browser: &Browser<'_, Planted>, width: u16, height: u16) -> String {
-    let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| browser.draw(frame)).unwrap();
-    let buffer = terminal.backend().buffer();
-    let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
-    (0..height).map(row).collect::<Vec<_>>().join("\n")
+    lines_drawn(width, height, |frame| browser.draw(frame)).join("\n")
 }
 
 fn browser(stored: &mut Planted, is_of_one: bool) -> Browser<'_, Planted> {

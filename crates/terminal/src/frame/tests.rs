@@ -35,8 +35,13 @@ fn third_load(builder: TrialBuilder) -> State {
 }
 
 fn shown(state: &State, look: Look, width: u16, height: u16) -> Vec<String> {
+    lines_drawn(width, height, |frame| draw(frame, state, look))
+}
+
+/// What is drawn on a terminal of this size, line by line.
+pub(crate) fn lines_drawn(width: u16, height: u16, draw: impl FnOnce(&mut Frame<'_>)) -> Vec<String> {
     let mut terminal = Terminal::new(TestBackend::new(width, height)).unwrap();
-    terminal.draw(|frame| draw(frame, state, look)).unwrap();
+    terminal.draw(draw).unwrap();
     let buffer = terminal.backend().buffer();
     let row = |y| (0..width).map(|x| buffer[(x, y)].symbol()).collect::<String>().trim_end().to_owned();
     (0..height).map(row).collect()

@@ -25,9 +25,9 @@ const TOLD_JUMPS: u32 = 5;
 const ZONE_NS: i64 = 15 * 60 * NS_PER_MS * 1_000;
 /// East of one is at most so far from west of another.
 const ZONES_MOST: i64 = 26 * 4;
-/// A line is read at most so long after its second.
+/// The longest time between the end of a second and the reading of its line.
 const FRESH_NS: i64 = 4 * SECOND_NS as i64;
-/// So many readings one after the other must agree: a single line may be an old one.
+/// Consecutive readings that must agree, since a single line may be old.
 const ZONE_READINGS: u32 = 3;
 /// A second that is read so long after the load began, and was before it by its stamp, was stamped by another clock.
 const BEHIND_NS: u64 = 5 * SECOND_NS;
@@ -164,7 +164,8 @@ impl Placement {
         };
         let (Ok(from_ns), Ok(to_ns)) = (u64::try_from(begin_ns), u64::try_from(end_ns)) else {
             let is_other = end_ns < 0 && now_ns > BEHIND_NS;
-            let notice = is_other.then(|| self.tells_apart(now_ns.saturating_add_signed(-end_ns), "past"));
+            let notice =
+                is_other.then(|| self.tells_apart(now_ns.saturating_add(end_ns.unsigned_abs()), "past"));
             return Placed { second: None, notice: notice.flatten() };
         };
         if to_ns > now_ns + AHEAD_NS {
@@ -335,7 +336,7 @@ mod tests {
 
     #[test]
     fn no_stamp_makes_a_negative_or_an_endless_second() {
-        for to_ms in [0, 1, ZERO_MS, u64::MAX / 2, u64::MAX] {
+        for to_ms in [0, 1, ZERO_MS, u64::MAX / 2, 1 << 63, u64::MAX] {
             for from_ms in [0, ZERO_MS, u64::MAX] {
                 let mut placement = placement();
                 placement.step(-5_000_000_000, 100);
