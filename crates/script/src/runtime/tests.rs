@@ -148,6 +148,7 @@ fn a_bot_that_takes_all_time_or_memory_is_stopped_at_its_line_and_the_others_pla
     for (does, expected) in [
         ("await null; for (;;);", TIME),
         ("for (;;) try { await null; } catch {}", TIME),
+        ("const again = () => queueMicrotask(again); again();", TIME),
         (
             "(function again() { Promise.resolve().then(again); })(); /^(a+)+$/.test('a'.repeat(40) + 'b');",
             TIME,
