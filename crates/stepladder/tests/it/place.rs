@@ -120,6 +120,14 @@ fn short_climb<'a>(words: &[&'a str]) -> Vec<&'a str> {
 }
 
 impl Ran {
+    /// Asserts that this load did not hold. Where the host took the CPU away, what was late may have been this machine; it never passes.
+    #[track_caller]
+    pub fn failed_or_disturbed(&self, rung: &Value) {
+        let found = (rung["verdict"].as_str(), self.code);
+        let is_disturbed = found == (Some("INCONCLUSIVE"), 2) && rung["signal"] == "disturbed";
+        assert!(found == (Some("FAIL"), 1) || is_disturbed, "{self:#?}");
+    }
+
     /// Asserts the exit code and the messages on standard error, whatever was printed before.
     #[track_caller]
     pub fn fails(&self, code: i32, fragments: &[&str]) {
