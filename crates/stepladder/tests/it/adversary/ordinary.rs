@@ -123,7 +123,7 @@ fn http_1() -> Vec<Row> {
         row(
             "closes behind each answer, and takes no further connection from the ninth on",
             Fails,
-            "connection reset|attempts failed|stopped replying",
+            "connection reset|attempts failed|stopped replying|closed early",
             |peer| {
                 if peer.number > 8 {
                     return peer.reset();
