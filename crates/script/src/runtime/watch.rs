@@ -11,6 +11,7 @@ use std::time::Duration;
 use rquickjs::{Ctx, qjs};
 use rustix::time::{ClockId, clock_gettime};
 
+use super::PRELUDE;
 use super::memory::Memory;
 
 /// A turn that takes more CPU time is stopped.
@@ -19,9 +20,8 @@ const TURN_CPU: Duration = Duration::from_secs(1);
 /// The engine asks at most so often more for a line: less than a tenth of a second.
 const OUTSIDE_MAX: u32 = 100;
 
-/// An author's function is looked for in so many frames.
+/// How many frames of the stack are searched for a function of the script's author.
 const FRAMES_MAX: isize = 8;
-const PRELUDE_PREFIX: &str = "stepladder:";
 
 /// What happened, behind the name of what took so long.
 pub(super) fn too_long() -> String {
@@ -121,9 +121,9 @@ impl Watch {
     }
 }
 
-/// Whether one of the innermost functions is of a script's author and not of our prelude, nor native.
+/// Whether one of the innermost functions is the script author's own, neither native nor of the prelude.
 fn is_in_a_script(context: &Ctx<'_>) -> bool {
     (0..FRAMES_MAX)
         .filter_map(|level| context.script_or_module_name(level))
-        .any(|name| name.to_string().is_ok_and(|name| !name.starts_with(PRELUDE_PREFIX)))
+        .any(|name| name.to_string().is_ok_and(|name| PRELUDE.iter().all(|(prelude, _)| *prelude != name)))
 }
