@@ -12,8 +12,10 @@ import { createInterface } from "node:readline";
 
 const flags = ["--workspace", "--features", "stepladder/otlp"];
 const scripts = process.argv.slice(2).map((line) => ({ name: line, line, folder: "." }));
-// The end-to-end tests take longest: what starts first ends the whole soonest.
-const LONG = ["crates/stepladder/tests/it", "servers/tests/it", "proof/truth/tests/oracles"];
+// The end-to-end tests take longest: what starts first ends the whole soonest. Those of agents are two at a time, as two sets of
+// network namespaces: beside the others they would wait for each other and keep their threads.
+const LONG = ["crates/stepladder/tests/it", "crates/stepladder/tests/it agents::", "servers/tests/it", "proof/truth/tests/oracles"];
+const APART = { "crates/stepladder/tests/it": { filter: "agents::", threads: "2" } };
 
 const run = (command, args, options) => {
     const child = spawn(command, args, options);
@@ -37,7 +39,12 @@ async function build() {
         const folder = dirname(message.manifest_path);
         const isUnit = !message.target.kind.includes("test");
         const name = isUnit ? relative("", folder) : `${relative("", folder)}/tests/${message.target.name}`;
-        programs.push({ name, path: message.executable, folder });
+        const program = { name, path: message.executable, folder, filters: [] };
+        const apart = APART[name];
+        if (apart) {
+            programs.push({ ...program, filters: ["--skip", apart.filter] });
+            programs.push({ ...program, name: `${name} ${apart.filter}`, filters: [apart.filter, "--test-threads", apart.threads] });
+        } else programs.push(program);
     }
     if ((await ended) !== 0) process.exit(101);
     const rank = ({ name }) => (LONG.includes(name) ? LONG.indexOf(name) : LONG.length);
@@ -54,7 +61,7 @@ function start(program) {
     if (program.line) return run("bash", ["-c", program.line], { stdio, detached: true });
     // The times of tests are an unstable option of their harness. In order of their names: shuffled, more of the loads that need a core
     // to themselves meet, and take it from each other.
-    const args = ["--show-output", "-Zunstable-options", "--report-time"];
+    const args = ["--show-output", "-Zunstable-options", "--report-time", ...program.filters];
     const env = { ...process.env, RUSTC_BOOTSTRAP: "1", CARGO_MANIFEST_DIR: program.folder };
     return run(program.path, args, { cwd: program.folder, env, stdio });
 }
@@ -68,7 +75,7 @@ async function test(program) {
     const code = await ended;
     running.delete(child);
     const seconds = (performance.now() - began) / 1000;
-    for (const [, name, took] of output.matchAll(/^test (\S+).* <([\d.]+)s>$/gm)) tests.push([Number(took), `${program.name} ${name}`]);
+    for (const [, name, took] of output.matchAll(/^test (\S+).* <([\d.]+)s>$/gm)) tests.push([Number(took), `${program.name.split(" ")[0]} ${name}`]);
     for (const [line] of output.matchAll(/^.*NOT RUN.*$/gm)) notRun.add(line.replace(/^[!\s]+/, "").trim());
     const result = /^test result: .*$/m.exec(output)?.[0] ?? (code === 0 ? "ok" : `ended with ${code}`);
     const whole = code === 0 ? "" : `${output}\n`;
@@ -97,7 +104,7 @@ async function all(jobs) {
         const failed = await worker();
         if (!failed) return;
         stop();
-        console.log(`\n${failed.name} failed; again: (cd ${failed.folder} && ${failed.line ?? failed.path})`);
+        console.log(`\n${failed.name} failed; again: (cd ${failed.folder} && ${failed.line ?? [failed.path, ...failed.filters].join(" ")})`);
         process.exit(101);
     });
     await Promise.all(workers);

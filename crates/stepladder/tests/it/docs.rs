@@ -1,7 +1,8 @@
 //! The documentation: every command in it is one that this program takes, and every link leads somewhere.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Parser as _;
 use clap::error::ErrorKind;
@@ -194,6 +195,53 @@ fn every_command_in_the_documentation_is_one_that_is_taken() {
     ] {
         assert!(mistake(command, is_whole, &root(), &files).is_some(), "{command}");
     }
+}
+
+/// A climb may be a sweep of many minutes: it is interrupted then, and answers by what it has measured.
+const CLIMBS_FOR: Duration = Duration::from_secs(30);
+
+#[test]
+#[ignore = "about 20 minutes: ./check --long"]
+fn every_climb_of_a_built_in_server_in_the_documentation_gives_an_answer() {
+    let mut seen = BTreeSet::new();
+    let mut wrong = Vec::new();
+    for (page, text) in pages() {
+        for (command, _) in commands(&text).into_iter().filter(|(_, is_whole)| *is_whole) {
+            let mut words = words(&command);
+            let is_open = words.iter().any(|word| is_open(word) || OWN.iter().any(|(own, _)| word == own));
+            let Ok(Cli { command: Command::Climb(climb) }) = Cli::try_parse_from(&words) else { continue };
+            let Ok((plan, _)) = climb.flags().and_then(|flags| climb::planned(&flags, true, 1)) else {
+                continue;
+            };
+            let is_built_in = matches!(plan.subject.source, plan::SubjectSource::BuiltIn { .. });
+            let waits = ["--nats", "--view", "--follow", "--store", "--otlp"];
+            if is_open || !is_built_in || words.iter().any(|word| waits.contains(&&**word)) {
+                continue;
+            }
+            // As it stands there, but for how long a load is held.
+            for name in ["--hold", "--stop-at"] {
+                if let Some(at) = words.iter().position(|word| word == name) {
+                    words[at + 1] = "2s".to_owned();
+                }
+            }
+            words.insert(2, "--plain".to_owned());
+            let shorter = [&words[..2], &["--hold", "2s"].map(str::to_owned)[..], &words[2..]].concat();
+            if Cli::try_parse_from(&shorter).is_ok() {
+                words = shorter;
+            }
+            if !seen.insert(words.clone()) {
+                continue;
+            }
+            let ran = Place::new().start(&words[1..]).finish_within(CLIMBS_FOR);
+            eprintln!("{page}: {command}: exit {}", ran.code);
+            let has_ended = (0..=2).contains(&ran.code) || ran.code == 130;
+            if !has_ended || !ran.out.contains("How many?") {
+                wrong.push(format!("{page}: {command}\n{ran:#?}"));
+            }
+        }
+    }
+    assert!(seen.len() > 20, "the climbs were found: {}", seen.len());
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 /// As GitHub and mdBook name headings.

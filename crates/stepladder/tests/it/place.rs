@@ -196,6 +196,20 @@ impl Running {
         Ran { code: code_of(status), out: self.out(), err: self.err() }
     }
 
+    /// Interrupted where it takes longer.
+    #[track_caller]
+    pub fn finish_within(mut self, most: Duration) -> Ran {
+        let begin = Instant::now();
+        while self.child.try_wait().expect("its status").is_none() {
+            if begin.elapsed() > most {
+                self.signal(libc::SIGINT);
+                break;
+            }
+            std::thread::sleep(Duration::from_millis(100));
+        }
+        self.finish()
+    }
+
     #[track_caller]
     fn wait(&mut self) -> ExitStatus {
         let begin = Instant::now();
