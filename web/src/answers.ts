@@ -71,8 +71,14 @@ function whyNotMoreOf(page: RunPage): Answer {
   }
   return {
     id: 'why_not_more', question: 'What gave first?', lead, tone, facts,
-    words: said?.text ?? 'The run ended before anything was judged.',
+    words: said ? behind(lead, said.text) : 'The run ended before anything was judged.',
   }
+}
+
+/** What a text says behind the word that already leads the answer. */
+function behind(lead: string, text: string): string {
+  const rest = text.slice(lead.length + 2)
+  return text.toLowerCase().startsWith(`${lead.toLowerCase()}: `) && rest !== '' ? `${rest[0].toUpperCase()}${rest.slice(1)}` : text
 }
 
 /** What the judge names beside figures, as the head of an answer. */
@@ -92,7 +98,7 @@ function leadOf(rung: Rung, signal: string | null, objective: MainFigure | null)
   }
   const reason = (rung.reason ?? 'no reason given').split(/[:;,]/)[0]
   if (rung.verdict === 'GENERATOR_LIMITED') return 'the load generator reached its limit'
-  if (rung.verdict === 'INCONCLUSIVE') return signal === 'disturbed' ? 'the machine was disturbed' : `not judged: ${reason}`
+  if (rung.verdict === 'INCONCLUSIVE') return signal === 'disturbed' ? 'the machine was disturbed' : `not judged: ${signal === 'inconsistent' ? 'server and clients disagree' : reason}`
   return signal ? SIGNALS[signal] ?? figureName(signal) : reason
 }
 
@@ -122,7 +128,7 @@ export function canITrustIt(page: RunPage, open: Set<string>): HTMLElement {
   return h('article', { class: `answer ${word === 'Yes' ? 'pass' : word === 'No' ? 'fail' : 'unsure'}`, id: 'can_i_trust_it' },
     h('div', { class: 'bar' }, h('h2', null, 'Can I trust it?', isRunning(page) && page.climb ? h('small', null, ' so far') : null), marks.length > 0 && menu()),
     h('p', { class: 'lead' }, word ?? (said ? 'see below' : 'too early to tell')),
-    h('p', { class: 'words' }, said?.text ?? (page.run.state === 'running' ? 'Books, steadiness and the generator are checked with each rung.' : 'Nothing was judged.')),
+    h('p', { class: 'words' }, said ? behind(word ?? '', said.text) : (page.run.state === 'running' ? 'Books, steadiness and the generator are checked with each rung.' : 'Nothing was judged.')),
     h('div', { class: 'five' }, ...marks.map(one => {
       const { word, sign } = STANDINGS[one.standing]
       const { head, rows } = FIGURES[one.id](page.climb?.rungs ?? [])

@@ -19,12 +19,14 @@ export class RunHead {
     const tags = (labels.tags ?? '').split(',').map(tag => tag.trim()).filter(Boolean)
     const note = labels.note ?? this.page.note
     const act = (word: string, title: string, does: () => void) => h('button', { class: 'quiet', type: 'button', title, onclick: does }, word)
+    const verdict = run.verdict ?? (run.kind === 'climb' ? this.page.climb?.verdict : null) ?? null
     const isPinned = labels.pinned === 'true'
     replace(this.element,
       h('div', { class: 'names' },
         h('h1', null, nameOf(run), isPinned ? h('span', { class: 'pin', title: 'pinned runs cannot be deleted' }, ' pinned') : null),
-        badge(run.verdict ?? (run.kind === 'climb' ? this.page.climb?.verdict : null) ?? null, run.state),
-        run.state !== 'finished' && run.state !== 'running' ? h('span', { class: 'state' }, STATES[run.state]) : null,
+        badge(verdict, run.state),
+        // Without a verdict the badge says it.
+        verdict && run.state !== 'finished' && run.state !== 'running' ? h('span', { class: 'state' }, STATES[run.state]) : null,
         ...tags.map(tag => h('span', { class: 'tag' }, tag)), h('span', { class: 'spring' }), this.options.isReport ? null : this.actions(isPinned, act)),
       h('p', { class: 'facts-line' },
         h('span', null, run.subject), run.scenario && run.scenario !== run.subject ? h('span', null, run.scenario) : null, h('span', null, `${when(run.started_unix_ms)} UTC`),

@@ -69,7 +69,7 @@ export function runsPage(first: RunRow[], go: (hash: string) => void): Page {
       h('a', { class: 'open', href: `#/runs/${encodeURIComponent(run.id)}` },
         h('span', { class: 'who' },
           h('b', null, run.labels?.name || run.id), run.labels?.pinned === 'true' ? h('span', { class: 'pin' }, ' pinned') : null, ...tags.map(tag => h('span', { class: 'tag' }, tag)),
-          h('small', null, `${run.subject} · ${when(run.started_unix_ms)}${run.state === 'finished' || run.state === 'running' ? '' : ` · ${STATES[run.state]}`}`),
+          h('small', null, `${run.subject} · ${when(run.started_unix_ms)}${run.state === 'finished' || run.state === 'running' || run.verdict === null ? '' : ` · ${STATES[run.state]}`}`),
           run.labels?.note ? h('small', { class: 'note' }, run.labels.note) : null),
         ...isClimb
           ? [h('span', { class: 'how-many' }, h('b', null, capacityWords(run.capacity)), run.main ? h('small', null, `by ${figureName(run.main.name)}`) : null),
