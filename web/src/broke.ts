@@ -9,9 +9,9 @@ import type { ColumnName, MainFigure, RunPage, Series, TrialPage } from './data'
 const COLUMNS: Record<string, [ColumnName, string, string]> = {
   'ticks.late_share': ['late_share', 'late share of ticks', 'share'],
   'response.p50': ['response_p50_ns', 'response p50', 'ns'], 'response.p99': ['response_p99_ns', 'response p99', 'ns'],
-  'response.mean': ['response_mean_ns', 'mean response', 'ns'], 'service.p50': ['service_p50_ns', 'service p50', 'ns'],
+  'response.mean': ['response_mean_ns', 'mean response time', 'ns'], 'service.p50': ['service_p50_ns', 'service p50', 'ns'],
   'service.p99': ['service_p99_ns', 'service p99', 'ns'], 'deliveries.latency.p99': ['delivery_p99_ns', 'delivery p99', 'ns'],
-  'deliveries.latency.mean': ['delivery_mean_ns', 'mean delivery', 'ns'],
+  'deliveries.latency.mean': ['delivery_mean_ns', 'mean delivery time', 'ns'],
   errors: ['errors', 'errors', 'count'], failed: ['failed', 'failed', 'count'], lost: ['lost', 'lost', 'count'], not_sent: ['not_sent', 'not sent', 'count'],
   'connections.open_min': ['open', 'open connections', 'count'], 'connections.open': ['open', 'open connections', 'count'],
   rate_per_s: ['answered', 'answered', 'per_s'], 'frames.rate_per_s': ['frames', 'frames', 'per_s'],
@@ -23,6 +23,8 @@ const ADDED_UP: ColumnName[] = ['errors', 'failed', 'lost', 'not_sent']
 const NEAREST: [RegExp, string[]][] = [
   [/^response\./, ['response.p99', 'response.mean', 'response.p50']], [/^service\./, ['service.p99', 'service.p50']],
   [/^deliveries\.latency\./, ['deliveries.latency.p99', 'deliveries.latency.mean']],
+  // What never left or was never answered is counted when the hold is over; meanwhile answers take longer.
+  [/^(errors|not_sent)/, ['response.mean', 'response.p99']],
   // A server that is gone is seen by what it no longer does.
   [/exited|silence|replying/, ['ticks.silence', 'unanswered']],
 ]
@@ -43,6 +45,8 @@ export interface Broke {
   /** rows of the series that are shown */
   x: number[]
   figure: Seen | null
+  /** the figure is not the one that failed, which no second states */
+  isInstead: boolean
   cause: Seen | null
   /** the objective that was not met */
   objective: MainFigure | null
@@ -74,7 +78,7 @@ export function broke(page: RunPage): Broke | null {
   const cut = (one: Seen | null) => one && { ...one, values: rows.map(row => one.values[row]) }
   const x = rows.map(row => all[row])
   return {
-    trial, x, objective, at, row: at === null ? -1 : x.indexOf(at), figure: cut(exact ?? near),
+    trial, x, objective, at, row: at === null ? -1 : x.indexOf(at), figure: cut(exact ?? near), isInstead: !exact && near !== null,
     cause: cut(cause && cause.standing !== 'open' ? seen(series, CAUSES[cause.name]) : null),
   }
 }

@@ -30,6 +30,12 @@ export function errorsOf(rung: Pick<Rung, 'errors' | 'failed' | 'lost' | 'not_se
   return Math.max(all(rung.errors), bad) + all(rung.connections.failed)
 }
 
+/** What the terminal counts as failed: messages without a right answer; of requests those too that never left or were never answered. */
+export function failedOf(rung: Rung): number {
+  const isOfRequests = ['req/s', 'requesters', 'updates/s'].includes(rung.load_unit)
+  return rung.failed + rung.lost + (isOfRequests ? rung.not_sent + rung.unanswered_at_stop : 0)
+}
+
 const NAMED: Record<string, (rung: Rung) => number | null | undefined> = {
   errors: rung => errorsOf(rung),
   rate_per_s: rung => rung.rate_per_s,
@@ -118,10 +124,11 @@ export function figureName(name: string): string {
   const words: Record<string, string> = {
     'ticks.late_share': 'late share of ticks', errors: 'errors', 'deliveries.lost': 'deliveries lost',
     rate_per_s: 'rate per second', 'subject.cpu_cores': 'server CPU', 'subject.cpu_share': 'server CPU share',
-    'frames.rate_per_s': 'frame rate',
+    'frames.rate_per_s': 'frame rate', 'subject.rss': 'server memory', 'errors.share': 'share of errors', 'worker.busy_share': 'busiest worker',
   }
   if (words[name]) return words[name]
   return name.replace(/\.p999$/, ' p99.9').replace(/\.(p\d+|max|mean)$/, ' $1').replace(/[._]/g, ' ').replace('p99 9', 'p99.9')
+    .replace(/^subject /, 'server ').replace(/\bcpu\b/, 'CPU').replace(/^deliveries latency/, 'delivery')
 }
 
 /** Figures that a ladder may be drawn by: the objectives first, then what was measured. */

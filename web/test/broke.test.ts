@@ -41,6 +41,17 @@ test('the seconds around it are shown, with what the cause is seen by', () => {
   assert.equal(broke(page)!.cause, null, 'a cause that is open is seen by nothing')
 })
 
+test('where no second counts what failed, the time that answers took is shown instead, without the limit of the other', () => {
+  const page = arena(() => 0.1)
+  page.objectives.push({ name: 'errors', unit: 'count', op: '==', bound: 0, text: 'errors == 0' })
+  page.climb!.conclusions.find(one => one.id === 'why_not_more')!.evidence.signal = 'errors'
+  const { series } = failedTrial(page)!
+  series.response_mean_ns = series.t!.map(t => (t as number) * 1e9)
+  delete series.errors
+  const found = broke(page)!
+  assert.deepEqual([found.figure?.label, found.isInstead, found.at], ['mean response time', true, null])
+})
+
 test('errors add up over the hold, and a server that exits broke when it did', () => {
   const page = arena(() => 0.1)
   const objective = { name: 'errors', unit: 'count', op: '<', bound: 5, text: 'errors < 5' }

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import cases from '../fixtures/errors.json' with { type: 'json' }
 import runs from '../fixtures/runs.json' with { type: 'json' }
 import type { RunPage } from '../src/data'
-import { errorsOf } from '../src/figures'
+import { errorsOf, failedOf, figureName } from '../src/figures'
 
 test('errors are counted as the judge counts them', () => {
   for (const { connects_failed, count, ...rung } of cases) {
@@ -11,6 +11,17 @@ test('errors are counted as the judge counts them', () => {
     const { errors, ...flow } = rung
     assert.equal(errorsOf({ ...flow, errors: counts(errors), connections: { failed: counts(connects_failed) } }), count, JSON.stringify(rung))
   }
+})
+
+test('a request that never left or was never answered has failed, as on the terminal; a message of a game has not', () => {
+  const rung = (runs as unknown as RunPage[]).flatMap(page => page.climb?.rungs ?? [])[0]
+  const counted = { ...rung, failed: 1, lost: 2, not_sent: 30, unanswered_at_stop: 400 }
+  assert.deepEqual((['req/s', 'games'] as const).map(load_unit => failedOf({ ...counted, load_unit })), [433, 3])
+})
+
+test('figures are named as people say them', () => {
+  assert.deepEqual(['deliveries.latency.p99', 'subject.cpu_per_message', 'errors.share', 'response.p999'].map(figureName),
+    ['delivery p99', 'server CPU per message', 'share of errors', 'response p99.9'])
 })
 
 test('what a rung was judged by is what its own counts say', () => {

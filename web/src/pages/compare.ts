@@ -4,7 +4,7 @@ import { Chart } from '../chart'
 import { overlaid, TIMES, type Times } from '../curves'
 import type { MainFigure, Rung, RunPage, TrialPage } from '../data'
 import { h, replace, table } from '../dom'
-import { drawable, figureName, percentile, shown, valueOf } from '../figures'
+import { drawable, failedOf, figureName, percentile, shown, valueOf } from '../figures'
 import { change, number, unitText, when } from '../format'
 import { draw } from '../ladder'
 import { rungsOf } from '../state'
@@ -92,7 +92,7 @@ function sideBySide(pages: RunPage[], loads: number[]): HTMLElement {
     ['response p50', rung => rung.response_ns?.p50, rung => percentile(rung.response_ns, 'p50')],
     ['response p99', rung => rung.response_ns?.p99, rung => percentile(rung.response_ns, 'p99')],
     ['delivery p99', rung => rung.deliveries?.latency_ns?.p99, rung => percentile(rung.deliveries?.latency_ns, 'p99')],
-    ['failed and lost', rung => rung.failed + rung.lost, rung => shown(rung.failed + rung.lost, 'count')],
+    ['failed and lost', failedOf, rung => shown(failedOf(rung), 'count')],
     ['server CPU', rung => rung.subject?.cpu_cores, rung => shown(rung.subject?.cpu_cores, 'cores')],
     ['server memory', rung => rung.subject?.rss_bytes, rung => shown(rung.subject?.rss_bytes, 'bytes')],
   ]

@@ -5,7 +5,7 @@ import { api, follow, Refused } from '../api'
 import { phase, seconds } from '../columns'
 import type { MainFigure, ProfileGraph, Rung, RunPage, TrialPage } from '../data'
 import { h, onWidth, replace, table } from '../dom'
-import { drawable, figureName, percentile, shown, soFar, valueOf } from '../figures'
+import { drawable, failedOf, figureName, percentile, shown, soFar, valueOf } from '../figures'
 import { clock, duration, inUnit, number, unitText } from '../format'
 import { draw, type Step } from '../ladder'
 import { DuelView, sideOf } from '../duel-view'
@@ -284,7 +284,7 @@ class RunView implements Page {
       ['rate', rung => shown(rung.rate_per_s, 'per_s')],
       ...where(rung => rung.response_ns,
         ['resp. p50', rung => percentile(rung.response_ns, 'p50')], ['resp. p99', rung => percentile(rung.response_ns, 'p99')]),
-      ['failed', rung => shown(rung.failed + rung.lost, 'count')],
+      ['failed', rung => shown(failedOf(rung), 'count')],
       ...where(rung => rung.subject,
         ['server', rung => shown(rung.subject?.cpu_cores, 'cores')], ['memory', rung => shown(rung.subject?.rss_bytes, 'bytes')]),
       ['lag p99', rung => shown(rung.send_lag_ns?.p99, 'ns', 'too few sends for a p99')],

@@ -39,7 +39,9 @@ const panel: Panel = {
 function plotOf(page: Context['page']) {
   const found = broke(page)
   if (!found?.figure) return null
-  const { figure, cause, objective, at, x, trial } = found
+  const { figure, cause, at, x, trial } = found
+  // A limit is drawn on the scale of its own figure.
+  const objective = found.objective?.unit === figure.unit ? found.objective : null
   const lines: Line[] = [{ label: figure.label, colour: 'c5', values: figure.values }]
   if (cause && cause.label !== figure.label) lines.push({ label: cause.label, colour: 'c2', values: cause.values, right: true, dash: true })
   const { events = [], ...rest } = marks(trial)
@@ -51,10 +53,10 @@ function plotOf(page: Context['page']) {
 
 /** When, by how much, and what is shown. */
 function sentence(page: Context['page']): string {
-  const { trial, at, row, x, figure, objective } = broke(page)!
+  const { trial, at, row, x, figure, isInstead, objective } = broke(page)!
   if ((trial.series.t?.length ?? 0) === 0) return 'Its seconds are being loaded.'
   if (!figure) return 'What gave first is counted over the whole hold; no second tells it alone.'
-  if (at === null) return 'No single second tells when: what failed is a figure of the whole hold.'
+  if (at === null) return `No single second tells when: what failed is a figure of the whole hold.${isInstead ? ` The chart shows the ${figure.label} instead.` : ''}`
   const span = holdSpan(trial)
   const after = at - (span?.[0] ?? 0)
   const when = after < 1 ? 'In the first second of the hold' : `${duration(after)} into the hold`

@@ -39,6 +39,7 @@ const panel: Panel = {
         rung.frames ? tile('frame rate', shown(rung.frames.rate_per_s, 'per_s')) : null,
         rung.sessions ? tile('sessions at once', number(rung.sessions.at_once), `${number(rung.sessions.ended)} ended, ${number(rung.sessions.failed)} failed`) : null,
         tile('failed · lost', `${number(rung.failed)} · ${number(rung.lost)}`),
+        rung.not_sent + rung.unanswered_at_stop > 0 ? tile('never sent · never answered', `${number(rung.not_sent)} · ${number(rung.unanswered_at_stop)}`) : null,
         tile('connections', number(rung.connections.open_min), `of ${number(rung.connections.asked)} in the worst second`),
         rung.subject ? tile('server CPU', shown(rung.subject.cpu_cores, 'cores')) : null,
         rung.subject ? tile('server memory', shown(rung.subject.rss_bytes, 'bytes')) : null,

@@ -1,6 +1,6 @@
 import type { TrialPage } from '../data'
 import { h, table } from '../dom'
-import { shown } from '../figures'
+import { failedOf, shown } from '../figures'
 import { digits, number, unitText } from '../format'
 import { rungsOf } from '../state'
 import { nth } from '../theme'
@@ -45,7 +45,7 @@ function cellTable(cell: Cell, at: number, pick: (seq: number) => void): HTMLEle
       h('span', { 'data-value': rung.rate_per_s, 'data-unit': 'per_s' }, `${rung.rate_per_s.toFixed(1)}/s`), speedUp === null ? '—' : h('span', { 'data-value': speedUp }, speedUp.toFixed(2)),
       ...(hasFrames ? [shown(frameRate(trial), 'per_s', 'the server does not report frames')] : []),
       shown(rung.response_ns?.p50, 'ns', 'too few answers'), shown(rung.response_ns?.p99, 'ns', 'too few answers for a p99'),
-      shown(rung.failed + rung.lost, 'count'), rung.subject ? h('span', { 'data-value': rung.subject.cpu_cores, 'data-unit': 'cores' }, digits(rung.subject.cpu_cores)) : '—',
+      shown(failedOf(rung), 'count'), rung.subject ? h('span', { 'data-value': rung.subject.cpu_cores, 'data-unit': 'cores' }, digits(rung.subject.cpu_cores)) : '—',
     ]
   })
   const swatch = h('i', { class: 'swatch' })
