@@ -307,7 +307,8 @@ export class Chart {
     if (hasRight) scales.right = { range: (_, __, high) => [0, top(high, options.topRight, this.plot.bounds, true)] }
     const config: uPlot.Options = {
       width: this.width, height: this.height(), legend: { show: false }, scales,
-      padding: [8, hasRight ? 0 : 12, 0, 0],
+      // Half of the widest label of the x axis stands beyond its end.
+      padding: [8, hasRight ? 0 : Math.round(rem() * 1.5), 0, 0],
       cursor: {
         drag: { x: true, y: false, uni: 8 }, points: { size: 6, width: 1 },
         ...(options.sync ? { sync: { key: options.sync, setSeries: false } } : {}),

@@ -47,6 +47,11 @@ export function textOf(page: RunPage, figure: MainFigure): string {
   return page.objectives.find(one => one.name === figure.name)?.text ?? figure.text
 }
 
+/** Of what ended a hold the part that was planned: seconds may be added to see undisturbed ones. */
+function planned(endedBy: string | undefined): string | undefined {
+  return endedBy?.replace(/ and .* more, .*$/, '')
+}
+
 /** Reasons to doubt a difference between these runs; the last always holds for stored runs. */
 export function doubts(pages: RunPage[]): string[] {
   const differing = (of: (page: RunPage) => unknown) => new Set(pages.map(page => JSON.stringify(of(page) ?? null))).size > 1
@@ -56,7 +61,7 @@ export function doubts(pages: RunPage[]): string[] {
   const plan = ([
     ['subject', page => page.run.subject], ['scenario', page => page.run.scenario], ['arrivals', page => page.climb?.run.arrivals],
     ['objectives', page => page.objectives.map(objective => objective.text).sort()],
-    ['hold length', page => [...new Set(rungsOf(page).map(trial => trial.rung?.ended_by).filter(Boolean))].sort()],
+    ['hold length', page => [...new Set(rungsOf(page).map(trial => planned(trial.rung?.ended_by)).filter(Boolean))].sort()],
     ['stepladder version', page => page.climb?.run.stepladder],
   ] as [string, (page: RunPage) => unknown][]).filter(([, of]) => differing(of)).map(([name]) => name)
   if (plan.length > 0) out.push(`The plans differ (${plan.join(', ')}).`)

@@ -48,7 +48,7 @@ export class DuelView {
       h('section', { class: 'panel', id: 'panel-sides', 'aria-label': 'The two servers' },
         h('dl', { class: 'sides' }, ...([['A', duel.a], ['B', duel.b]] as const).flatMap(([side, text]) => [h('dt', null, side), h('dd', null, h('code', null, text))])),
         duel.differs.length > 0 ? table(['setting', 'A', 'B'], duel.differs.map(one => [one.what, plain(one.old), plain(one.new)]), { caption: 'Settings that differ', class: 'words' }) : null,
-        h('p', { class: 'ended' }, goesOn ? 'The duel goes on; what follows is known so far.' : duel.ended)),
+        h('p', { class: 'ended' }, goesOn ? 'The duel is still running; this is what is known so far.' : duel.ended)),
       ...told.map(load => this.known(load, duel, unit)),
       told.length === 0 ? null : h('section', { class: 'panel', id: 'panel-blocks', 'aria-label': 'Block by block' },
         h('div', { class: 'bar' }, h('h2', null, 'Block by block'), h('label', { class: 'quiet' }, 'load ', this.load), h('label', { class: 'quiet' }, 'figure ', this.figure), menu()),
@@ -104,7 +104,9 @@ function changed(figure: DuelFigure, value: number | null): HTMLElement {
   return h('span', { 'data-value': value, 'data-unit': isRatio(figure) ? 'number' : figure.unit }, changeText(figure, value))
 }
 
+/** `--ticker steady` */
 function plain(value: unknown): string {
+  if (Array.isArray(value)) return value.length > 0 ? value.map(plain).join(' ') : 'none'
   return value === null || value === undefined ? '—' : typeof value === 'object' ? JSON.stringify(value) : String(value)
 }
 

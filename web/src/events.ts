@@ -18,9 +18,25 @@ const DATA = new Set(['networks', 'agents'])
 /** All events of a trial in the order of their time; `at` in s since its start. */
 export function eventsOf(trial: TrialPage): Event[] {
   const told = trial.events.filter(event => !DATA.has(event.kind)).map(event => ({
-    at: event.at_ns / 1e9, kind: WORDS[event.kind] ?? event.kind, text: event.text, isBad: BAD.test(event.kind),
+    at: event.at_ns / 1e9, kind: WORDS[event.kind] ?? event.kind, text: event.kind === 'drain' ? enough(event.text) : event.text, isBad: BAD.test(event.kind),
   }))
   return [...told, ...noticed(trial)].sort((a, b) => a.at - b.at)
+}
+
+/** What ended a hold: `12s` is `after 12 s`, `2Mticks` is `after 2M ticks`. */
+function enough(text: string): string {
+  return text.replace(/^(\d[\d.]*[kM]?)(ms|s|m|h|ticks|games)\b/, 'after $1 $2')
+}
+
+/** The events as rows of a table: seconds in a row that were disturbed are one. */
+export function inRows(events: Event[]): Event[] {
+  const rows: (Event & { seconds: number })[] = []
+  for (const event of events) {
+    const last = rows.at(-1)
+    if (event.kind === 'disturbed' && last?.kind === 'disturbed' && Math.abs(event.at - last.at - last.seconds) < 0.5) last.seconds++
+    else rows.push({ ...event, seconds: 1 })
+  }
+  return rows.map(({ seconds, ...event }) => seconds > 1 ? { ...event, text: `for ${seconds} s; in the first, ${event.text}` } : event)
 }
 
 function noticed(trial: TrialPage): Event[] {

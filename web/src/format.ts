@@ -124,9 +124,10 @@ export function ratio(value: Maybe): string {
   return Math.abs(value) < 0.1 ? String(Number(value.toPrecision(2))) : digits(value)
 }
 
-/** On an axis, whose title names cores. */
+/** On an axis, whose title names cores; nought of a time or of bytes has no unit of its own. */
 export function onAxis(unit: string): (value: number) => string {
-  return unit === 'cores' ? digits : inUnit(unit)
+  if (unit === 'cores') return digits
+  return value => value === 0 && /^(ns|bytes)/.test(unit) ? '0' : inUnit(unit)(value)
 }
 
 /** Quantities that are compared: `+12 %`, `×3.1`, `=`; nothing where one of them is unknown. */

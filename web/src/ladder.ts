@@ -4,7 +4,7 @@
 import type { MainFigure, Verdict } from './data'
 import { svg } from './dom'
 import { figureName } from './figures'
-import { inUnit, number, NOT_STATED } from './format'
+import { inUnit, number, NOT_STATED, onAxis } from './format'
 import { mark, VERDICTS } from './verdict'
 
 export interface Step {
@@ -85,7 +85,6 @@ export function draw(drawing: Drawing): SVGSVGElement {
   const { width, height, rem, figure } = drawing
   const steps = drawing.ladders.flatMap(ladder => ladder.steps)
   const known = steps.map(step => step.figure).filter((value): value is number => value !== null)
-  const show = inUnit(figure.unit)
   const [left, right, top, bottom] = [rem * 4.4, width - rem * 1.2, rem * 1.9, height - rem * 3.3]
   const root = svg('svg', {
     class: 'ladder', viewBox: `0 0 ${width} ${height}`, width, height, role: 'group',
@@ -113,7 +112,7 @@ export function draw(drawing: Drawing): SVGSVGElement {
     const at = y.to(tick)
     root.append(
       svg('line', { class: 'grid', x1: left, x2: right, y1: at, y2: at }),
-      svg('text', { class: 'tick', 'font-size': small, x: left - rem * 0.5, y: at, 'text-anchor': 'end', 'dominant-baseline': 'middle' }, show(tick)))
+      svg('text', { class: 'tick', 'font-size': small, x: left - rem * 0.5, y: at, 'text-anchor': 'end', 'dominant-baseline': 'middle' }, figure.unit === 'cores' ? inUnit('cores')(tick) : onAxis(figure.unit)(tick)))
   }
   axisOfLoads(root, x, steps, drawing, left, right, bottom, small)
   if (drawing.interval) {

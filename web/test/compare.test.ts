@@ -44,6 +44,13 @@ test('a comparison of stored runs always says that they were not interleaved', (
   assert.ok(!said.some(one => /machines differ|plans differ/.test(one)), said.join(' '))
 })
 
+test('seconds that were added to see undisturbed ones are no other plan', () => {
+  const [a, b] = [run('a', [500]), run('b', [500])]
+  b.climb!.rungs[0].ended_by = `${a.climb!.rungs[0].ended_by} and 6 s more, to see undisturbed seconds`
+  for (const trial of b.trials) if (trial.rung) trial.rung.ended_by = b.climb!.rungs[0].ended_by
+  assert.ok(!doubts([a, b]).some(one => /plans differ/.test(one)))
+})
+
 test('other machines, other plans and no common load are said, each by its name', () => {
   const [a, b] = [run('a', [500]), planted('chat-1') as RunPage]
   b.climb!.run.environment.cpu_model = 'another'

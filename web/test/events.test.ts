@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { planted } from '../fixtures/planted.mjs'
 import type { TrialPage } from '../src/data'
-import { eventsOf } from '../src/events'
+import { eventsOf, inRows } from '../src/events'
 
 function trial(series: TrialPage['series']): TrialPage {
   const t = Array.from({ length: 10 }, (_, second) => second)
@@ -16,6 +16,14 @@ function trial(series: TrialPage['series']): TrialPage {
     hold: { from_ns: 2e9, to_ns: 8e9, cut_s: 0 }, series: { t, ...series },
   }
 }
+
+test('what ended a hold is in words, and seconds in a row that were disturbed are one row', () => {
+  const all = eventsOf({ ...trial({ others_cores: [0, 0, 0, 1, 1.2, 1, 0, 1, 0, 0] }), disturbed_above: { others_cores: 0.2, steal_share: 0.02 } })
+  assert.equal(all.find(event => event.kind === 'hold ends')?.text, 'after 6 s')
+  assert.equal(all.filter(event => event.kind === 'disturbed').length, 4)
+  assert.deepEqual(inRows(all.filter(event => event.kind === 'disturbed')).map(event => `${event.at}: ${event.text}`),
+    ['3: for 3 s; in the first, other programs used 1.0 cores', '7: other programs used 1.0 cores'])
+})
 
 const kinds = (series: TrialPage['series']) => eventsOf(trial(series)).map(event => `${event.at} ${event.kind}`)
 

@@ -61,4 +61,5 @@ test('a ratio far below 1 keeps two digits that matter, and cores are named besi
   assert.deepEqual([0.51, 1.0249, 0.0667, 0.00789, 12.34, null].map(ratio), ['0.51', '1.02', '0.067', '0.0079', '12.3', '—'])
   assert.deepEqual([1.5e6, 30_600, 0].map(onAxis('per_s')), ['1.5 M/s', '30\u202f600/s', '0/s'])
   assert.equal(onAxis('cores')(1.5), '1.5')
+  assert.deepEqual([onAxis('ns')(0), onAxis('bytes')(0), onAxis('ns')(2e9), onAxis('share')(0)], ['0', '0', '2 s', '0 %'])
 })

@@ -24,7 +24,7 @@ export function besidePage(both: RunComparison, old: RunPage, young: RunPage): P
   const pictures = both.cells.map(() => h('div', { class: 'bars' }))
   const all = h('div', { class: 'pairs' }, ...both.cells.map((cell, at) => h('section', { 'aria-label': `${cell.client}, ${taskName(cell)}` },
     h('h3', null, `${cell.client}, ${taskName(cell)}`), pictures[at], figures(cell, names),
-    cell.ranges_overlap ? h('p', { class: 'facts-line' }, 'The rates of single runs overlap: they do not tell old from new.') : null)))
+    cell.ranges_overlap ? h('p', { class: 'facts-line' }, 'The rates of single runs overlap: no difference between old and new can be told.') : null)))
   let width = 0
   const draw = () => {
     if (width <= 0) return
@@ -58,7 +58,7 @@ function concluded({ cells }: RunComparison): string {
   if (cells.length === 0) return 'The two runs have no row in common.'
   const apart = cells.filter(cell => !cell.ranges_overlap)
   const faster = apart.filter(cell => cell.ops_per_s.new > cell.ops_per_s.old).length
-  return `The new run does more operations per second in ${number(faster)} of ${number(cells.length)} rows and fewer in ${number(apart.length - faster)}; in ${number(cells.length - apart.length)} single runs overlap, so they do not tell.`
+  return `The new run does more operations per second in ${number(faster)} of ${number(cells.length)} rows and fewer in ${number(apart.length - faster)}; in ${number(cells.length - apart.length)} the rates of single runs overlap, so no difference can be told.`
 }
 
 /** A setting or fact as text, never markup. */

@@ -1,7 +1,7 @@
 import { h, table } from '../dom'
 import { shown } from '../figures'
 import { digits, number } from '../format'
-import { eventsOf } from '../events'
+import { eventsOf, inRows } from '../events'
 import { redrawn, type Panel } from './panel'
 
 /** What happened when, and what went wrong: in the words of whoever said it. */
@@ -12,7 +12,7 @@ const panel: Panel = {
     const causes = Object.entries(trial.rung?.errors ?? {}).concat(Object.entries(trial.rung?.connections.failed ?? {})
       .map(([cause, count]) => [`connection: ${cause}`, count]))
     const flows = Object.entries(trial.rung?.flows ?? {})
-    const all = eventsOf(trial)
+    const all = inRows(eventsOf(trial))
     const first = all.slice(0, 300)
     const more = all.length - first.length
     return [h('div', { class: 'tables' },
