@@ -201,7 +201,7 @@ fn every_command_in_the_documentation_is_one_that_is_taken() {
 const CLIMBS_FOR: Duration = Duration::from_secs(30);
 
 #[test]
-#[ignore = "about 20 minutes: ./check --long"]
+#[ignore = "about 4 minutes: ./check --long"]
 fn every_climb_of_a_built_in_server_in_the_documentation_gives_an_answer() {
     let mut seen = BTreeSet::new();
     let mut wrong = Vec::new();
@@ -214,7 +214,7 @@ fn every_climb_of_a_built_in_server_in_the_documentation_gives_an_answer() {
                 continue;
             };
             let is_built_in = matches!(plan.subject.source, plan::SubjectSource::BuiltIn { .. });
-            let waits = ["--nats", "--view", "--follow", "--store", "--otlp"];
+            let waits = ["--nats", "--view", "--follow", "--otlp"];
             if is_open || !is_built_in || words.iter().any(|word| waits.contains(&&**word)) {
                 continue;
             }
@@ -240,7 +240,7 @@ fn every_climb_of_a_built_in_server_in_the_documentation_gives_an_answer() {
             }
         }
     }
-    assert!(seen.len() > 20, "the climbs were found: {}", seen.len());
+    assert!(seen.len() > 6, "the climbs were found: {}", seen.len());
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
