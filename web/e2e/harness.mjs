@@ -55,6 +55,18 @@ async function newReader(browser, { width = 1280, offline = false, expected }, h
   return { context, page: await context.newPage() }
 }
 
+/** An answer as it is read: the word that leads it stands once. */
+export const answerOf = (page, id) => page.evaluate(id => {
+  const [lead, words] = ['.lead', '.words'].map(part => document.querySelector(`#${id} ${part}`)?.textContent ?? '')
+  return { words, whole: `${lead}: ${words}` }
+}, id)
+
+/** The page says an answer letter by letter, with the word that leads it or behind it. */
+export async function saysAnswer(page, id, text, of = '') {
+  const { words, whole } = await answerOf(page, id)
+  if (words !== text && whole.toLowerCase() !== text.toLowerCase()) assert.equal(words, text, `${of} ${id}`)
+}
+
 /**
  * Runs the tests whose name holds `only`, and ends the process: 0 when all passed, 1 when one failed, 2 when there is none.
  * `prepare(options, allow)` gives what a test gets besides `page`, and `end()` to be called after it.

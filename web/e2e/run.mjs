@@ -10,7 +10,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { deflateSync } from 'node:zlib'
 import { crowd, held, planted } from '../fixtures/planted.mjs'
-import { eventually, test as testOf, walk } from './harness.mjs'
+import { answerOf, eventually, saysAnswer, test as testOf, walk } from './harness.mjs'
 import { reportOf, serve } from './server.mjs'
 
 const folder = mkdtempSync(join(tmpdir(), 'stepladder-e2e-'))
@@ -44,21 +44,14 @@ test('a rung appears, its seconds arrive, its verdict is shown, and the run ends
   await eventually(async () => assert.equal(await page.locator('.ladder .rung').count(), 2))
 })
 
-/** An answer as it is read: the word that leads it stands once. */
-const toldBy = (page, id) => page.evaluate(id => {
-  const [lead, words] = ['.lead', '.words'].map(part => document.querySelector(`#${id} ${part}`)?.textContent ?? '')
-  return { words, whole: `${lead}: ${words}` }
-}, id)
-const isTold = ({ words, whole }, text) => words === text || whole.toLowerCase() === text.toLowerCase() ? text : whole
-
 test('the three answers are the words of the run, letter by letter', {}, async ({ page, open, server }) => {
   for (const id of ['arena-1', 'arena-6', 'chat-1']) {
     await open(`#/runs/${id}`)
     await page.waitForSelector('#how_many')
     for (const { id: answer, text } of server.state.runs.get(id).climb.conclusions.slice(0, 3)) {
-      await eventually(async () => assert.equal(isTold(await toldBy(page, answer), text), text, `${id} ${answer}`))
+      await eventually(async () => await saysAnswer(page, answer, text, id))
     }
-    const { words, whole } = await toldBy(page, 'can_i_trust_it')
+    const { words, whole } = await answerOf(page, 'can_i_trust_it')
     assert.ok(!words.startsWith(whole.split(':')[0]), `said twice: ${whole}`)
   }
 })
@@ -445,7 +438,7 @@ test('a report opens from a file without network, and shows the figures of the r
     writeFileSync(file, html)
     await page.goto(pathToFileURL(file).href)
     await page.waitForSelector('.rung-head')
-    for (const { id, text } of run.climb.conclusions) await eventually(async () => assert.equal(isTold(await toldBy(page, id), text), text))
+    for (const { id, text } of run.climb.conclusions) await eventually(async () => await saysAnswer(page, id, text))
     const share = value => { const percent = value * 100; return `${Number(percent.toFixed(percent < 9.995 ? 2 : 1))} %` }
     await eventually(async () => {
       const shown = await page.locator('.rungs tbody tr').evaluateAll(rows => rows.map(row => [...row.children].map(cell => cell.textContent)))
