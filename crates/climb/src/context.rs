@@ -7,7 +7,7 @@ use console::masks::{mask, mask_own};
 use console::signals::Interrupt;
 use engine::{Clock, MonotonicClock};
 use measure::trial::kind;
-use measure::{Entry, Event};
+use measure::{Entry, Event, Purpose};
 use plan::Plan;
 use store::{Committed, RunWriter};
 use watch::{Sampler, SamplerPlan};
@@ -153,6 +153,11 @@ impl TrialEnv for TrialContext<'_> {
     fn show(&mut self, standing: &TrialStatus<'_>) {
         for committed in self.committed.try_iter() {
             self.progress.take(Some(committed.trial), &committed.entries);
+        }
+        // Of a calibration nothing is told: what is pressed meanwhile stands at the beginning of the load behind it.
+        if standing.head.purpose == Purpose::Rung {
+            let mark = |text| Event { at_ns: standing.now_ns, kind: kind::MARK.to_owned(), text };
+            self.batch.extend(self.progress.pressed().into_iter().map(mark).map(Entry::Event));
         }
         self.progress.show(standing);
     }

@@ -105,6 +105,11 @@ impl Progress {
         }
     }
 
+    /// What the keys of the view did to the run since this was last asked.
+    pub fn pressed(&self) -> Vec<String> {
+        self.screen().map_or(Vec::new(), |screen| screen.control().take_pressed())
+    }
+
     /// A load was judged. `so_far`: the climb until here, read only where it is shown.
     pub fn judged(
         &mut self,

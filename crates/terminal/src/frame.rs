@@ -115,9 +115,10 @@ fn lines(state: &State, look: Look, width: usize) -> Vec<Ranked> {
 
 fn header(state: &State, width: usize) -> Line<'static> {
     let judged = state.held.len();
-    let loads = match state.planned.len() {
-        0 if state.left_s().is_none() => format!("{judged} held"),
-        left => format!("{judged} of {} held", judged + left + usize::from(state.next.is_some())),
+    let loads = if state.knows_all() {
+        format!("{judged} of {} held", judged + state.planned.len() + usize::from(state.next.is_some()))
+    } else {
+        format!("{judged} held")
     };
     let left =
         state.left_s().map_or(loads.clone(), |left_s| format!("{loads} · about {} left", length(left_s)));
@@ -188,6 +189,7 @@ fn figures(running: &Running, width: usize, is_whole: bool) -> Vec<Ranked> {
     };
     about(30, "traffic", &running.figures.join(" · "));
     about(31, "generator", &running.generator);
+    about(9, "marked", &running.marked);
     match &running.disturbed_by {
         Some(by) => about(8, "disturbed", by),
         None if !running.generator.is_empty() => {
@@ -269,7 +271,8 @@ fn ladder(state: &State) -> Vec<Ranked> {
 fn answers(state: &State, width: usize) -> Vec<Ranked> {
     let mut lines = Vec::new();
     for (at, (question, answer)) in state.answers.iter().enumerate() {
-        let at = at as u32;
+        let so_far = state.so_far(question);
+        let (at, answer) = (at as u32, so_far.as_ref().unwrap_or(answer));
         lines.push((13 + at, bold(format!("{question}?"))));
         let broken = wrapped(answer, 2, Some(width.max(4)));
         for (row, line) in broken.lines().enumerate() {

@@ -39,6 +39,8 @@ pub struct Control {
     pauses: AtomicBool,
     /// on top of the planned hold
     more_holds: AtomicU32,
+    /// what keys did to the run, until it is taken
+    pressed: Mutex<Vec<String>>,
 }
 
 impl Control {
@@ -50,6 +52,29 @@ impl Control {
     /// Loads are held so many times as long as planned, at least 1.
     pub fn times_as_long(&self) -> u32 {
         1 + self.more_holds.load(Relaxed)
+    }
+
+    /// What keys did to the run since this was last asked.
+    pub fn take_pressed(&self) -> Vec<String> {
+        std::mem::take(&mut *self.pressed())
+    }
+
+    fn pressed(&self) -> MutexGuard<'_, Vec<String>> {
+        self.pressed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn pause_or_go_on(&self) {
+        let was_paused = self.pauses.fetch_xor(true, Relaxed);
+        let does = if was_paused { "the climb goes on" } else { "the climb pauses after this load" };
+        self.pressed().push(format!("p pressed: {does}"));
+    }
+
+    fn hold_longer(&self) {
+        let more = |more: u32| (more + 1 < TIMES_MOST).then_some(more + 1);
+        if self.more_holds.fetch_update(Relaxed, Relaxed, more).is_ok() {
+            let times = self.times_as_long();
+            self.pressed().push(format!("+ pressed: later loads are held {times} times as long"));
+        }
     }
 }
 
@@ -292,11 +317,8 @@ fn keys_of(bytes: &[u8]) -> Vec<u8> {
 
 fn obey(key: u8, look: &mut Look, control: &Control) {
     match key {
-        b'p' => _ = control.pauses.fetch_xor(true, Relaxed),
-        b'+' => {
-            let more = |more: u32| (more + 1 < TIMES_MOST).then_some(more + 1);
-            let _ = control.more_holds.fetch_update(Relaxed, Relaxed, more);
-        }
+        b'p' => control.pause_or_go_on(),
+        b'+' => control.hold_longer(),
         b'd' => look.has_details = !look.has_details,
         b'?' | b'h' => look.has_help = !look.has_help,
         // The signal of Ctrl-C, so that both end a run in the same way.
@@ -317,6 +339,12 @@ mod tests {
         assert!(look.has_details && look.has_help && !control.pauses() && control.times_as_long() == 1);
         type_all(b"d?p+", &mut look);
         assert_eq!((look, control.pauses(), control.times_as_long()), (Look::default(), true, 2));
+        let told = [
+            "p pressed: the climb pauses after this load",
+            "+ pressed: later loads are held 2 times as long",
+        ];
+        assert_eq!(control.take_pressed(), told, "what changes the run is told once");
+        assert_eq!(control.take_pressed(), [""; 0]);
         type_all(b"p++++++++++++++", &mut look);
         assert_eq!((control.pauses(), control.times_as_long()), (false, TIMES_MOST));
     }

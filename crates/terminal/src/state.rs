@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use console::say;
 use ladder::wording::{show_bytes, show_cell, show_many, show_ns, show_number, show_share};
 use ladder::{Objective, Outcome, Rung, Verdict, disturbance};
+use measure::trial::kind;
 use measure::{Entry, Measure, Role, Trial, TrialHead};
 
 use crate::seconds::Seconds;
@@ -70,6 +71,8 @@ pub(crate) struct Running {
     /// of the newest complete second of the hold
     pub(crate) generator: String,
     pub(crate) disturbed_by: Option<String>,
+    /// the newest mark and its instant; empty: there is none
+    pub(crate) marked: String,
     /// name and value, of the same second
     pub(crate) details: Vec<(&'static str, String)>,
     seconds: Seconds,
@@ -126,6 +129,7 @@ impl State {
             figures: Vec::new(),
             generator: String::new(),
             disturbed_by: None,
+            marked: String::new(),
             details: Vec::new(),
             seconds: Seconds::of(head.clone()),
         });
@@ -144,6 +148,12 @@ impl State {
         for entry in entries {
             for second in running.seconds.take(entry) {
                 running.complete(&second);
+            }
+            if let Entry::Event(event) = entry
+                && event.kind == kind::MARK
+            {
+                let mark = format!("at {:.1} s: {}", event.at_ns as f64 / 1e9, event.text);
+                running.marked = say::own_in_line(&mark);
             }
             if let Entry::Interval(interval) = entry {
                 let sent: u64 = interval.messages().map(|flow| flow.sent).sum();
@@ -195,10 +205,34 @@ impl State {
         self.is_paused = is_paused;
     }
 
-    /// Until the end of the climb, s, where the schedule knows: what is planned and what is left of the running hold, once that is
-    /// known.
+    /// Whether the schedule says which loads are to come.
+    pub(crate) fn knows_all(&self) -> bool {
+        !self.planned.is_empty() || self.planned_s.is_some()
+    }
+
+    /// What stands for an answer while loads are to come and none has failed: the stored answers are those of a climb that has ended.
+    pub(crate) fn so_far(&self, question: &str) -> Option<String> {
+        self.next.as_ref()?;
+        let all_passed =
+            self.held.iter().all(|(place, verdict, _)| *verdict == Verdict::Pass && place.cell.is_empty());
+        let most = self.held.iter().map(|(place, ..)| place).max_by(|a, b| a.load.total_cmp(&b.load))?;
+        match question {
+            "How many" if all_passed => Some(format!("{} held so far.", most.text())),
+            "Why not more" if all_passed => {
+                Some("Nothing has failed so far; the climb is still running.".to_owned())
+            }
+            _ => None,
+        }
+    }
+
+    /// Until the end of the climb, s, where the schedule knows: what is planned and what is left of the running hold. `None` before
+    /// that hold is known, as between two loads.
     pub(crate) fn left_s(&self) -> Option<u64> {
-        let of_hold = self.running.as_ref().map_or(Some(0), |running| running.now.left_s)?;
+        let of_hold = match &self.running {
+            Some(running) => running.now.left_s?,
+            None if self.next.is_some() => return None,
+            None => 0,
+        };
         self.planned_s.map(|planned_s| planned_s + of_hold)
     }
 }

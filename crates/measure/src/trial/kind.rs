@@ -56,7 +56,8 @@ pub const TICKS_LOST: &str = "ticks lost";
 pub const TICK_SOURCE: &str = "tick source";
 /// a source of ticks that is only compared could not be read; the text is its name, a colon and why
 pub const COMPARED_LOST: &str = "compared ticks lost";
-/// what a user told of while the load was held (`stepladder mark`): a deployment, a failover; the text is theirs
+/// what a user told of while the load was held (`stepladder mark`): a deployment, a failover; the text is theirs. Or a key of
+/// the live view that changed the run; the text says which, and what it did
 pub const MARK: &str = "mark";
 /// the books of a worker did not add up, or another invariant of ours broke
 pub const BUG: &str = "bug";

@@ -92,6 +92,41 @@ fn no_time_is_told_before_the_running_load_knows_its_own() {
     state.stands(TrialNow { phase: "ramp", open: 1, failed: 0, left_s: None });
     let first = shown(&state, Look::default(), 80, 24).swap_remove(0);
     assert!(first.ends_with("2 of 5 held"), "{first}");
+    // Nor while the climb is paused before a load; the last load is one of those that are counted.
+    let place = Place { load: 2_000.0, unit: "games", cell: String::new() };
+    state.plan(Some(place), Vec::new(), Some(0));
+    state.running = None;
+    let first = shown(&state, Look::default(), 80, 24).swap_remove(0);
+    assert!(first.ends_with("2 of 3 held"), "{first}");
+}
+
+#[test]
+fn the_answers_are_those_of_a_climb_that_goes_on_until_nothing_is_to_come() {
+    let mut state = third_load(TrialBuilder::arena(2_000.0));
+    let whole = |state: &State| shown(state, Look::default(), 80, 24).join("\n");
+    let running = whole(&state);
+    assert!(
+        running.contains("1000 games held so far.") && !running.contains("largest load asked for"),
+        "{running}"
+    );
+    state.plan(None, Vec::new(), None);
+    let ended = whole(&state);
+    assert!(ended.contains("largest load asked for") && !ended.contains("so far"), "{ended}");
+}
+
+#[test]
+fn a_mark_is_shown_beside_the_figures_of_its_load() {
+    let mut state = third_load(TrialBuilder::arena(2_000.0));
+    let seq = state.running.as_ref().map_or(0, |running| running.head.seq);
+    let mark = measure::Event {
+        at_ns: 4_600_000_000,
+        kind: measure::trial::kind::MARK.to_owned(),
+        text: "deployed 1.4".to_owned(),
+    };
+    state.committed(seq, &[Entry::Event(mark)]);
+    let lines = shown(&state, Look::default(), 80, 24);
+    let of_mark = lines.iter().find(|line| line.starts_with("marked")).unwrap();
+    assert!(of_mark.ends_with("at 4.6 s: deployed 1.4"), "{of_mark}");
 }
 
 #[test]
