@@ -387,12 +387,13 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> (Conclusion, Vec<String
         (Some(rung), _) => {
             let how = rung.steady.map_or(String::new(), |steady| steady.to_string());
             let first = show_number(rung.load);
-            (true, format!("{} not steady (first at {first}: {how})", of_all(not_steady.len())))
+            let was = if not_steady.len() == 1 { "was" } else { "were" };
+            (true, format!("{} {was} not steady (first at {first}: {how})", of_all(not_steady.len())))
         }
         (None, 0) => (false, "every hold was steady".to_owned()),
         (None, _) => {
-            let they_were = if rungs.len() == 1 { "it was" } else { "they were" };
-            let told = format!("too short or too disturbed to tell whether {they_were} steady");
+            let (it, was) = if untold == 1 { ("it", "was") } else { ("they", "were") };
+            let told = format!("{was} too short or too disturbed to tell whether {it} {was} steady");
             (true, format!("{} {told}", of_all(untold)))
         }
     });
@@ -444,6 +445,13 @@ fn can_i_trust_it(climb: &Climb, allowed: &[Allowed]) -> (Conclusion, Vec<String
         }
         let told = format!("{} could not be judged: {}", of_all(unjudged.len()), told.join(", "));
         parts.insert(0, (true, told));
+    }
+    // A reason for doubt does not read as a reason for the yes.
+    if trusted {
+        parts.sort_by_key(|(is_doubt, _)| *is_doubt);
+        if let Some((_, first)) = parts.iter_mut().skip(1).find(|(is_doubt, _)| *is_doubt) {
+            first.insert_str(0, "but ");
+        }
     }
     let joined = |kept: fn(&Part) -> bool| {
         let kept: Vec<&str> = parts.iter().filter(|part| kept(part)).map(|(_, text)| text.as_str()).collect();

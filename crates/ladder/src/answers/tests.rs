@@ -162,7 +162,7 @@ fn answers_are_worded_for_each_outcome() {
     assert_eq!(
         text_of(&between, "can_i_trust_it"),
         "Yes: the load generator kept up (send lag p99 at most 200 µs, busiest worker 30 % busy); the books balance; \
-         every hold was steady; nothing disturbed it; the generator was not calibrated. Server and generator ran on the \
+         every hold was steady; nothing disturbed it; but the generator was not calibrated. Server and generator ran on the \
          same 2 cores. For a figure of confidence repeat each load (--repeat 3)."
     );
     let lower = climb_of(&[arena(500.0, 0.02), arena(1000.0, 0.1)]);
