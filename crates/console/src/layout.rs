@@ -36,7 +36,12 @@ pub fn wrapped(text: &str, indent: usize, columns: Option<usize>) -> String {
     let margin = " ".repeat(indent);
     let width = columns.unwrap_or(USUAL_WIDTH).min(SENTENCE_MOST);
     let options = textwrap::Options::new(width).initial_indent(&margin).subsequent_indent(&margin);
-    textwrap::fill(text, options).trim_start().to_owned()
+    filled(text, options).trim_start().to_owned()
+}
+
+/// Filled lines, none of which begins with the percent sign of the number before it.
+fn filled(text: &str, options: textwrap::Options<'_>) -> String {
+    textwrap::fill(&text.replace(" %", "\u{a0}%"), options).replace("\u{a0}%", " %")
 }
 
 /// Wraps each line that is longer than the columns; continuation lines are indented further than the line's start.
@@ -51,7 +56,7 @@ pub fn broken_at(text: &str, columns: usize) -> String {
             let margin = " ".repeat((line.len() - words.len()).min(columns / 2));
             let further = format!("{margin}    ");
             let options = textwrap::Options::new(columns).initial_indent(&margin).subsequent_indent(&further);
-            out += &textwrap::fill(words, options);
+            out += &filled(words, options);
         }
         out += end;
     }
@@ -128,6 +133,8 @@ mod tests {
             assert!(broken.lines().all(|line| line.chars().count() <= most), "{broken}");
             assert_eq!(broken.split_whitespace().count(), 60);
         }
+        let narrow = wrapped("up to 100 % of it", 0, Some(10));
+        assert!(narrow.contains("100 %"), "a number keeps its sign: {narrow}");
     }
 
     #[test]
