@@ -10,11 +10,12 @@ use std::fmt::Write;
 
 use jiff::Timestamp;
 use ladder::history::{Between, Change, FEWEST, changes, incomparable};
-use ladder::wording::{show_number, show_share};
+use ladder::wording::{show_ns, show_number, show_share};
 use ladder::{Capacity, Difference, LoadUnit, Origin, Verdict};
 use measure::plain_text;
 use quick_xml::escape::escape;
 use serde::Deserialize;
+use serde_json::Value;
 use store::{Outcome, RunEnd, RunKind, RunRecord, RunState, Store, StoreError};
 
 use crate::comparison::origin;
@@ -129,7 +130,7 @@ impl LeftOut {
         let counted = [
             (self.unended, "did not end in order"),
             (self.of_other_versions, "were judged by another version"),
-            (self.of_other_kinds, "were duels or comparisons of client libraries"),
+            (self.of_other_kinds, "of another kind (duels, comparisons of client libraries)"),
             (damaged, "are damaged"),
         ];
         let parts: Vec<String> = counted
@@ -219,7 +220,7 @@ impl Series {
         let count = self.points.iter().filter(|point| point.held != Between::default()).count();
         match &self.changes {
             None => vec![format!(
-                "Too few runs to tell a change from chance: {count} of the {FEWEST} that it takes have bounds."
+                "Too few runs to tell a change from chance: {FEWEST} with bounds are needed, and there are {count}."
             )],
             Some(found) if found.is_empty() => {
                 vec![format!("No change: as far as {count} runs tell, they differ by chance.")]
@@ -359,22 +360,60 @@ impl Point {
 
 /// `ladder.rungs (500 there, 1000 here)` of the first few.
 fn named(differences: &[Difference]) -> String {
-    let shown = |value: &serde_json::Value| match value {
-        serde_json::Value::String(text) => plain_text(text, SETTING_CHARS),
-        serde_json::Value::Null => "none".to_owned(),
-        other => plain_text(&other.to_string(), SETTING_CHARS),
-    };
     let named = differences.iter().take(SETTINGS_NAMED);
     let mut parts: Vec<String> = named
-        .map(|one| format!("{} ({} there, {} here)", one.what, shown(&one.old), shown(&one.new)))
+        .map(|one| {
+            format!(
+                "{} ({} there, {} here)",
+                one.what,
+                setting(&one.what, &one.old),
+                setting(&one.what, &one.new)
+            )
+        })
         .collect();
     let more = differences.len().saturating_sub(SETTINGS_NAMED);
     parts.extend((more > 0).then(|| format!("{more} more")));
     if parts.is_empty() { "another unit of the loads".to_owned() } else { parts.join(", ") }
 }
 
+/// A setting as people write it: `15 s` of nanoseconds, `[500, 1000]` of a list.
+fn setting(what: &str, value: &Value) -> String {
+    let is_time = what.ends_with(".time") || what.ends_with("_ns");
+    match value {
+        Value::String(text) => plain_text(text, SETTING_CHARS),
+        Value::Null => "none".to_owned(),
+        Value::Number(number) if is_time => show_ns(number.as_f64().unwrap_or_default()),
+        Value::Number(number) => show_number(number.as_f64().unwrap_or_default()),
+        Value::Array(values) => {
+            let all: Vec<String> = values.iter().map(|value| setting(what, value)).collect();
+            plain_text(&format!("[{}]", all.join(", ")), SETTING_CHARS)
+        }
+        other => plain_text(&other.to_string(), SETTING_CHARS),
+    }
+}
+
 /// A text of a store as text of the page.
 fn text(text: &str) -> String {
     let plain = plain_text(text, TEXT_CHARS);
     escape(if text.is_empty() { "" } else { plain.as_str() }).into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn settings_are_written_as_people_say_them() {
+        for (what, value, expected) in [
+            ("ladder.hold.time", json!(15_000_000_000_u64), "15 s"),
+            ("ladder.rungs", json!([300.0, 1_500.0]), "[300, 1500]"),
+            ("ladder.hold", json!(60), "60"),
+            ("subject.options", json!([]), "[]"),
+            ("subject.name", Value::Null, "none"),
+        ] {
+            assert_eq!(setting(what, &value), expected, "{what}");
+        }
+    }
 }

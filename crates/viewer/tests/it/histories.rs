@@ -68,7 +68,11 @@ fn a_planted_step_is_named_with_its_run_and_commit_and_noise_is_not() {
     (0..9).for_each(|at| {
         drop(plant(&few, at, if at < 5 { held(2_000.0, 4_000.0) } else { held(1.0, 2.0) }, head(at)))
     });
-    assert!(page(&few).contains("Too few runs to tell a change from chance: 9 of the 10"));
+    assert!(
+        page(&few).contains(
+            "Too few runs to tell a change from chance: 10 with bounds are needed, and there are 9."
+        )
+    );
 }
 
 #[test]
