@@ -339,6 +339,16 @@ mod tests {
         let enough = of(&vec![1_000; 10_000]);
         assert_eq!(enough.quantile(0.99, 0), Quantile::Ns(1_000));
         assert_eq!(enough.summary().unwrap().p999, None);
+        assert_eq!([0.5, 0.9, 0.99, 0.999].map(samples_needed), [200, 1_000, 10_000, 100_000]);
+    }
+
+    // What is compared elsewhere as equal, live and replayed, rests on this.
+    #[test]
+    fn distributions_differ_in_a_count_or_in_a_bucket() {
+        assert_eq!(of(&[5, 7]), of(&[7, 5]));
+        assert_ne!(of(&[5, 7]), of(&[5, 8]), "as many");
+        assert_ne!(of(&[5, 7]), of(&[5, 7, 7]), "the same buckets");
+        assert_ne!(of(&[5]), Distribution::new());
     }
 
     #[test]

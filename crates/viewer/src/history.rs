@@ -251,6 +251,10 @@ impl Series {
     /// The whole line at a glance, without words in it: their size would change with the page's.
     fn picture(&self, page: &mut String) {
         let (count, top) = (self.points.len(), self.top());
+        // Their rows say as much.
+        if count < 3 {
+            return;
+        }
         let height = |load: f64| 100.0 - load / top * 100.0;
         let _ = write!(
             page,
