@@ -154,7 +154,7 @@ impl TrialEnv for TrialContext<'_> {
         for committed in self.committed.try_iter() {
             self.progress.take(Some(committed.trial), &committed.entries);
         }
-        // Of a calibration nothing is told: what is pressed meanwhile stands at the beginning of the load behind it.
+        // A key pressed during the calibration, which has no events of its own, is recorded at the start of the next load.
         if standing.head.purpose == Purpose::Rung {
             let mark = |text| Event { at_ns: standing.now_ns, kind: kind::MARK.to_owned(), text };
             self.batch.extend(self.progress.pressed().into_iter().map(mark).map(Entry::Event));
