@@ -46,6 +46,16 @@ pub fn search(trials: u64, width: f64) -> SearchSchedule {
     }
 }
 
+/// Objectives, with a comma between two, and a patience of a second.
+pub fn terms(objectives: &str) -> Criteria {
+    let objectives = objectives.split(", ").filter(|text| !text.is_empty());
+    Criteria {
+        objectives: objectives.map(|text| text.parse().expect("an objective")).collect(),
+        patience_ns: SECOND_NS,
+        ..Criteria::default()
+    }
+}
+
 type Edit = Box<dyn Fn(u32, &mut Interval)>;
 
 /// One rung as it should have gone; change what the test is about and `build` it.
@@ -244,9 +254,13 @@ impl TrialBuilder {
         TrialBuilder { nodes, ..self }
     }
 
-    pub fn late(mut self, share: f64) -> TrialBuilder {
-        self.late_share = Some(Box::new(move |_| share));
-        self
+    pub fn late(self, share: f64) -> TrialBuilder {
+        self.late_at(move |_| share)
+    }
+
+    /// Late ticks by the second of the hold.
+    pub fn late_at(self, share: impl Fn(u32) -> f64 + 'static) -> TrialBuilder {
+        TrialBuilder { late_share: Some(Box::new(share)), ..self }
     }
 
     /// A further source of ticks beside the judged log, and what it tells in second n of the hold; `None`: nothing.
@@ -265,6 +279,13 @@ impl TrialBuilder {
     /// Changes every second of the hold, counted from 0.
     pub fn edit(mut self, edit: impl Fn(u32, &mut Interval) + 'static) -> TrialBuilder {
         self.edits.push(Box::new(edit));
+        self
+    }
+
+    /// Further readings of second n of the hold.
+    pub fn sampled(mut self, readings: impl Fn(u32) -> Vec<(Reading, f64)> + 'static) -> TrialBuilder {
+        let sample = |(what, value)| Sample { at_ns: 0, what, value };
+        self.samples.push(Box::new(move |at| readings(at).into_iter().map(sample).collect()));
         self
     }
 

@@ -16,8 +16,7 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::terms;
-    use crate::testing::TrialBuilder;
+    use crate::testing::{TrialBuilder, terms};
 
     #[test]
     fn a_rung_says_what_its_reads_found() {
@@ -27,7 +26,7 @@ mod tests {
                     interval.counters[25..27].copy_from_slice(&[hits, misses]);
                 }
             });
-            builder.judged(&terms(&["errors == 0"])).1.remark
+            builder.judged(&terms("errors == 0")).1.remark
         };
         assert_eq!(found(40, 2).as_deref(), Some("40 hits, 2 misses"));
         assert_eq!(found(0, 0), None);

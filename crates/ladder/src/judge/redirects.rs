@@ -33,9 +33,8 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
 mod tests {
     use measure::Role;
 
-    use super::super::tests::terms;
     use crate::judge::Verdict;
-    use crate::testing::TrialBuilder;
+    use crate::testing::{TrialBuilder, terms};
 
     #[test]
     fn a_rung_whose_answers_were_mostly_redirects_says_how_many() {
@@ -46,7 +45,7 @@ mod tests {
                     (interval.counters[places[0]], interval.counters[places[1]]) = (answers, redirects);
                 }
             });
-            let judgement = builder.judged(&terms(&["errors == 0"])).1;
+            let judgement = builder.judged(&terms("errors == 0")).1;
             assert_eq!(judgement.verdict, Verdict::Pass, "it is only said");
             judgement.remark
         };

@@ -44,8 +44,7 @@ mod tests {
     use measure::{Phase, Role};
 
     use super::super::Verdict;
-    use super::super::tests::terms;
-    use crate::testing::{REOPENED, TrialBuilder, names};
+    use crate::testing::{REOPENED, TrialBuilder, names, terms};
 
     /// 10 clients, 10 answers per second; in each second so many of the connections are opened again, so many requests are
     /// sent once more, and so many answers close.
@@ -72,7 +71,7 @@ mod tests {
                 "the server closes the connection after each answer: 600 connections for 600 requests",
             ),
         ] {
-            let (_, judgement) = closing(counts, 0).judged(&terms(&["errors == 0"]));
+            let (_, judgement) = closing(counts, 0).judged(&terms("errors == 0"));
             assert_eq!(judgement.verdict, Verdict::Pass, "{judgement:?}");
             assert_eq!(judgement.remark.as_deref(), Some(words));
         }
@@ -81,7 +80,7 @@ mod tests {
     #[test]
     fn connections_that_promised_to_stay_fail_when_they_do_not() {
         let stays = TrialBuilder { reopens: false, ..closing([5, 0, 0], 0) };
-        let (_, judgement) = stays.judged(&terms(&["response.p99 < 1s"]));
+        let (_, judgement) = stays.judged(&terms("response.p99 < 1s"));
         assert_eq!(
             (judgement.verdict, judgement.signal.as_deref()),
             (Verdict::Fail, Some("connections.open_min"))
@@ -94,7 +93,7 @@ mod tests {
             interval.connections.asked = 1;
             interval.connections.failed[0] = u64::from(at > 50);
         });
-        let (_, judgement) = refused.judged(&terms(&["response.p99 < 1s"]));
+        let (_, judgement) = refused.judged(&terms("response.p99 < 1s"));
         let reason = judgement.reason.unwrap();
         assert_eq!(judgement.verdict, Verdict::Fail, "{reason}");
         assert!(
@@ -110,7 +109,7 @@ mod tests {
                 *flow = measure::Flow { offered: 1, not_sent: 1, ..measure::Flow::default() };
             }
         });
-        let (_, judgement) = gone.judged(&terms(&["errors.share < 50%"]));
+        let (_, judgement) = gone.judged(&terms("errors.share < 50%"));
         assert_eq!(judgement.verdict, Verdict::Fail, "{judgement:?}");
         assert!(judgement.reason.unwrap().contains("stopped replying"));
     }

@@ -104,10 +104,9 @@ pub(super) fn unended(case: &Case<'_>) -> Option<Ruling> {
 mod tests {
     use measure::{Flow, MetricNames, Trial};
 
-    use super::super::tests::terms;
     use super::*;
     use crate::judge::judge;
-    use crate::testing::TrialBuilder;
+    use crate::testing::{TrialBuilder, terms};
 
     /// What a trial is worth in which a hundred sessions were planned.
     fn judged(edit: impl Fn(&mut Trial, &mut Flow)) -> (Verdict, Option<String>, String) {
@@ -118,7 +117,7 @@ mod tests {
         let mut flow = Flow { offered: 100, sent: 100, answered: 100, ..Flow::default() };
         edit(&mut trial, &mut flow);
         trial.ops.insert("session".to_owned(), flow);
-        let judgement = judge(&trial, None, &terms(&["errors == 0"]));
+        let judgement = judge(&trial, None, &terms("errors == 0"));
         (judgement.verdict, judgement.signal, judgement.reason.unwrap_or_default())
     }
 

@@ -84,15 +84,14 @@ pub(super) fn too_many(case: &Case<'_>) -> Option<Ruling> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::tests::terms;
     use super::*;
-    use crate::testing::TrialBuilder;
+    use crate::testing::{TrialBuilder, terms};
 
     #[test]
     fn a_server_of_several_nodes_is_judged_by_the_worst_of_them() {
         let check = |nodes: &[(&str, u64, u64)], verdict: Verdict, named: &str| {
             let builder = TrialBuilder::arena(50.0).late(0.2).nodes(nodes);
-            let (_, judgement) = builder.judged(&terms(&["ticks.late_share < 25%"]));
+            let (_, judgement) = builder.judged(&terms("ticks.late_share < 25%"));
             let remark = judgement.remark.unwrap_or_default();
             assert_eq!((judgement.verdict, remark.contains(named)), (verdict, true), "{nodes:?}: {remark}");
         };

@@ -12,15 +12,14 @@ pub(super) fn remark(trial: &Trial) -> Option<String> {
 mod tests {
     use measure::trial::kind;
 
-    use super::super::tests::terms;
     use crate::judge::Verdict;
-    use crate::testing::TrialBuilder;
+    use crate::testing::{TrialBuilder, terms};
 
     #[test]
     fn a_load_counts_whose_server_was_not_watched_to_the_end_and_it_is_said() {
         let why = "the server was not watched to the end: watcher w: nothing was heard of it for 5 s";
         let load = TrialBuilder::asking(100.0).event(30, kind::WATCHER_LOST, why);
-        let judgement = load.judged(&terms(&["errors == 0"])).1;
+        let judgement = load.judged(&terms("errors == 0")).1;
         assert_eq!((judgement.verdict, judgement.remark.as_deref()), (Verdict::Pass, Some(why)));
     }
 }

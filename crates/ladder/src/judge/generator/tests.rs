@@ -2,10 +2,10 @@
 
 use measure::{Event, Flow, MetricNames, Phase};
 
-use super::super::tests::terms;
 use super::*;
 use crate::judge::judge;
-use crate::testing::TrialBuilder;
+use crate::testing::{TrialBuilder, terms};
+use Verdict::{Fail, GeneratorLimited, Inconclusive};
 
 #[test]
 fn a_generator_that_sends_nothing_for_want_of_time_says_nothing_of_the_server() {
@@ -19,11 +19,11 @@ fn a_generator_that_sends_nothing_for_want_of_time_says_nothing_of_the_server() 
         trial.seconds.iter_mut().for_each(|second| second.flow = flow);
         trial.connections.open_min = open;
         trial.seconds.iter_mut().for_each(|second| second.open_min = open);
-        judge(&trial, None, &terms(&["errors == 0"])).verdict
+        judge(&trial, None, &terms("errors == 0")).verdict
     };
-    assert_eq!(judged(0.99, 100), Verdict::GeneratorLimited);
-    assert_eq!(judged(0.2, 100), Verdict::Fail, "a server that takes nothing");
-    assert_eq!(judged(0.99, 40), Verdict::Fail, "connections are gone");
+    assert_eq!(judged(0.99, 100), GeneratorLimited);
+    assert_eq!(judged(0.2, 100), Fail, "a server that takes nothing");
+    assert_eq!(judged(0.99, 40), Fail, "connections are gone");
 }
 
 /// Twenty of 120 messages a second never left; in the hold every second was disturbed where the host stole CPU.
@@ -53,7 +53,7 @@ fn messages_that_a_worker_without_time_never_sent_are_no_errors_of_the_server() 
             }
             trial.connections.open_min = open;
             trial.seconds.iter_mut().for_each(|second| second.open_min = open);
-            let judgement = judge(&trial, None, &terms(&[objective]));
+            let judgement = judge(&trial, None, &terms(objective));
             (judgement.verdict, judgement.reason.unwrap_or_default())
         };
     const NONE: (&str, u64) = ("", 0);
@@ -61,40 +61,36 @@ fn messages_that_a_worker_without_time_never_sent_are_no_errors_of_the_server() 
         judged_by("errors == 0", busy_share, error, is_sent, open)
     };
     let judged = |busy_share: f64, error: (&str, u64)| judged_as(busy_share, error, false, 100);
-    assert_eq!(judged_as(0.99, NONE, true, 100).0, Verdict::GeneratorLimited, "replies that were not read");
-    assert_eq!(judged_as(0.3, NONE, true, 100).0, Verdict::Fail, "replies that never came");
-    assert_eq!(judged_as(0.99, NONE, false, 99).0, Verdict::Fail, "a connection is gone");
+    assert_eq!(judged_as(0.99, NONE, true, 100).0, GeneratorLimited, "replies that were not read");
+    assert_eq!(judged_as(0.3, NONE, true, 100).0, Fail, "replies that never came");
+    assert_eq!(judged_as(0.99, NONE, false, 99).0, Fail, "a connection is gone");
     let (verdict, reason) = judged(0.99, NONE);
-    assert_eq!(verdict, Verdict::GeneratorLimited, "{reason}");
+    assert_eq!(verdict, GeneratorLimited, "{reason}");
     assert!(reason.contains("1200 of 7200 messages never left") && reason.contains("99 % busy"), "{reason}");
-    assert_eq!(judged(0.3, NONE).0, Verdict::Inconclusive, "late beside others");
+    assert_eq!(judged(0.3, NONE).0, Inconclusive, "late beside others");
     for cause in ["refused", "wrong answer", "status 500", "closed"] {
-        assert_eq!(judged(0.99, (cause, 3)).0, Verdict::Fail, "{cause} is certain");
+        assert_eq!(judged(0.99, (cause, 3)).0, Fail, "{cause} is certain");
     }
     // Two refused messages are allowed; that 1,200 never left is this machine's doing and breaks nothing.
     for objective in ["errors < 10", "errors.share < 0.1%"] {
         let judged =
             |busy_share, refused| judged_by(objective, busy_share, ("refused", refused), false, 100).0;
-        assert_eq!(judged(0.99, 2), Verdict::GeneratorLimited, "{objective}");
-        assert_eq!(judged(0.99, 12), Verdict::Fail, "{objective}: more were refused than may be");
-        assert_eq!(judged(0.3, 2), Verdict::Inconclusive, "{objective}: late beside others");
+        assert_eq!(judged(0.99, 2), GeneratorLimited, "{objective}");
+        assert_eq!(judged(0.99, 12), Fail, "{objective}: more were refused than may be");
+        assert_eq!(judged(0.3, 2), Inconclusive, "{objective}: late beside others");
     }
     let on_time = TrialBuilder::asking(100.0).edit(|_, interval| {
         let flow = interval.flow_mut(1, Phase::Hold);
         (flow.offered, flow.not_sent) = (flow.offered + 20, 20);
     });
-    assert_eq!(
-        on_time.judged(&terms(&["errors == 0"])).1.verdict,
-        Verdict::Fail,
-        "a server that does not read"
-    );
+    assert_eq!(on_time.judged(&terms("errors == 0")).1.verdict, Fail, "a server that does not read");
 }
 
 #[test]
 fn what_a_worker_never_came_to_was_not_asked_of_the_server() {
     let builder = TrialBuilder::asking(100.0).event(70, kind::GENERATOR_BEHIND, "1200");
-    let (_, judgement) = builder.event(70, kind::GENERATOR_BEHIND, "34").judged(&terms(&["errors == 0"]));
-    assert_eq!(judgement.verdict, Verdict::GeneratorLimited);
+    let (_, judgement) = builder.event(70, kind::GENERATOR_BEHIND, "34").judged(&terms("errors == 0"));
+    assert_eq!(judgement.verdict, GeneratorLimited);
     let reason = judgement.reason.unwrap();
     assert!(reason.contains("no time for 1234 timers"), "{reason}");
 }
@@ -109,13 +105,13 @@ fn bots_that_wait_in_vain_blame_nobody_while_a_worker_has_no_time() {
         trial.seconds.iter_mut().for_each(|second| second.open_min = 60);
         let causes = causes.iter().map(|(cause, count)| ((*cause).to_owned(), *count));
         trial.connections.failed = causes.collect();
-        let judgement = judge(&trial, None, &terms(&["errors == 0"]));
+        let judgement = judge(&trial, None, &terms("errors == 0"));
         (judgement.verdict, judgement.reason.unwrap())
     };
     let (verdict, reason) = judged(0.99, &[("timeout", 40)]);
-    assert_eq!(verdict, Verdict::GeneratorLimited, "{reason}");
+    assert_eq!(verdict, GeneratorLimited, "{reason}");
     assert!(reason.contains("40 attempts failed (timeout)") && reason.contains("99 % busy"), "{reason}");
-    assert_eq!(judged(0.99, &[]).0, Verdict::GeneratorLimited, "the others had not opened yet");
+    assert_eq!(judged(0.99, &[]).0, GeneratorLimited, "the others had not opened yet");
     for (busy_share, causes) in [
         (0.9, &[("timeout", 40)][..]),
         (0.5, &[("timeout", 40)]),
@@ -123,7 +119,7 @@ fn bots_that_wait_in_vain_blame_nobody_while_a_worker_has_no_time() {
         (0.99, &[("timeout", 34), ("refused", 6)]),
     ] {
         let (verdict, reason) = judged(busy_share, causes);
-        assert_eq!(verdict, Verdict::Fail, "{busy_share} {causes:?}: {reason}");
+        assert_eq!(verdict, Fail, "{busy_share} {causes:?}: {reason}");
     }
 }
 
@@ -140,10 +136,10 @@ fn a_worker_that_had_no_time_after_the_hold_excuses_nothing() {
         last.index += u32::from(is_after);
         last.busy_share_max = 0.99;
         trial.seconds.push(last);
-        judge(&trial, None, &terms(&["errors == 0"])).verdict
+        judge(&trial, None, &terms("errors == 0")).verdict
     };
-    assert_eq!(judged(false), Verdict::GeneratorLimited);
-    assert_eq!(judged(true), Verdict::Fail);
+    assert_eq!(judged(false), GeneratorLimited);
+    assert_eq!(judged(true), Fail);
 }
 
 #[test]
