@@ -6,7 +6,7 @@ use super::*;
 use crate::contract::Conclusion;
 use crate::judge::{Criteria, judge};
 use crate::results_page::results_page;
-use crate::testing::{TrialBuilder, lose, see_ticks};
+use crate::testing::{TrialBuilder, lose, see_ticks, terms};
 
 const SCHEMA_TEXT: &str = include_str!("../../tests/run.schema.json");
 
@@ -31,19 +31,15 @@ fn facts() -> RunFacts {
 }
 
 fn judged(builder: &TrialBuilder, objective: &str) -> Rung {
-    let terms = Criteria {
-        objectives: vec![objective.parse().unwrap()],
-        patience_ns: 1_000_000_000,
-        ..Criteria::default()
-    };
-    let (trial, judgement) = builder.judged(&terms);
+    let (trial, judgement) = builder.judged(&terms(objective));
     rung(&trial, &judgement)
 }
 
 fn arena(load: f64, late: f64) -> Rung {
-    judged(&TrialBuilder::arena(load).late(late), "ticks.late_share < 25%")
+    judged(&TrialBuilder::arena(load).late(late), TICKS)
 }
 
+const TICKS: &str = "ticks.late_share < 25%";
 const CHAT: &str = "deliveries.latency.p99 < 50ms";
 
 /// One receiver lost three lines, two of which the server knows about; two others read slowly and are excluded from
@@ -59,12 +55,22 @@ fn faulty_chat() -> TrialBuilder {
     })
 }
 
-fn chat_facts() -> RunFacts {
-    RunFacts { subject: "chat".to_owned(), capacity_unit: LoadUnit::Clients, ..facts() }
+/// A chat that loses nothing, and the faulty one.
+fn two_chats() -> Climb {
+    chat_climb_of(&[judged(&TrialBuilder::chat(100), CHAT), judged(&faulty_chat(), CHAT)])
+}
+
+fn chat_climb_of(rungs: &[Rung]) -> Climb {
+    let facts = RunFacts { subject: "chat".to_owned(), capacity_unit: LoadUnit::Clients, ..facts() };
+    answers(&facts, None, rungs.to_vec(), Asked::default())
 }
 
 fn climb_of(rungs: &[Rung]) -> Climb {
-    answers(&facts(), None, rungs.to_vec(), Asked::default())
+    asked_of(rungs, Asked::default())
+}
+
+fn asked_of(rungs: &[Rung], asked: Asked<'_>) -> Climb {
+    answers(&facts(), None, rungs.to_vec(), asked)
 }
 
 fn check_contract(climb: &Climb) {
@@ -83,6 +89,17 @@ fn text_of<'a>(climb: &'a Climb, id: &str) -> &'a str {
     &climb.conclusions.iter().find(|conclusion| conclusion.id == id).unwrap().text
 }
 
+/// An answer from its first word to its last, where … stands for any words.
+#[track_caller]
+fn check_text(climb: &Climb, id: &str, expected: &str) {
+    let text = text_of(climb, id);
+    let (begins, ends) = (expected.split('…').next().unwrap(), expected.rsplit('…').next().unwrap());
+    assert!(text.starts_with(begins) && text.ends_with(ends), "{expected}\nis not:\n{text}");
+    let in_order =
+        expected.split('…').try_fold(text, |rest, part| rest.split_once(part).map(|(_, rest)| rest));
+    assert!(in_order.is_some(), "{expected}\nis not:\n{text}");
+}
+
 #[test]
 fn every_kind_of_rung_fits_the_contract() {
     let mut never_held = TrialBuilder::arena(500.0);
@@ -99,7 +116,7 @@ fn every_kind_of_rung_fits_the_contract() {
     let rungs = [
         arena(500.0, 0.02),
         arena(1000.0, 0.4),
-        judged(&never_held, "ticks.late_share < 25%"),
+        judged(&never_held, TICKS),
         judged(&untold, "client_ticks.late_share < 25%"),
         judged(&lossy, "response.p99 < 50ms"),
         judged(&TrialBuilder::arena(100.0).event(20, kind::SUBJECT_EXITED, "signal 11"), "errors == 0"),
@@ -149,60 +166,51 @@ fn losses_cannot_make_a_response_look_fast() {
 #[test]
 fn answers_are_worded_for_each_outcome() {
     let between = climb_of(&[arena(500.0, 0.02), arena(1000.0, 0.1), arena(2000.0, 0.312)]);
-    assert_eq!(
-        text_of(&between, "how_many"),
-        "1000 games (2000 clients) held, 2000 games (4000 clients) did not: the capacity lies between the two."
+    check_text(
+        &between,
+        "how_many",
+        "1000 games (2000 clients) held, 2000 games (4000 clients) did not: the capacity lies between the two.",
     );
-    assert_eq!(
-        text_of(&between, "why_not_more"),
+    check_text(
+        &between,
+        "why_not_more",
         "At 2000 games (4000 clients): ticks.late_share was 31.2 % (objective: ticks.late_share < 25%). Suspected: the server used \
          0.80 cores (40 % of those it may use), the generator 0.30 of the same cores: on a machine of its own the server \
-         may hold more."
+         may hold more.",
     );
-    assert_eq!(
-        text_of(&between, "can_i_trust_it"),
+    check_text(
+        &between,
+        "can_i_trust_it",
         "Yes: the load generator kept up (send lag p99 at most 200 µs, busiest worker 30 % busy); the books balance; \
          every hold was steady; nothing disturbed it; but the generator was not calibrated. Server and generator ran on the \
-         same 2 cores. For a figure of confidence repeat each load (--repeat 3)."
+         same 2 cores. For a figure of confidence repeat each load (--repeat 3).",
     );
     let lower = climb_of(&[arena(500.0, 0.02), arena(1000.0, 0.1)]);
-    assert!(text_of(&lower, "how_many").contains("1000 games (2000 clients) held, and nothing failed"));
-    assert!(text_of(&lower, "why_not_more").starts_with("Nothing failed: 1000 games"));
-    let none = climb_of(&[arena(500.0, 0.9)]);
-    assert!(text_of(&none, "how_many").starts_with("Fewer than 500 games (1000 clients)"));
+    check_text(&lower, "how_many", "1000 games (2000 clients) held, and nothing failed…");
+    check_text(&lower, "why_not_more", "Nothing failed: 1000 games…");
+    check_text(&climb_of(&[arena(500.0, 0.9)]), "how_many", "Fewer than 500 games (1000 clients)…");
     let limited = TrialBuilder { send_lag_ns: 40_000_000, ..TrialBuilder::arena(1000.0) };
-    let limited = climb_of(&[arena(500.0, 0.02), judged(&limited, "ticks.late_share < 25%")]);
-    assert!(text_of(&limited, "how_many").contains("1000 could not be judged (GENERATOR_LIMITED)"));
-    assert!(
-        text_of(&limited, "why_not_more")
-            .starts_with("The load generator reached its limit before the server did")
-    );
-    assert!(
-        text_of(&limited, "can_i_trust_it")
-            .starts_with("With care: 1 of 2 rungs could not be judged: 1000 (GENERATOR_LIMITED); the load")
-    );
+    let limited = climb_of(&[arena(500.0, 0.02), judged(&limited, TICKS)]);
+    check_text(&limited, "how_many", "…1000 could not be judged (GENERATOR_LIMITED)…");
+    check_text(&limited, "why_not_more", "The load generator reached its limit before the server did…");
+    let care = "With care: 1 of 2 rungs could not be judged: 1000 (GENERATOR_LIMITED); the load…";
+    check_text(&limited, "can_i_trust_it", care);
     // A machine that stole CPU all the time made the generator late, but the objectives were met anyway.
     let stolen = |builder| {
         let builder = TrialBuilder { send_lag_ns: 40_000_000, steal_share: Box::new(|_| 0.2), ..builder };
-        climb_of(&[judged(&builder, "ticks.late_share < 25%")])
+        climb_of(&[judged(&builder, TICKS)])
     };
     let late = stolen(TrialBuilder::arena(500.0));
     assert_eq!(late.verdict, Verdict::Pass);
-    let trust = text_of(&late, "can_i_trust_it");
-    assert!(
-        trust.starts_with("With care: the load generator was late in the only rung, judged all the same (send lag p99 at most 40 ms"),
-        "{trust}"
-    );
+    let care = "With care: the load generator was late in the only rung, judged all the same (send lag p99 at most 40 ms…";
+    check_text(&late, "can_i_trust_it", care);
     // The same if that was too much to judge the objective: the generator did not keep up there either.
     let late = stolen(TrialBuilder::arena(500.0).late(0.3));
     assert_eq!(late.verdict, Verdict::Inconclusive);
-    let trust = text_of(&late, "can_i_trust_it");
-    assert!(
-        trust.contains("; the load generator was late in the only rung (send lag p99 at most 40 ms"),
-        "{trust}"
-    );
+    let care = "…; the load generator was late in the only rung (send lag p99 at most 40 ms…";
+    check_text(&late, "can_i_trust_it", care);
     let empty = climb_of(&[]);
-    assert!(text_of(&empty, "how_many").starts_with("Unknown"));
+    check_text(&empty, "how_many", "Unknown…");
     assert_eq!(empty.verdict, Verdict::Invalid);
 }
 
@@ -228,40 +236,30 @@ fn the_verdict_of_a_run_follows_from_its_rungs() {
 #[test]
 fn a_run_that_is_not_whole_never_passes_and_says_so() {
     let early = Asked { ended_early: Some("run 7 was interrupted in rung 1000"), ..Asked::default() };
-    let climb = answers(&facts(), None, vec![arena(500.0, 0.01)], early);
+    let climb = asked_of(&[arena(500.0, 0.01)], early);
     assert_eq!(climb.verdict, Verdict::Invalid);
-    assert!(
-        text_of(&climb, "why_not_more")
-            .contains("500 games (1000 clients) was the largest load held before the run")
-    );
-    assert!(
-        text_of(&climb, "can_i_trust_it")
-            .contains("the run is not whole (run 7 was interrupted in rung 1000)")
-    );
+    let why = "…500 games (1000 clients) was the largest load held before the run…";
+    check_text(&climb, "why_not_more", why);
+    check_text(&climb, "can_i_trust_it", "…the run is not whole (run 7 was interrupted in rung 1000)…");
     assert!(!text_of(&climb, "can_i_trust_it").starts_with("Yes"));
     // A failure stands, whatever came after it.
-    let failed = answers(&facts(), None, vec![arena(500.0, 0.01), arena(1000.0, 0.9)], early);
-    assert_eq!(failed.verdict, Verdict::Fail);
-    let whole = answers(&facts(), None, vec![arena(500.0, 0.01)], Asked::default());
+    assert_eq!(asked_of(&[arena(500.0, 0.01), arena(1000.0, 0.9)], early).verdict, Verdict::Fail);
+    let whole = climb_of(&[arena(500.0, 0.01)]);
     assert_eq!((whole.verdict, whole.ended_early.as_deref()), (Verdict::Pass, None));
 }
 
 #[test]
 fn loads_above_a_lower_bound_that_could_not_be_judged_are_named_once() {
-    let limited = || {
-        let mut rung = arena(2000.0, 0.01);
-        rung.verdict = Verdict::GeneratorLimited;
-        rung
-    };
-    let climb = answers(&facts(), None, vec![arena(500.0, 0.01), limited(), limited()], Asked::default());
-    let text = text_of(&climb, "how_many");
-    assert!(text.contains("this is a lower bound; larger loads could not be judged."), "{text}");
-    assert!(text.contains("2000 (2 times) could not be judged (GENERATOR_LIMITED)."), "{text}");
+    let limited = || Rung { verdict: Verdict::GeneratorLimited, ..arena(2000.0, 0.01) };
+    let climb = climb_of(&[arena(500.0, 0.01), limited(), limited()]);
+    let says = "…this is a lower bound; larger loads could not be judged.…2000 (2 times) could not be judged (GENERATOR_LIMITED).…";
+    check_text(&climb, "how_many", says);
 }
 
 #[test]
 fn the_closing_page_has_a_row_per_rung_and_three_answers() {
-    let page = results_page(&climb_of(&[arena(500.0, 0.02), arena(2000.0, 0.312)]));
+    let climb = climb_of(&[arena(500.0, 0.02), arena(2000.0, 0.312)]);
+    let page = results_page(&climb);
     let text = page.to_string();
     let lines: Vec<&str> = text.lines().collect();
     assert_eq!(lines[0].split_whitespace().next(), Some("games"));
@@ -279,15 +277,8 @@ fn the_closing_page_has_a_row_per_rung_and_three_answers() {
     for (line, question) in lines[6..].iter().zip(["How many", "Why not more", "Can I trust it"]) {
         assert!(line.starts_with(question), "{text}");
     }
-    assert_eq!(
-        page,
-        results_page(
-            &serde_json::from_str(
-                &serde_json::to_string(&climb_of(&[arena(500.0, 0.02), arena(2000.0, 0.312),])).unwrap()
-            )
-            .unwrap()
-        )
-    );
+    let stored = serde_json::to_string(&climb).unwrap();
+    assert_eq!(page, results_page(&serde_json::from_str(&stored).unwrap()));
 }
 
 #[test]
@@ -297,12 +288,7 @@ fn a_run_without_rungs_still_has_a_closing_page() {
 
 #[test]
 fn the_books_are_published_as_they_were_settled() {
-    let climb = answers(
-        &chat_facts(),
-        None,
-        vec![judged(&TrialBuilder::chat(100), CHAT), judged(&faulty_chat(), CHAT)],
-        Asked::default(),
-    );
+    let climb = two_chats();
     let books = climb.rungs[0].deliveries.as_ref().unwrap();
     assert_eq!(
         (books.owed, books.sum.owed_min, books.sum.owed_max, books.sum.delivered),
@@ -332,8 +318,7 @@ fn the_books_are_published_as_they_were_settled() {
 
 #[test]
 fn the_closing_page_has_the_books_of_each_rung() {
-    let rungs = [judged(&TrialBuilder::chat(100), CHAT), judged(&faulty_chat(), CHAT)];
-    let page = results_page(&answers(&chat_facts(), None, rungs.to_vec(), Asked::default()));
+    let page = results_page(&two_chats());
     assert_eq!(
         page.books,
         [
@@ -356,40 +341,27 @@ fn the_closing_page_has_the_books_of_each_rung() {
 
 #[test]
 fn whether_the_books_balance_is_said_with_what_that_is_worth() {
-    let trusted = |rungs: &[Rung]| {
-        let climb = answers(&chat_facts(), None, rungs.to_vec(), Asked::default());
-        text_of(&climb, "can_i_trust_it").to_owned()
-    };
-    let clean = trusted(&[judged(&TrialBuilder::chat(100), CHAT), judged(&TrialBuilder::chat(200), CHAT)]);
-    let says = "the books balance: 2.98 M deliveries owed, 0 lost (rate ≤ 1.0e-6 at 95 %), residual 0;";
-    assert!(clean.contains(says), "{clean}");
-    let broken = trusted(&[judged(&TrialBuilder::chat(100), CHAT), judged(&faulty_chat(), CHAT)]);
-    assert!(broken.starts_with("With care: "), "{broken}");
-    let says = "books do not balance in 1 of 2 rungs: 2.96 M deliveries owed, 3 lost, residual 1;";
-    assert!(broken.contains(says), "{broken}");
+    let clean = [judged(&TrialBuilder::chat(100), CHAT), judged(&TrialBuilder::chat(200), CHAT)];
+    let says = "…the books balance: 2.98 M deliveries owed, 0 lost (rate ≤ 1.0e-6 at 95 %), residual 0;…";
+    check_text(&chat_climb_of(&clean), "can_i_trust_it", says);
+    let says =
+        "With care: …books do not balance in 1 of 2 rungs: 2.96 M deliveries owed, 3 lost, residual 1;…";
+    check_text(&two_chats(), "can_i_trust_it", says);
     let mut untold = TrialBuilder::chat(100);
     if let Some(books) = &mut untold.books {
         books.drops_are_told = false;
     }
-    let untold = trusted(&[judged(&untold, CHAT)]);
-    assert!(
-        untold.contains("0 lost (rate ≤ 5.1e-6 at 95 %), the server does not tell what it drops"),
-        "{untold}"
-    );
+    let says = "…0 lost (rate ≤ 5.1e-6 at 95 %), the server does not tell what it drops…";
+    check_text(&chat_climb_of(&[judged(&untold, CHAT)]), "can_i_trust_it", says);
 }
 
 #[test]
 fn the_pace_is_told_where_the_plan_means_one() {
     let paced = |per_s| {
-        let terms = Criteria {
-            objectives: vec![CHAT.parse().unwrap()],
-            patience_ns: 1_000_000_000,
-            intended: Some(crate::judge::Intended::PerSecond(per_s)),
-            ..Criteria::default()
-        };
+        let intended = Some(crate::judge::Intended::PerSecond(per_s));
         let trial = TrialBuilder::chat(1_000).build();
-        let judgement = judge(&trial, None, &terms);
-        let climb = answers(&chat_facts(), None, vec![rung(&trial, &judgement)], Asked::default());
+        let judgement = judge(&trial, None, &Criteria { intended, ..terms(CHAT) });
+        let climb = chat_climb_of(&[rung(&trial, &judgement)]);
         check_contract(&climb);
         let page = results_page(&climb);
         let at = page.tables[0].header.iter().position(|title| title == "pace").unwrap();
@@ -412,10 +384,11 @@ fn polling(load: u32, service: &str) -> Rung {
 }
 
 fn sweep_of() -> Climb {
-    let rungs: Vec<_> = ["root", "object"]
-        .into_iter()
-        .flat_map(|service| (1..=4).map(|load| polling(load, service)))
-        .collect();
+    let of = |service| (1..=4).map(move |load| polling(load, service));
+    requesters_of(of("root").chain(of("object")).collect())
+}
+
+fn requesters_of(rungs: Vec<Rung>) -> Climb {
     let facts = RunFacts { capacity_unit: LoadUnit::Requesters, ..facts() };
     answers(&facts, None, rungs, Asked::default())
 }
@@ -460,28 +433,15 @@ fn a_cell_is_noted_for_its_first_rung_that_did_not_pass_and_else_for_the_first_w
 #[test]
 fn a_sweep_closes_with_a_table_per_cell_and_its_conclusions() {
     let mut climb = sweep_of();
-    climb.conclusions.push(Conclusion::new(
-        "base_rate",
-        &["One requester gets 60.0/s.".to_owned()],
-        json!({}),
-    ));
+    let one = "One requester gets 60.0/s.".to_owned();
+    climb.conclusions.push(Conclusion::new("base_rate", &[one], json!({})));
     let page = results_page(&climb);
     let titles: Vec<_> = page.tables.iter().map(|table| table.title.as_deref()).collect();
     assert_eq!(titles, [Some("root · background"), Some("object · background")]);
     let object = &page.tables[1];
     assert_eq!(
-        object.header,
-        [
-            "requesters",
-            "resp./s",
-            "speed-up",
-            "frames/s",
-            "resp. mean",
-            "p50",
-            "failed",
-            "server CPU",
-            "verdict"
-        ]
+        object.header.join(" | "),
+        "requesters | resp./s | speed-up | frames/s | resp. mean | p50 | failed | server CPU | verdict"
     );
     assert_eq!(object.rungs, [4, 5, 6, 7]);
     assert_eq!(object.rows[1][..4], ["2", "120.0", "2.00", "60.0"]);
@@ -495,26 +455,21 @@ fn a_sweep_closes_with_a_table_per_cell_and_its_conclusions() {
     assert_eq!(headings, ["Base rate"]);
     assert!(page.to_string().ends_with("Base rate  One requester gets 60.0/s.\n"), "{page}");
     assert_eq!(page.answers.len(), 3);
-    assert_eq!(
-        text_of(&climb, "how_many"),
-        "2 requesters held, 3 requesters did not: the capacity lies between the two. That is so in each of 2 cells."
-    );
-    assert!(
-        text_of(&climb, "why_not_more").starts_with("At 3 requesters (root · background): errors was 10")
-    );
+    let many = "2 requesters held, 3 requesters did not: the capacity lies between the two. That is so in each of 2 cells.";
+    check_text(&climb, "how_many", many);
+    check_text(&climb, "why_not_more", "At 3 requesters (root · background): errors was 10…");
 }
 
 #[test]
 fn a_server_that_leaves_its_cores_idle_is_not_promised_more_on_its_own() {
-    let with_cores = |cores: f64| {
+    for (cores, says) in
+        [(0.02, "…CPU is not what it lacked…"), (0.8, "…on a machine of its own the server may hold more…")]
+    {
         let mut rung = arena(1000.0, 0.4);
-        if let Some(subject) = &mut rung.subject {
-            (subject.process.cpu_cores, subject.process.cpu_share) = (cores, Some(cores / 2.0));
-        }
-        text_of(&climb_of(&[rung]), "why_not_more").to_owned()
-    };
-    assert!(with_cores(0.02).contains("CPU is not what it lacked"), "{}", with_cores(0.02));
-    assert!(with_cores(0.8).contains("on a machine of its own the server may hold more"));
+        let process = &mut rung.subject.as_mut().unwrap().process;
+        (process.cpu_cores, process.cpu_share) = (cores, Some(cores / 2.0));
+        check_text(&climb_of(&[rung]), "why_not_more", says);
+    }
 }
 
 #[test]
@@ -522,12 +477,11 @@ fn the_smallest_cell_is_named_where_they_differ() {
     let mut rungs: Vec<_> = (1..=4).map(|load| polling(load, "root")).collect();
     rungs.extend([polling(1, "object"), polling(3, "object")]);
     rungs.swap_remove(2);
-    let facts = RunFacts { capacity_unit: LoadUnit::Requesters, ..facts() };
-    let climb = answers(&facts, None, rungs, Asked::default());
+    let climb = requesters_of(rungs);
     let says = "1 requester held, 3 requesters did not: the capacity lies between the two. That is the smallest of 2 cells \
                 (object · background), others held up to 2.";
-    assert_eq!(text_of(&climb, "how_many"), says);
-    assert!(text_of(&climb, "why_not_more").starts_with("At 3 requesters (object · background)"));
+    check_text(&climb, "how_many", says);
+    check_text(&climb, "why_not_more", "At 3 requesters (object · background)…");
 }
 
 #[test]
@@ -610,11 +564,11 @@ fn figures_of_several_tick_sources_are_told_apart_and_one_sentence_says_whether_
     const STATSD: &str = "statsd=127.0.0.1:8125";
     let of = |load: f64, statsd: Option<f64>| {
         let builder = TrialBuilder::arena(load).compared(STATSD, move |_| statsd);
-        judged(&builder, "ticks.late_share < 25%")
+        judged(&builder, TICKS)
     };
     let climb = climb_of(&[of(500.0, Some(0.05)), of(1000.0, Some(0.02))]);
-    let trust = text_of(&climb, "can_i_trust_it");
-    assert!(trust.contains("Ticks were judged by log=game.log; statsd=127.0.0.1:8125 agreed."), "{trust}");
+    let agreed = "…Ticks were judged by log=game.log; statsd=127.0.0.1:8125 agreed.…";
+    check_text(&climb, "can_i_trust_it", agreed);
     let figures = json!(climb.rungs[0])["tick_sources"].clone();
     let expected = json!([
         { "source": "log=game.log", "due": 1_800_000, "late_share": 0.03, "interval_p99_ns": 25_000_000 },
@@ -623,17 +577,14 @@ fn figures_of_several_tick_sources_are_told_apart_and_one_sentence_says_whether_
     assert_eq!(round_ns(figures), expected);
 
     let climb = climb_of(&[of(500.0, Some(0.05)), of(1000.0, None), of(2000.0, Some(0.9))]);
-    let trust = text_of(&climb, "can_i_trust_it");
-    assert!(
-        trust.contains("judged by log=game.log; statsd=127.0.0.1:8125 contradicted it at 2000."),
-        "{trust}"
-    );
-    let trust = text_of(&climb_of(&[of(500.0, None)]), "can_i_trust_it").to_owned();
-    assert!(trust.contains("statsd=127.0.0.1:8125 told of no ticks."), "{trust}");
-    let mut silent = TrialBuilder::arena(500.0).compared(STATSD, |_| Some(0.03));
-    silent.late_share = None;
-    let trust = text_of(&climb_of(&[judged(&silent, "errors == 0")]), "can_i_trust_it").to_owned();
-    assert!(trust.contains("Ticks were to be judged by log=game.log, which told of none."), "{trust}");
+    let says = "…judged by log=game.log; statsd=127.0.0.1:8125 contradicted it at 2000.…";
+    check_text(&climb, "can_i_trust_it", says);
+    let none = climb_of(&[of(500.0, None)]);
+    check_text(&none, "can_i_trust_it", "…statsd=127.0.0.1:8125 told of no ticks.…");
+    let silent = TrialBuilder { late_share: None, ..TrialBuilder::arena(500.0) };
+    let silent = climb_of(&[judged(&silent.compared(STATSD, |_| Some(0.03)), "errors == 0")]);
+    let says = "…Ticks were to be judged by log=game.log, which told of none.…";
+    check_text(&silent, "can_i_trust_it", says);
     assert!(json!(arena(500.0, 0.01)).get("tick_sources").is_none(), "of one source");
 }
 

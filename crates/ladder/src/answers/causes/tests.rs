@@ -7,17 +7,13 @@ use crate::answers::{Asked, answers, rung};
 use crate::contract::{NamedThreadsFigures, RunFacts, ThreadFigures, TickFigures};
 use crate::judge::{Criteria, Verdict};
 use crate::network::NetworkFigures;
-use crate::testing::TrialBuilder;
+use crate::testing::{TrialBuilder, terms};
 
 /// A load of 100 clients that held at 2 ms, and one of 200 that failed at 80 ms, with 0.3 of 2 cores used.
 fn two_rungs(edit: impl Fn(&mut Rung)) -> Climb {
     let held = |load: f64, response_ns: u64| {
-        let terms = Criteria {
-            objectives: vec!["response.p99 < 50ms".parse().unwrap()],
-            patience_ns: 1_000_000_000,
-            ..Criteria::default()
-        };
-        let (trial, judgement) = TrialBuilder { response_ns, ..TrialBuilder::asking(load) }.judged(&terms);
+        let builder = TrialBuilder { response_ns, ..TrialBuilder::asking(load) };
+        let (trial, judgement) = builder.judged(&terms("response.p99 < 50ms"));
         let mut rung = rung(&trial, &judgement);
         let subject = rung.subject.as_mut().unwrap();
         (subject.process.cpu_cores, subject.process.cpu_share) = (0.3, Some(0.15));
@@ -60,98 +56,73 @@ fn cause_of(climb: &Climb) -> (String, String) {
     (text("name"), text("standing"))
 }
 
-fn cause_with(signals: &[(&str, f64)]) -> (String, String) {
-    cause_of(&two_rungs(|rung| set(rung, signals)))
-}
-
 /// Each row: what is read, and the cause with its standing. Beside every named cause stands a reading that must not name it.
 #[test]
 fn what_is_read_names_a_cause_only_where_it_is_sufficient() {
-    type Row<'a> = (&'a [(&'a str, f64)], &'a str, &'a str);
-    let idle = ("other_sockets", 0.0);
-    let rows: &[Row<'_>] = &[
-        (&[("fds_of_one", 1_024.0), ("fd_limit", 1_024.0)], "descriptor-limit", "named"),
-        (&[("fds_of_one", 1_023.0), ("fd_limit", 1_024.0)], "descriptor-limit", "named"),
-        (&[("fds_of_one", 900.0), ("fd_limit", 1_024.0)], "lock", "suspected"),
-        (&[("fds_of_one", 3.0), ("fd_limit", 0.0)], "lock", "suspected"),
-        (&[("machine.listen_overflows", 3.0), ("accept_queue_share", 1.0)], "accept-queue", "named"),
-        (&[("machine.listen_overflows", 3.0), ("accept_queue_share", 0.99)], "accept-queue", "named"),
-        (&[("machine.listen_overflows", 0.0), ("accept_queue_share", 0.99)], "lock", "suspected"),
-        (&[("machine.listen_overflows", 3.0), ("accept_queue_share", 0.4)], "accept-queue", "suspected"),
-        (&[("machine.listen_overflows", 0.0), ("accept_queue_share", 0.4)], "lock", "suspected"),
-        (&[("throttled_share", 0.4)], "throttled", "named"),
-        (&[("throttled_share", 0.05)], "throttled", "suspected"),
-        (&[("throttled_share", 0.0)], "lock", "suspected"),
+    for (read, name, standing) in [
+        ("fds_of_one 1024, fd_limit 1024", "descriptor-limit", "named"),
+        ("fds_of_one 1023, fd_limit 1024", "descriptor-limit", "named"),
+        ("fds_of_one 900, fd_limit 1024", "lock", "suspected"),
+        ("fds_of_one 3, fd_limit 0", "lock", "suspected"),
+        ("machine.listen_overflows 3, accept_queue_share 1", "accept-queue", "named"),
+        ("machine.listen_overflows 3, accept_queue_share 0.99", "accept-queue", "named"),
+        ("machine.listen_overflows 0, accept_queue_share 0.99", "lock", "suspected"),
+        ("machine.listen_overflows 3, accept_queue_share 0.4", "accept-queue", "suspected"),
+        ("machine.listen_overflows 0, accept_queue_share 0.4", "lock", "suspected"),
+        ("throttled_share 0.4", "throttled", "named"),
+        ("throttled_share 0.05", "throttled", "suspected"),
+        ("throttled_share 0", "lock", "suspected"),
         // A p99 needs a hundredth of the answers to be late.
-        (&[("gc_share", 0.12)], "gc", "named"),
-        (&[("gc_share", 0.007)], "gc", "suspected"),
-        (&[("gc_share", 0.001)], "lock", "suspected"),
-        (&[("threads.disk", 0.95)], "disk", "named"),
-        (&[("threads.disk", 0.4)], "disk", "suspected"),
-        (&[("threads.disk", 0.4), ("threads.running", 0.6)], "disk", "named"),
-        (&[("threads.disk", 0.4), ("threads.running", 0.3)], "disk", "suspected"),
+        ("gc_share 0.12", "gc", "named"),
+        ("gc_share 0.007", "gc", "suspected"),
+        ("gc_share 0.001", "lock", "suspected"),
+        ("threads.disk 0.95", "disk", "named"),
+        ("threads.disk 0.4", "disk", "suspected"),
+        ("threads.disk 0.4, threads.running 0.6", "disk", "named"),
+        ("threads.disk 0.4, threads.running 0.3", "disk", "suspected"),
+        ("threads.disk 0.4, threads.running 0.6, machine.busy_share 0.97", "disk", "suspected"),
+        ("threads.disk 0.12, other_sockets 0", "lock", "suspected"),
+        ("services.cores 1, services.cpu_share_max 0.97", "service", "named"),
+        ("services.cores 0.6, services.cpu_share_max 0.6", "service", "suspected"),
         (
-            &[("threads.disk", 0.4), ("threads.running", 0.6), ("machine.busy_share", 0.97)],
-            "disk",
-            "suspected",
-        ),
-        (&[("threads.disk", 0.12), idle], "lock", "suspected"),
-        (&[("services.cores", 1.0), ("services.cpu_share_max", 0.97)], "service", "named"),
-        (&[("services.cores", 0.6), ("services.cpu_share_max", 0.6)], "service", "suspected"),
-        (
-            &[
-                ("services.cores", 0.7),
-                ("services.cpu_share_max", 0.64),
-                ("services.threads_running", 0.95),
-                ("services.threads_disk", 0.05),
-            ],
+            "services.cores 0.7, services.cpu_share_max 0.64, services.threads_running 0.95, services.threads_disk 0.05",
             "service",
             "named",
         ),
         // Several threads that work side by side are not full together.
         (
-            &[("services.cores", 1.2), ("services.cpu_share_max", 0.6), ("services.threads_running", 1.2)],
+            "services.cores 1.2, services.cpu_share_max 0.6, services.threads_running 1.2",
             "service",
             "suspected",
         ),
+        ("services.cores 0.1, services.cpu_share_max 0.1, services.threads_disk 0.9", "service", "named"),
         (
-            &[("services.cores", 0.1), ("services.cpu_share_max", 0.1), ("services.threads_disk", 0.9)],
+            "services.cores 0.4, services.cpu_share_max 0.4, services.threads_disk 0.4, services.threads_running 0.45",
             "service",
             "named",
         ),
-        (
-            &[
-                ("services.cores", 0.4),
-                ("services.cpu_share_max", 0.4),
-                ("services.threads_disk", 0.4),
-                ("services.threads_running", 0.45),
-            ],
-            "service",
-            "named",
-        ),
-        (
-            &[("services.cores", 0.1), ("services.cpu_share_max", 0.1), ("services.threads_disk", 0.0)],
-            "lock",
-            "suspected",
-        ),
-        (&[("threads.disk", 0.04), idle], "lock", "named"),
-        (&[("threads.disk", 0.087), ("threads.futex", 7.1), idle], "lock", "suspected"),
-        (&[("threads.futex", 12.0), idle], "lock", "named"),
-        (&[("threads.futex", 12.0), ("other_sockets", 4.0)], "lock", "suspected"),
-        (&[("threads.futex", 12.0)], "lock", "suspected"),
-        (&[("unread_connections", 150.0), ("connections", 200.0), idle], "lock", "named"),
-        (&[idle], "lock", "named"),
+        ("services.cores 0.1, services.cpu_share_max 0.1, services.threads_disk 0", "lock", "suspected"),
+        ("threads.disk 0.04, other_sockets 0", "lock", "named"),
+        ("threads.disk 0.087, threads.futex 7.1, other_sockets 0", "lock", "suspected"),
+        ("threads.futex 12, other_sockets 0", "lock", "named"),
+        ("threads.futex 12, other_sockets 4", "lock", "suspected"),
+        ("threads.futex 12", "lock", "suspected"),
+        ("unread_connections 150, connections 200, other_sockets 0", "lock", "named"),
+        ("other_sockets 0", "lock", "named"),
         // The cores are full, but not of the server.
-        (&[("machine.busy_share", 0.97), idle], "open", "open"),
-        (
-            &[("unsent_connections", 90.0), ("connections", 200.0), ("machine.busy_share", 0.97)],
-            "network",
-            "suspected",
-        ),
-    ];
-    for (signals, name, standing) in rows {
-        assert_eq!(cause_with(signals), ((*name).to_owned(), (*standing).to_owned()), "{signals:?}");
+        ("machine.busy_share 0.97, other_sockets 0", "open", "open"),
+        ("unsent_connections 90, connections 200, machine.busy_share 0.97", "network", "suspected"),
+    ] {
+        let signals: Vec<(&str, f64)> = read.split(", ").map(signal).collect();
+        let found = cause_of(&two_rungs(|rung| set(rung, &signals)));
+        assert_eq!(found, (name.to_owned(), standing.to_owned()), "{read}");
     }
+}
+
+/// `threads.disk 0.4`
+fn signal(text: &str) -> (&str, f64) {
+    let (name, value) = text.split_once(' ').expect("a name and a value");
+    (name, value.parse().expect("a number"))
 }
 
 #[test]
@@ -384,14 +355,12 @@ fn what_changed_most_stands_first() {
 /// Readings of a trial reach the rung: levels as they stand, totals by their growth.
 #[test]
 fn the_readings_of_the_hold_come_to_the_rung_by_their_names() {
-    let sample = |what, value| measure::Sample { at_ns: 0, what, value };
-    let mut builder = TrialBuilder::asking(100.0);
-    builder.samples.push(Box::new(move |second| {
+    let builder = TrialBuilder::asking(100.0).sampled(|second| {
         vec![
-            sample(measure::Reading::Threads(ThreadState::Futex), f64::from(second % 2) * 4.0),
-            sample(measure::Reading::Subject(ProcessMetric::MajorFaults), f64::from(second) * 10.0),
+            (measure::Reading::Threads(ThreadState::Futex), f64::from(second % 2) * 4.0),
+            (measure::Reading::Subject(ProcessMetric::MajorFaults), f64::from(second) * 10.0),
         ]
-    }));
+    });
     let (trial, judgement) = builder.event(70, kind::INTERRUPTED, "").judged(&Criteria::default());
     let rung = rung(&trial, &judgement);
     let futex = &rung.activity["threads.futex"];

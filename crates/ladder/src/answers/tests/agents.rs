@@ -23,7 +23,7 @@ fn agent(number: u64) -> AgentFacts {
 
 fn made_by(agents: &[AgentFacts]) -> Climb {
     let told = serde_json::to_string(agents).unwrap();
-    climb_of(&[judged(&TrialBuilder::arena(500.0).event(20, kind::AGENTS, &told), "ticks.late_share < 25%")])
+    climb_of(&[judged(&TrialBuilder::arena(500.0).event(20, kind::AGENTS, &told), TICKS)])
 }
 
 #[test]
@@ -100,19 +100,14 @@ fn agents_that_were_lost_come_first_of_many_and_are_said_with_why() {
     let lost =
         |number: u64| AgentFacts { lost: Some(why.to_owned()), send_lag_p99_ns: None, ..agent(number) };
     let climb = made_by(&[agent(0), lost(1)]);
-    assert!(
-        text_of(&climb, "agents").ends_with(&format!("m1 was lost: {why}.")),
-        "{}",
-        text_of(&climb, "agents")
-    );
+    check_text(&climb, "agents", &format!("…m1 was lost: {why}."));
     let AgentRows { table, below } = results_page(&climb).agents.unwrap();
     assert_eq!((table.rows[1][0].as_str(), table.rows[1][1].as_str()), ("m1 (lost)", "—"));
     assert!(below.is_empty(), "the conclusion has said it: {below:?}");
     let many: Vec<AgentFacts> =
         (0..12).map(|number| if number < 2 { lost(number) } else { agent(number) }).collect();
     let climb = made_by(&many);
-    let text = text_of(&climb, "agents");
-    assert!(text.ends_with(&format!("2 of 12 agents were lost, of them m0: {why}.")), "{text}");
+    check_text(&climb, "agents", &format!("…2 of 12 agents were lost, of them m0: {why}."));
     let AgentRows { table, below } = results_page(&climb).agents.unwrap();
     let first: Vec<&str> = table.rows.iter().map(|row| row[0].as_str()).collect();
     assert_eq!(first[..3], ["m1 (lost)", "m0 (lost)", "m11"]);

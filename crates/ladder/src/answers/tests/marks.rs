@@ -1,11 +1,9 @@
 //! Each of the five marks can turn, and none turns with another.
 
-use measure::{MachineMetric, Reading, Sample};
+use measure::{MachineMetric, Reading};
 
 use super::*;
 use crate::testing::search;
-
-const OBJECTIVE: &str = "ticks.late_share < 25%";
 
 fn standings(climb: &Climb) -> Vec<String> {
     let told = climb.conclusions.iter().find(|one| one.id == "can_i_trust_it").unwrap();
@@ -21,11 +19,8 @@ fn standings(climb: &Climb) -> Vec<String> {
 
 fn beside_others(load: f64, late: f64, seconds: u32) -> Rung {
     let used = move |at| if at < seconds { 1.2 } else { 0.0 };
-    let mut builder = TrialBuilder::arena(load).late(late);
-    builder.samples.push(Box::new(move |at| {
-        vec![Sample { at_ns: 0, what: Reading::Machine(MachineMetric::OthersCores), value: used(at) }]
-    }));
-    judged(&builder, OBJECTIVE)
+    let of_others = move |at| vec![(Reading::Machine(MachineMetric::OthersCores), used(at))];
+    judged(&TrialBuilder::arena(load).late(late).sampled(of_others), TICKS)
 }
 
 #[test]
@@ -33,9 +28,9 @@ fn each_mark_turns_for_its_own_reason() {
     let good = || arena(500.0, 0.02);
     let sent_late = |steal: f64| {
         let builder = TrialBuilder { send_lag_ns: 40_000_000, ..TrialBuilder::arena(1000.0) };
-        judged(&TrialBuilder { steal_share: Box::new(move |_| steal), ..builder }, OBJECTIVE)
+        judged(&TrialBuilder { steal_share: Box::new(move |_| steal), ..builder }, TICKS)
     };
-    let short = judged(&TrialBuilder { hold_s: 4, ..TrialBuilder::arena(1000.0) }, OBJECTIVE);
+    let short = judged(&TrialBuilder { hold_s: 4, ..TrialBuilder::arena(1000.0) }, TICKS);
     assert_eq!(short.steady, None);
     let twice = |late: f64| (0..6).map(move |_| arena(if late < 0.25 { 500.0 } else { 1000.0 }, late));
     for (rungs, expected, why) in [
@@ -72,7 +67,7 @@ fn a_search_that_reached_its_width_is_certain_without_a_figure_of_confidence() {
     for (upper, expected) in [(510.0, "good"), (1000.0, "care")] {
         let schedule = search(1, 0.05);
         let asked = Asked { search: Some(&schedule), ..Asked::default() };
-        let climb = answers(&facts(), None, rungs(upper), asked);
+        let climb = asked_of(&rungs(upper), asked);
         assert_eq!((climb.capacity.lower_bound, climb.capacity.upper_bound), (Some(500.0), Some(upper)));
         assert_eq!(standings(&climb)[4], expected);
     }

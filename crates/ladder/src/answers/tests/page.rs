@@ -1,28 +1,23 @@
 //! What the results page states once and briefly, and what it omits from a narrow table.
 
-use measure::{MachineMetric, ProcessMetric, Reading, Sample};
+use measure::{MachineMetric, ProcessMetric, Reading};
 
 use super::*;
 use crate::results_page::ResultsPage;
 
 fn stolen(load: f64, share: f64) -> Rung {
-    judged(
-        &TrialBuilder { steal_share: Box::new(move |_| share), ..TrialBuilder::arena(load) },
-        "ticks.late_share < 25%",
-    )
+    judged(&TrialBuilder { steal_share: Box::new(move |_| share), ..TrialBuilder::arena(load) }, TICKS)
 }
 
 /// Late, and other programs explain it.
 fn undecided(load: f64) -> Rung {
-    let sample = |what, value| Sample { at_ns: 0, what, value };
-    let mut builder = TrialBuilder::arena(load).late(0.4);
-    builder.samples.push(Box::new(move |_| {
+    let builder = TrialBuilder::arena(load).late(0.4).sampled(|_| {
         vec![
-            sample(Reading::Machine(MachineMetric::OthersCores), 1.2),
-            sample(Reading::Subject(ProcessMetric::WaitingShareMax), 0.9),
+            (Reading::Machine(MachineMetric::OthersCores), 1.2),
+            (Reading::Subject(ProcessMetric::WaitingShareMax), 0.9),
         ]
-    }));
-    judged(&builder, "ticks.late_share < 25%")
+    });
+    judged(&builder, TICKS)
 }
 
 fn sentences(text: &str) -> usize {
@@ -51,7 +46,7 @@ fn what_passed_although_it_was_disturbed_has_a_mark_that_is_explained_once() {
 #[test]
 fn what_a_user_marked_stands_beside_the_load_and_changes_no_verdict() {
     let marked = TrialBuilder::arena(50.0).late(0.02).event(7, kind::MARK, "deployed 1.4");
-    let climb = climb_of(&[judged(&marked, "ticks.late_share < 25%"), arena(100.0, 0.02)]);
+    let climb = climb_of(&[judged(&marked, TICKS), arena(100.0, 0.02)]);
     assert_eq!(climb.rungs[0].verdict, Verdict::Pass);
     assert_eq!(results_page(&climb).notes, ["50 games: PASS — marked at 7.0 s: deployed 1.4"]);
     let json = serde_json::to_value(&climb).unwrap();
@@ -72,7 +67,7 @@ fn a_verdict_that_a_disturbance_takes_away_keeps_its_words_and_has_no_mark() {
             steal_share: Box::new(|at| if at < 10 { 0.03 } else { 0.0 }),
             ..TrialBuilder::arena(50.0).late(0.9)
         },
-        "ticks.late_share < 25%",
+        TICKS,
     );
     assert_eq!(failed.verdict, Verdict::Fail);
     let page = results_page(&climb_of(&[failed]));
@@ -130,7 +125,7 @@ fn a_table_that_is_too_wide_leaves_out_what_tells_least_and_says_how_much() {
         let lines: Vec<usize> = table.to_string().lines().map(|line| line.chars().count()).collect();
         (lines.into_iter().max().unwrap(), left_out, table)
     };
-    let chat = results_page(&climb_of(&[rung_of_chat(&faulty_chat())]));
+    let chat = results_page(&climb_of(&[judged(&faulty_chat(), CHAT)]));
     let arena = results_page(&climb_of(&[stolen(50.0, 0.03), undecided(100.0), arena(200.0, 0.3)]));
     for page in [&chat, &arena] {
         assert_eq!(widest(page, usize::MAX).2, page.tables[0], "a script reads all of it");
@@ -158,8 +153,4 @@ fn connections_that_were_opened_again_are_counted_in_place_of_those_that_stood()
     assert!(header(&rung).contains("open min") && !header(&rung).contains("reopened"));
     rung.connections.reopened = Some(42);
     assert!(header(&rung).contains("reopened") && !header(&rung).contains("open min"));
-}
-
-fn rung_of_chat(builder: &TrialBuilder) -> Rung {
-    judged(builder, CHAT)
 }
