@@ -1,4 +1,4 @@
-use measure::{Measure, ProcessMetric, Reading, Sample, TickSecond};
+use measure::{Measure, ProcessMetric, Reading, TickSecond};
 
 use super::*;
 use crate::answers::{Asked, answers};
@@ -16,10 +16,6 @@ fn noise(of: u64) -> f64 {
     (bits ^ (bits >> 31)) as f64 / u64::MAX as f64 * 2.0 - 1.0
 }
 
-fn reading(metric: ProcessMetric, value: f64) -> Sample {
-    Sample { at_ns: 0, what: Reading::Subject(metric), value }
-}
-
 /// A hold of `hold_s` seconds without histograms: in each of them 100 messages are sent and `closed` connections end.
 fn plain(hold_s: u32, closed: u64) -> TrialBuilder {
     TrialBuilder { hold_s, questions_per_s: 0, ..TrialBuilder::asking(100.0) }.edit(move |_, interval| {
@@ -30,9 +26,7 @@ fn plain(hold_s: u32, closed: u64) -> TrialBuilder {
 
 /// A process's readings over an hour, by the second.
 fn reads(metric: ProcessMetric, value: impl Fn(f64) -> f64 + 'static) -> TrialBuilder {
-    let mut trial = plain(HOUR_S, 5);
-    trial.samples.push(Box::new(move |at| vec![reading(metric, value(f64::from(at)))]));
-    trial
+    plain(HOUR_S, 5).sampled(move |at| vec![(Reading::Subject(metric), value(f64::from(at)))])
 }
 
 fn trend(trial: &TrialBuilder, name: &str) -> Trend {
@@ -81,10 +75,9 @@ fn memory_leaks_only_where_it_grows_for_certain_and_to_the_end() {
 #[test]
 fn a_leak_is_per_connection_or_per_message_only_where_there_are_any_and_each_costs_a_byte() {
     let leaking = |closed: u64, per_hour: f64| {
-        let mut trial = plain(HOUR_S, closed);
-        let memory = move |at: u32| reading(ProcessMetric::Rss, 50e6 + per_hour * f64::from(at) / 3600.0);
-        trial.samples.push(Box::new(move |at| vec![memory(at)]));
-        trend(&trial, "subject.rss_bytes")
+        let memory = move |at: u32| 50e6 + per_hour * f64::from(at) / 3600.0;
+        let rss = move |at| vec![(Reading::Subject(ProcessMetric::Rss), memory(at))];
+        trend(&plain(HOUR_S, closed).sampled(rss), "subject.rss_bytes")
     };
     let near = |each: Option<f64>, bytes: f64| each.is_some_and(|each| (each / bytes - 1.0).abs() < 0.01);
     // 18,000 connections end in the hour, and 360,000 messages are sent.
@@ -106,12 +99,15 @@ fn descriptors_that_stay_open_are_told_and_those_that_come_and_go_are_not() {
     let leak = trend(&reads(ProcessMetric::Fds, |s| (100.0 + s / 4.0).floor()), "subject.fds");
     assert!(leak.grows && (leak.per_hour - 900.0).abs() < 2.0, "{leak:?}");
     assert!((leak.per_closed.unwrap() - 0.05).abs() < 0.001, "{leak:?}");
-    let come_and_go =
-        trend(&reads(ProcessMetric::Fds, |s| (100.0 + 9.0 * noise(s as u64)).round()), "subject.fds");
-    assert!(!come_and_go.grows, "{come_and_go:?}");
-    let two_more =
-        trend(&reads(ProcessMetric::Fds, |s| if s < 1_000.0 { 100.0 } else { 102.0 }), "subject.fds");
-    assert!(!two_more.grows, "{two_more:?}");
+    let stays: [fn(f64) -> f64; 2] = [
+        |s| (100.0 + 9.0 * noise(s as u64)).round(),
+        // Two more, once.
+        |s| if s < 1_000.0 { 100.0 } else { 102.0 },
+    ];
+    for count in stays {
+        let found = trend(&reads(ProcessMetric::Fds, count), "subject.fds");
+        assert!(!found.grows, "{found:?}");
+    }
 }
 
 /// Responses of ten minutes, 1,000 in each second: the hundredth part of them takes `slow_ns`, the others 20 µs.
@@ -166,11 +162,11 @@ fn ticks_that_begin_later_and_later_are_told() {
 fn what_a_connection_leaks_is_told_to_the_byte_however_unevenly_they_end() {
     // From 0 to 10 a second, for half a minute each.
     let closed = |second: u32| (5.0 + 5.0 * noise(u64::from(second / 30))) as u64;
-    let mut trial = TrialBuilder { hold_s: 300, questions_per_s: 0, ..TrialBuilder::asking(100.0) }
+    let trial = TrialBuilder { hold_s: 300, questions_per_s: 0, ..TrialBuilder::asking(100.0) }
         .edit(move |second, interval| interval.connections.closed = closed(second));
     let leaked = move |second: u32| 50e6 + 10_016.0 * (0..=second).map(closed).sum::<u64>() as f64;
-    trial.samples.push(Box::new(move |second| vec![reading(ProcessMetric::Rss, leaked(second))]));
-    let found = trend(&trial, "subject.rss_bytes");
+    let rss = move |second| vec![(Reading::Subject(ProcessMetric::Rss), leaked(second))];
+    let found = trend(&trial.sampled(rss), "subject.rss_bytes");
     assert!(found.grows && (found.per_closed.unwrap() - 10_016.0).abs() < 1.0, "{found:?}");
     let ended: u64 = (30..300).map(closed).sum();
     let over_time = found.per_hour * 270.0 / 3_600.0 / ended as f64;

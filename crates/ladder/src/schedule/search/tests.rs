@@ -20,6 +20,17 @@ fn tally([full_low, full_high, short_low, short_high]: Tenths) -> Tally {
     }
 }
 
+/// The trials of a search to its end, each as `judged` says, which sees those before it.
+fn held(search: &SearchSchedule, mut judged: impl FnMut(&[Judged], Judged) -> Judged) -> Vec<Judged> {
+    let mut done: Vec<Judged> = Vec::new();
+    while let Next::Trial(order) = search.next(&done) {
+        let (purpose, load, held_ns) = (order.purpose, order.load, order.hold_ns.unwrap());
+        done.push(judged(&done, Judged { purpose, load, held_ns, ..Judged::default() }));
+        assert!(done.len() <= TRIALS_MOST + 1, "a search must end");
+    }
+    done
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(4_000))]
     #[test]
@@ -44,16 +55,11 @@ proptest! {
         let search = SearchSchedule {
             is_whole, start: f64::from(start), most: f64::from(most), ..search(3, 0.05)
         };
-        let mut done: Vec<Judged> = Vec::new();
-        while let Next::Trial(order) = search.next(&done) {
-            prop_assert!(order.load >= search.least && order.load <= search.most);
-            prop_assert!(!is_whole || order.load.fract() == 0.0);
-            prop_assert!(order.hold_ns >= Some(SHORTEST_TRIAL_NS));
-            let met = verdicts[done.len() % verdicts.len()];
-            done.push(Judged {
-                purpose: order.purpose, load: order.load, met, held_ns: order.hold_ns.unwrap(), ..Judged::default()
-            });
-            prop_assert!(done.len() <= TRIALS_MOST + 1);
+        let done = held(&search, |done, trial| Judged { met: verdicts[done.len() % verdicts.len()], ..trial });
+        for trial in &done {
+            prop_assert!(trial.load >= search.least && trial.load <= search.most);
+            prop_assert!(!is_whole || trial.load.fract() == 0.0);
+            prop_assert!(trial.held_ns >= SHORTEST_TRIAL_NS);
         }
         let found = search.bounds(&done);
         if let (Some(lower), Some(upper)) = (found.lower, found.upper) {
@@ -99,19 +105,9 @@ fn what_holds_to_the_end_of_the_range_has_a_lower_bound_only() {
 #[test]
 fn loads_that_disturbances_hide_are_passed_over_and_the_bounds_lie_around_them() {
     let search = search(3, 0.02);
-    let mut done: Vec<Judged> = Vec::new();
-    while let Next::Trial(order) = search.next(&done) {
-        // Near the edge the outcome is undecidable; further away it is clear despite the disturbances.
-        let met = if order.load < 950.0 {
-            Some(true)
-        } else if order.load > 1_080.0 {
-            Some(false)
-        } else {
-            None
-        };
-        let held_ns = order.hold_ns.unwrap();
-        done.push(Judged { purpose: order.purpose, load: order.load, met, held_ns, ..Judged::default() });
-    }
+    // Near the edge the outcome is undecidable; further away it is clear despite the disturbances.
+    let met = |load: f64| (!(950.0..=1_080.0).contains(&load)).then_some(load < 950.0);
+    let done = held(&search, |_, trial| Judged { met: met(trial.load), ..trial });
     let found = search.bounds(&done);
     let (lower, upper) = (found.lower.unwrap(), found.upper.unwrap());
     assert!((850.0..950.0).contains(&lower) && (1_080.0..1_250.0).contains(&upper), "{found:?}");
@@ -121,20 +117,11 @@ fn loads_that_disturbances_hide_are_passed_over_and_the_bounds_lie_around_them()
 #[test]
 fn loads_that_this_machine_cannot_make_end_the_way_up_and_are_no_bound() {
     let search = search(3, 0.05);
-    let mut done: Vec<Judged> = Vec::new();
-    while let Next::Trial(order) = search.next(&done) {
-        let met = (order.load <= 3_000.0).then_some(true);
-        let verdict = Some(if met.is_some() { Verdict::Pass } else { Verdict::GeneratorLimited });
-        let held_ns = order.hold_ns.unwrap();
-        done.push(Judged {
-            purpose: order.purpose,
-            load: order.load,
-            met,
-            verdict,
-            held_ns,
-            ..Judged::default()
-        });
-    }
+    let done = held(&search, |_, trial| {
+        let met = (trial.load <= 3_000.0).then_some(true);
+        let verdict = if met.is_some() { Verdict::Pass } else { Verdict::GeneratorLimited };
+        Judged { met, verdict: Some(verdict), ..trial }
+    });
     let found = search.bounds(&done);
     assert_eq!(found.upper, None);
     assert!((2_700.0..=3_000.0).contains(&found.lower.unwrap()), "{found:?}");
@@ -151,18 +138,11 @@ fn a_percentile_lengthens_the_full_trials_of_small_loads() {
 fn a_server_that_died_at_a_load_does_not_hold_it_and_a_lost_one_ends_the_search() {
     let dies = |restarts: bool| {
         let search = SearchSchedule { restarts_subject: restarts, ..search(3, 0.05) };
-        let mut done: Vec<Judged> = Vec::new();
-        while let Next::Trial(order) = search.next(&done) {
-            let met = order.load <= 800.0;
-            done.push(Judged {
-                purpose: order.purpose,
-                load: order.load,
-                met: Some(met),
-                subject_exited: !met,
-                held_ns: if met { order.hold_ns.unwrap() } else { 0 },
-                ..Judged::default()
-            });
-        }
+        let done = held(&search, |_, trial| {
+            let met = trial.load <= 800.0;
+            let held_ns = if met { trial.held_ns } else { 0 };
+            Judged { met: Some(met), subject_exited: !met, held_ns, ..trial }
+        });
         (search.bounds(&done), search.next(&done))
     };
     let (found, _) = dies(true);
@@ -214,25 +194,13 @@ fn goals_that_are_met_alike_cost_no_trial_more() {
 #[test]
 fn a_goal_that_no_trial_can_tell_ends_and_has_no_bounds() {
     let search = with_goals(1);
-    let mut done: Vec<Judged> = Vec::new();
-    while let Next::Trial(order) = search.next(&done) {
-        let met = Some(order.load <= 300.0);
+    let done = held(&search, |_, trial| {
         let untold = Met { verdict: Verdict::Inconclusive, signal: None, met: None, times_as_many: 0.0 };
-        done.push(Judged {
-            purpose: order.purpose,
-            load: order.load,
-            met,
-            goals: vec![untold],
-            held_ns: order.hold_ns.unwrap(),
-            ..Judged::default()
-        });
-        assert!(done.len() <= TRIALS_MOST + 1);
-    }
+        Judged { met: Some(trial.load <= 300.0), goals: vec![untold], ..trial }
+    });
     let found = crate::capacity::capacity(measure::LoadUnit::Requests, &done, Some(&search));
-    assert!(
-        found.lower_bound.is_some_and(|lower| lower <= 300.0)
-            && found.upper_bound.is_some_and(|upper| upper > 300.0)
-    );
+    let (lower, upper) = (found.lower_bound.unwrap(), found.upper_bound.unwrap());
+    assert!(lower <= 300.0 && 300.0 < upper, "{lower} {upper}");
     let untold = &found.goals[0].capacity;
     assert_eq!((untold.lower_bound, untold.upper_bound, untold.confidence), (None, None, None));
     assert!(done.len() < 100, "{} trials", done.len());
@@ -242,23 +210,17 @@ fn a_goal_that_no_trial_can_tell_ends_and_has_no_bounds() {
 #[test]
 fn a_load_that_can_be_judged_every_other_time_is_judged_and_the_search_stays_near_the_edge() {
     let search = SearchSchedule { is_whole: true, ..search(3, 0.05) };
-    let mut done: Vec<Judged> = Vec::new();
     let mut near = 0;
-    while let Next::Trial(order) = search.next(&done) {
-        let is_near = (order.load / 1_367.0).ln().abs() < 0.1;
+    let done = held(&search, |_, trial| {
+        let is_near = (trial.load / 1_367.0).ln().abs() < 0.1;
         near += usize::from(is_near);
-        let is_limited = is_near && near % 2 == 0;
-        let met = order.load <= 1_367.0;
-        let verdict = if met { Verdict::Pass } else { Verdict::Fail };
-        done.push(Judged {
-            purpose: order.purpose,
-            load: order.load,
-            verdict: Some(if is_limited { Verdict::GeneratorLimited } else { verdict }),
-            met: (!is_limited).then_some(met),
-            held_ns: order.hold_ns.unwrap(),
-            ..Judged::default()
-        });
-    }
+        let (verdict, met) = match trial.load <= 1_367.0 {
+            _ if is_near && near % 2 == 0 => (Verdict::GeneratorLimited, None),
+            true => (Verdict::Pass, Some(true)),
+            false => (Verdict::Fail, Some(false)),
+        };
+        Judged { verdict: Some(verdict), met, ..trial }
+    });
     let found = search.bounds(&done);
     assert!(found.width().is_some_and(|width| width <= 0.05), "{found:?}");
     let long = done.iter().filter(|trial| trial.held_ns == FINAL_TRIAL_NS);
@@ -294,30 +256,22 @@ fn a_trial_that_too_few_samples_left_open_is_followed_by_a_longer_one_or_the_loa
     // This many samples decide the loads around 80; any trial decides the others.
     for (needed_s, is_told) in [(70.0, true), (100.0, true), (1_000.0, false)] {
         let search = of_percentile();
-        let mut done: Vec<Judged> = Vec::new();
-        while let Next::Trial(order) = search.next(&done) {
-            let held_ns = order.hold_ns.unwrap();
-            let open = done.iter().filter(|trial| trial.load == order.load && trial.times_as_many > 0.0);
-            let is_longer = open.clone().all(|trial| trial.held_ns < held_ns);
-            assert!(is_longer, "{} was held for {held_ns} ns again", order.load);
-            let times = needed_s * SECOND_NS as f64 / held_ns as f64;
-            let is_open = order.purpose == Purpose::Rung && (75.0..85.0).contains(&order.load) && times > 1.0;
-            let met = order.load <= 80.0;
+        let done = held(&search, |done, trial| {
+            let mut open =
+                done.iter().filter(|before| before.load == trial.load && before.times_as_many > 0.0);
+            let is_longer = open.all(|before| before.held_ns < trial.held_ns);
+            assert!(is_longer, "{} was held for {} ns again", trial.load, trial.held_ns);
+            let times = needed_s * SECOND_NS as f64 / trial.held_ns as f64;
+            let is_open = trial.purpose == Purpose::Rung && (75.0..85.0).contains(&trial.load) && times > 1.0;
+            let met = trial.load <= 80.0;
             let verdict = match (is_open, met) {
                 (true, _) => Verdict::Inconclusive,
                 (_, true) => Verdict::Pass,
                 (_, false) => Verdict::Fail,
             };
-            done.push(Judged {
-                purpose: order.purpose,
-                load: order.load,
-                verdict: Some(verdict),
-                met: Some(met),
-                times_as_many: if is_open { times } else { 0.0 },
-                held_ns,
-                ..Judged::default()
-            });
-        }
+            let times_as_many = if is_open { times } else { 0.0 };
+            Judged { verdict: Some(verdict), met: Some(met), times_as_many, ..trial }
+        });
         let found = search.bounds(&done);
         let (lower, upper) = (found.lower.unwrap(), found.upper.unwrap());
         assert!(lower <= 80.0 && 80.0 < upper, "{found:?}");
