@@ -4,8 +4,7 @@ use ::ladder::LoadUnit;
 
 /// The chat's bots of a plan.
 fn chat_of(plan: &Plan) -> &ChatBots {
-    let BotSettings::Chat(chat) = &plan.bots else { panic!("{plan:?}") };
-    chat
+    bots_of(plan)
 }
 
 #[test]
@@ -37,8 +36,6 @@ fn climb_chat_needs_nothing_else() {
         )
     };
     assert_eq!(plan, expected);
-    let stored = serde_json::to_string(&plan).unwrap();
-    assert_eq!(serde_json::from_str::<Plan>(&stored).unwrap(), plan);
 }
 
 #[test]
@@ -92,13 +89,11 @@ fn every_setting_of_the_chat_may_stand_on_the_command_line_or_in_the_file() {
 fn flags_replace_the_files_fault_and_other_bots_forget_the_files_settings() {
     let text = "subject: { target: tcp://127.0.0.1 }\n\
                 bots: { kind: chat, echoes: true, misbehave: [stalled=1%], line: 16 }\n";
-    let with =
-        |line: &str| resolve(&Flags::of(line), scenario(text), 1).unwrap_or_else(|wrong| panic!("{wrong}"));
-    let plan = with("scenarios/x.yaml --misbehave malformed=2%");
+    let plan = plan_over("scenarios/x.yaml --misbehave malformed=2%", text);
     assert_eq!(chat_of(&plan).misbehave.len(), 1);
     assert_eq!(chat_of(&plan).misbehave[0].kind, FaultKind::Malformed);
     assert_eq!(chat_of(&plan).line_max_bytes, 16);
-    let plan = with("scenarios/x.yaml --bots echo");
+    let plan = plan_over("scenarios/x.yaml --bots echo", text);
     assert!(matches!(plan.bots, BotSettings::Echo(_)));
 }
 
@@ -115,21 +110,17 @@ fn a_built_in_chat_and_its_bots_agree_on_the_echo_whichever_way_it_was_said() {
     assert_eq!(echo("chat --echoes"), (true, "--echo".into()));
     check_file(
         "subject: { target: chat, options: [--echo] }\nbots:\n  kind: chat\n  echoes: false\n",
-        &[
-            "scenarios/x.yaml:4: bots.echoes: the server echoes lines (--echo is among its options), but the bots are set not to expect that",
-        ],
+        "4: bots.echoes: the server echoes lines (--echo is among its options), but the bots are set not to expect that",
     );
 }
 
 #[test]
 fn protocols_without_an_echo_refuse_it() {
-    check(
-        "irc://127.0.0.1 --echoes",
-        &["--echoes: an IRC server never sends a line back to its sender; leave echoes out"],
-    );
-    check(
-        "nats://127.0.0.1 --echoes",
-        &["--echoes: the bots ask a NATS server not to send them their own lines; leave echoes out"],
+    check_refusals(
+        "$ climb irc://127.0.0.1 --echoes
+           --echoes: an IRC server never sends a line back to its sender; leave echoes out
+         $ climb nats://127.0.0.1 --echoes
+           --echoes: the bots ask a NATS server not to send them their own lines; leave echoes out",
     );
     let plan = plan_of("subject: { target: irc://127.0.0.1 }\nbots: { kind: chat, echoes: false }\n");
     assert!(!chat_of(&plan).echoes);
@@ -137,144 +128,113 @@ fn protocols_without_an_echo_refuse_it() {
 
 #[test]
 fn every_mistake_of_a_chat_is_told_at_once() {
-    check(
-        "chat --gap 1s..500ms --line 14..58 --talkers 0 --room #lobby --arrivals burst --misbehave stalled \
-         --misbehave slow-raeder=5% --misbehave half-open=0% --objective 'ticks.late_share < 25%' --objective 'deliveries.lst == 0'",
-        &[
-            "--gap: the range 1s..500ms is empty; write the smaller end first (for example: --gap 500ms..1s)",
-            "--line: must be between 15 and 4096, got 14 (for example: --line 15..58)",
-            "--talkers: must be between 1 and 10000000, got 0 (for example: --talkers 100)",
-            "--room: \"#lobby\" is no name for a room: up to 32 letters, digits, - and _, a letter or digit first, and no \
-             # in front (for example: --room lobby)",
-            "--misbehave: stalled does not say how many misbehave; write stalled=5% (for example: --misbehave \
-             slow-reader=5%)",
-            "--misbehave: \"slow-raeder\" is unknown; known: slow-reader, stalled, half-open, malformed, reconnect-storm; \
-             did you mean slow-reader? (for example: --misbehave slow-reader=5%)",
-            "--misbehave: \"0%\" is zero: no bot would misbehave; leave it out (for example: --misbehave slow-reader=5%)",
-            "--objective: ticks.late_share < 25% needs ticks, but nothing tells them: name the tick log, or let clients \
-             ask for snapshots",
-            "--objective: objective \"deliveries.lst == 0\": there is no figure \"deliveries.lst\"; did you mean \
-             deliveries.lost? For example: deliveries.lost == 0",
-            "--arrivals: chat bots cannot arrive burst: people speak by a clock of their own (even) or at random \
+    check_refusals(
+        "$ climb chat --gap 1s..500ms --line 14..58 --talkers 0 --room #lobby --arrivals burst --misbehave stalled \
+             --misbehave slow-raeder=5% --misbehave half-open=0% --objective 'ticks.late_share < 25%' --objective \
+             'deliveries.lst == 0'
+           --gap: the range 1s..500ms is empty; write the smaller end first (for example: --gap 500ms..1s)
+           --line: must be between 15 and 4096, got 14 (for example: --line 15..58)
+           --talkers: must be between 1 and 10000000, got 0 (for example: --talkers 100)
+           --room: \"#lobby\" is no name for a room: up to 32 letters, digits, - and _, a letter or digit first, and \
+             no # in front (for example: --room lobby)
+           --misbehave: stalled does not say how many misbehave; write stalled=5% (for example: --misbehave \
+             slow-reader=5%)
+           --misbehave: \"slow-raeder\" is unknown; known: slow-reader, stalled, half-open, malformed, \
+             reconnect-storm; did you mean slow-reader? (for example: --misbehave slow-reader=5%)
+           --misbehave: \"0%\" is zero: no bot would misbehave; leave it out (for example: --misbehave slow-reader=5%)
+           --objective: ticks.late_share < 25% needs ticks, but nothing tells them: name the tick log, or let clients \
+             ask for snapshots
+           --objective: objective \"deliveries.lst == 0\": there is no figure \"deliveries.lst\"; did you mean \
+             deliveries.lost? For example: deliveries.lost == 0
+           --arrivals: chat bots cannot arrive burst: people speak by a clock of their own (even) or at random \
              (poisson); --ramp says how they come",
-        ],
     );
     check_file(
         "subject: { target: chat }\nbots:\n  kind: chat\n  gap: 500\n  lien: 15..58\n  misbehave:\n    - stalled=60%\n    \
          - slow-reader=60%\n    - stalled=1%\n",
-        &[
-            "scenarios/x.yaml:4: bots.gap: \"500\" has no unit; say 500s or 500ms (for example: gap: 500ms..1s)",
-            &format!(
-                "scenarios/x.yaml:5: unknown key \"lien\" in bots; known: {}; did you mean line? (for example: \
-                 line: 15..58)",
-                known_in("bots")
-            ),
-            "scenarios/x.yaml:8: bots.misbehave: the shares of the crowd that misbehave add up to 120%, but there is only \
-             100%",
-            "scenarios/x.yaml:9: bots.misbehave: stalled is there twice; each kind of fault has one share (for \
-             example: misbehave: [slow-reader=5%])",
-        ],
+        &format!(
+            "4: bots.gap: \"500\" has no unit; say 500s or 500ms (for example: gap: 500ms..1s)
+             5: unknown key \"lien\" in bots; known: {}; did you mean line? (for example: line: 15..58)
+             8: bots.misbehave: the shares of the crowd that misbehave add up to 120%, but there is only 100%
+             9: bots.misbehave: stalled is there twice; each kind of fault has one share (for example: misbehave: \
+               [slow-reader=5%])",
+            known_in("bots")
+        ),
     );
 }
 
 #[test]
 fn a_pace_that_no_bot_keeps_is_refused_with_the_figure() {
-    check(
-        "chat --gap 500us..1s",
-        &[
-            "--gap: 500us asks each bot for 2000 lines/s, but one keeps at most 1000/s; take more bots (for example: \
-           --gap 500ms..1s)",
-        ],
+    check_refusals(
+        "$ climb chat --gap 500us..1s
+           --gap: 500us asks each bot for 2000 lines/s, but one keeps at most 1000/s; take more bots (for example: \
+             --gap 500ms..1s)",
     );
 }
 
 #[test]
 fn a_line_that_irc_would_cut_off_is_refused_with_what_fits() {
     assert_eq!(chat_of(&plan_of_flags("irc://127.0.0.1 --line 15..399")).line_max_bytes, 399);
-    check(
-        "irc://127.0.0.1 --line 15..400",
-        &[
-            "--line: a line of 400 bytes does not fit into IRC: with the sender's name in front and room #lobby at most \
-           399 of a message's 512 bytes are left for it",
-        ],
-    );
-    check(
-        "irc://127.0.0.1 --line 399 --room lobbies",
-        &[
-            "--line: a line of 399 bytes does not fit into IRC: with the sender's name in front and room #lobbies at most \
-           397 of a message's 512 bytes are left for it",
-        ],
+    check_refusals(
+        "$ climb irc://127.0.0.1 --line 15..400
+           --line: a line of 400 bytes does not fit into IRC: with the sender's name in front and room #lobby at most \
+             399 of a message's 512 bytes are left for it
+         $ climb irc://127.0.0.1 --line 399 --room lobbies
+           --line: a line of 399 bytes does not fit into IRC: with the sender's name in front and room #lobbies at \
+             most 397 of a message's 512 bytes are left for it",
     );
     assert_eq!(chat_of(&plan_of_flags("nats://h.localdomain --line 400")).line_max_bytes, 400);
 }
 
 #[test]
 fn bots_and_servers_that_cannot_talk_to_each_other_are_refused() {
-    check(
-        "ws://127.0.0.1 --bots chat",
-        &["--bots: chat bots do not speak over ws://; they speak over tcp://, irc://, nats:// or mqtt://"],
-    );
-    check(
-        "irc://127.0.0.1 --bots echo",
-        &["--bots: echo bots do not speak over irc://; they speak over ws://, wss:// or tcp://"],
-    );
-    check(
-        "tcp://127.0.0.1 --bots arena",
-        &["--bots: arena bots do not speak over tcp://; they speak over ws:// or wss://"],
-    );
-    check(
-        "arena --bots chat",
-        &["--bots: chat bots cannot talk to arena; leave the bots out, and its own are taken"],
-    );
-    check(
-        "chat --bots arena",
-        &["--bots: arena bots cannot talk to chat; leave the bots out, and its own are taken"],
+    check_refusals(
+        "$ climb ws://127.0.0.1 --bots chat
+           --bots: chat bots do not speak over ws://; they speak over tcp://, irc://, nats:// or mqtt://
+         $ climb irc://127.0.0.1 --bots echo
+           --bots: echo bots do not speak over irc://; they speak over ws://, wss:// or tcp://
+         $ climb tcp://127.0.0.1 --bots arena
+           --bots: arena bots do not speak over tcp://; they speak over ws:// or wss://
+         $ climb arena --bots chat
+           --bots: chat bots cannot talk to arena; leave the bots out, and its own are taken
+         $ climb chat --bots arena
+           --bots: arena bots cannot talk to chat; leave the bots out, and its own are taken",
     );
 }
 
 #[test]
 fn settings_of_other_bots_are_refused() {
-    check(
-        "ws://127.0.0.1 --gap 1s --echoes --misbehave stalled=1%",
-        &[
-            "--gap: gap is for chat bots; these are arena bots",
-            "--echoes: echoes is for chat bots; these are arena bots",
-            "--misbehave: misbehave is for chat bots; these are arena bots",
-        ],
+    check_refusals(
+        "$ climb ws://127.0.0.1 --gap 1s --echoes --misbehave stalled=1%
+           --gap: gap is for chat bots; these are arena bots
+           --echoes: echoes is for chat bots; these are arena bots
+           --misbehave: misbehave is for chat bots; these are arena bots
+         $ climb chat --fast 1s
+           --fast: fast is for arena bots; these are chat bots",
     );
-    check("chat --fast 1s", &["--fast: fast is for arena bots; these are chat bots"]);
     check_file(
         "subject: { target: chat }\nbots: { kind: chat, rate: 10 }\n",
-        &["scenarios/x.yaml:2: bots.rate: rate is for echo bots; these are chat bots"],
+        "2: bots.rate: rate is for echo bots; these are chat bots",
     );
-    check(
-        "chat --ticks log=x.log --tick-rate 60",
-        &[
-            "--ticks: chat has no ticks, so ticks would say nothing about it; leave it out",
-            "--tick-rate: chat has no ticks, so tick_rate would say nothing about it; leave it out",
-        ],
+    check_refusals(
+        "$ climb chat --ticks log=x.log --tick-rate 60
+           --ticks: chat has no ticks, so ticks would say nothing about it; leave it out
+           --tick-rate: chat has no ticks, so tick_rate would say nothing about it; leave it out",
     );
     plan_of_flags("chat --ticks none");
 }
 
 #[test]
 fn a_misspelt_word_does_not_bring_forth_further_complaints() {
-    let said = |line: &str| refusal(line).to_string();
-    let server = said("chatt --gap 1s --talkers 5");
+    let server = refusal("chatt --gap 1s --talkers 5");
     assert!(server.lines().count() == 1 && server.contains("did you mean chat?"), "{server}");
-    let bots = said("chat --gap 1s --bots chta");
+    let bots = refusal("chat --gap 1s --bots chta");
     assert!(bots.lines().count() == 1 && bots.contains("did you mean chat?"), "{bots}");
-    let port = said("127.0.0.1:6667");
-    assert!(port.contains("does not say which protocol: irc://127.0.0.1:6667, http://"), "{port}");
+    check_refused("127.0.0.1:6667", "does not say which protocol: irc://127.0.0.1:6667, http://");
 }
 
 #[test]
 fn only_a_chat_is_judged_by_its_deliveries() {
-    let judged = |url: &str, objective: &str, misbehave: &[&str]| {
-        let misbehave: String = misbehave.iter().map(|one| format!(" --misbehave {one}")).collect();
-        let flags = Flags::of(&format!("{url} --objective '{objective}'{misbehave}"));
-        resolve(&flags, None, 1).err().map(|mistakes| mistakes.to_string())
-    };
     for objective in [
         "deliveries.lost == 0",
         "deliveries.duplicated == 0",
@@ -284,19 +244,15 @@ fn only_a_chat_is_judged_by_its_deliveries() {
         "deliveries.latency.p50 < 1ms",
         "deliveries.latency.max < 1s",
     ] {
-        assert_eq!(judged("chat", objective, &[]), None);
-        let refusal = judged("arena", objective, &[]).expect("players broadcast nothing");
-        assert!(refusal.contains("these bots send no broadcasts"), "{refusal}");
+        plan_of_flags(&format!("chat --objective '{objective}'"));
+        check_refused(&format!("arena --objective '{objective}'"), "these bots send no broadcasts");
     }
     for url in ["irc://127.0.0.1", "nats://127.0.0.1"] {
-        let refusal = judged(url, "deliveries.dropped == 0", &[]).expect("nobody tells");
-        assert!(refusal.contains("do not report what they dropped"), "{refusal}");
+        let line = format!("{url} --objective 'deliveries.dropped == 0'");
+        check_refused(&line, "do not report what they dropped");
     }
-    let refusal = judged("chat", "deliveries.lost == 0", &["stalled=70%", "malformed=30%"]);
-    assert!(
-        refusal.as_deref().is_some_and(|text| text.contains("the whole crowd misbehaves")),
-        "{refusal:?}"
-    );
+    let whole = "chat --objective 'deliveries.lost == 0' --misbehave stalled=70% --misbehave malformed=30%";
+    check_refused(whole, "the whole crowd misbehaves");
     let plan = plan_of_flags("chat --misbehave stalled=100%");
     assert_eq!(plan.objectives[0].to_string(), "errors == 0", "there is nobody to judge deliveries by");
 }
@@ -306,11 +262,9 @@ fn echo_clients_with_a_rate_may_arrive_at_random() {
     assert_eq!(plan_of_flags("tcp://127.0.0.1 --bots echo").arrivals, Arrivals::Even);
     let poisson = plan_of_flags("tcp://127.0.0.1 --bots echo --arrivals poisson");
     assert_eq!(poisson.arrivals, Arrivals::Poisson);
-    check(
-        "tcp://127.0.0.1 --bots echo --arrivals closed",
-        &[
-            "--arrivals: echo bots cannot arrive closed: clients with a rate send at equal gaps (even) or at random ones \
-           (poisson)",
-        ],
+    check_refusals(
+        "$ climb tcp://127.0.0.1 --bots echo --arrivals closed
+           --arrivals: echo bots cannot arrive closed: clients with a rate send at equal gaps (even) or at random ones \
+             (poisson)",
     );
 }

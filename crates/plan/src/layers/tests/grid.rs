@@ -1,11 +1,11 @@
-use super::{check, plan_of, plan_of_flags};
+use super::{bots_of, check_refusals, objectives_of, plan_of, plan_of_flags};
 use crate::plan::{Arrivals, Plan};
 use crate::worker_plan::needs;
-use crate::workloads::{GridBots, GridKeys, GridModel, GridOp, WorkloadSettings as _};
+use crate::workloads::{GridBots, GridKeys, GridModel, GridOp};
 use ::ladder::LoadUnit;
 
 fn grid_of(plan: &Plan) -> &GridBots {
-    GridBots::of(&plan.bots).expect("bots of a grid")
+    bots_of(plan)
 }
 
 fn usual() -> GridBots {
@@ -26,8 +26,7 @@ fn a_data_grid_is_climbed_by_operations_in_flight_over_one_connection() {
         assert_eq!(*grid_of(&plan), usual());
         assert_eq!(plan.ladder.rungs, [1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1000.0]);
         assert_eq!((plan.ladder.load_unit, plan.arrivals), (LoadUnit::InFlight, Arrivals::Closed));
-        let objectives: Vec<String> = plan.objectives.iter().map(ToString::to_string).collect();
-        assert_eq!(objectives, ["errors == 0", "response.p99 < 50ms"]);
+        assert_eq!(objectives_of(&plan), ["errors == 0", "response.p99 < 50ms"]);
         assert_eq!(needs(&plan, 1000.0).connections_most, 1);
     }
 }
@@ -79,25 +78,18 @@ fn a_rate_makes_operations_per_second_of_the_loads() {
 
 #[test]
 fn what_a_grid_cannot_do_is_refused() {
-    check(
-        "redis://127.0.0.1 --keys two",
-        &["--keys: \"two\" is unknown; known: one, uniform:N, zipf:N (for example: --keys zipf:1000)"],
+    check_refusals(
+        "$ climb redis://127.0.0.1 --keys two
+           --keys: \"two\" is unknown; known: one, uniform:N, zipf:N (for example: --keys zipf:1000)
+         $ climb redis://127.0.0.1 --connections 0
+           --connections: must be between 1 and 10000, got 0 (for example: --connections 256)
+         $ climb redis://127.0.0.1 --op get --read-write 9:1
+           --read-write: op and read_write both say what operations do; leave one of them out
+         $ climb redis://127.0.0.1 --ttl 0s
+           --ttl: must be between 1ms and 86400s, got 0s (for example: --ttl 10s)
+         $ climb redis://127.0.0.1 --requesters 1,2
+           --requesters: requesters is for http bots; these are grid bots
+         $ climb arena --op get
+           --op: op is for grid bots; these are arena bots",
     );
-    check(
-        "redis://127.0.0.1 --connections 0",
-        &["--connections: must be between 1 and 10000, got 0 (for example: --connections 256)"],
-    );
-    check(
-        "redis://127.0.0.1 --op get --read-write 9:1",
-        &["--read-write: op and read_write both say what operations do; leave one of them out"],
-    );
-    check(
-        "redis://127.0.0.1 --ttl 0s",
-        &["--ttl: must be between 1ms and 86400s, got 0s (for example: --ttl 10s)"],
-    );
-    check(
-        "redis://127.0.0.1 --requesters 1,2",
-        &["--requesters: requesters is for http bots; these are grid bots"],
-    );
-    check("arena --op get", &["--op: op is for grid bots; these are arena bots"]);
 }

@@ -7,7 +7,7 @@ use ::ladder::LoadUnit;
 
 use super::*;
 use crate::plan::Arrivals;
-use crate::workloads::{ScriptBots, ScriptLoad, WorkloadSettings as _};
+use crate::workloads::{ScriptBots, ScriptLoad};
 
 /// The plan of a script with these options, or what is wrong.
 fn planned(options: &str, flags: &str) -> Result<Plan, String> {
