@@ -1,5 +1,5 @@
-use ladder::testing::TrialBuilder;
-use ladder::{Criteria, FrameFigures, judge, rung};
+use ladder::testing::{TrialBuilder, terms};
+use ladder::{FrameFigures, judge, rung};
 use proptest::prelude::*;
 
 use super::*;
@@ -42,6 +42,11 @@ fn cell(service: &str, view: &str, priority: &str) -> Planted {
         yields: priority == "below-normal",
         cpu_share: if is_long { 0.4 } else { 0.02 },
     }
+}
+
+/// One cell of short answers, with nothing drawn.
+fn one_cell() -> Plant {
+    Plant { cells: vec![cell("root", "background", "normal")], ..plant() }
 }
 
 fn six_cells() -> Vec<Planted> {
@@ -104,9 +109,7 @@ impl Plant {
 /// A rung of requesters with everything told, to be written over.
 fn pattern() -> Rung {
     let trial = TrialBuilder { hold_s: 2, ..TrialBuilder::polling(1.0) }.build();
-    let terms = Criteria { objectives: vec!["errors == 0".parse().unwrap()], ..Criteria::default() };
-    let judgement = judge(&trial, None, &terms);
-    rung(&trial, &judgement)
+    rung(&trial, &judge(&trial, None, &terms("errors == 0")))
 }
 
 fn ids(rungs: &[Rung]) -> Vec<String> {
@@ -117,18 +120,20 @@ fn find(rungs: &[Rung], id: &str) -> Option<Conclusion> {
     sweep(rungs).into_iter().find(|found| found.id == id)
 }
 
-/// The one check: a conclusion is there and says this, or is not there.
+/// A conclusion is there and says this: parts with … between them.
 #[track_caller]
-fn check(rungs: &[Rung], id: &str, says: Option<&[&str]>) {
-    let found = find(rungs, id);
-    let text = found.as_ref().map(|found| found.text.as_str());
-    match (text, says) {
-        (Some(text), Some(parts)) => {
-            parts.iter().for_each(|part| assert!(text.contains(part), "\"{part}\" is not in: {text}"));
-        }
-        (None, None) => {}
-        (found, _) => panic!("{id}: {found:?}"),
+fn check(rungs: &[Rung], id: &str, says: &str) {
+    let text = find(rungs, id).expect(id).text;
+    for part in says.split(" … ") {
+        assert!(text.contains(part), "\"{part}\" is not in: {text}");
     }
+}
+
+/// A conclusion is not there.
+#[track_caller]
+fn silent(rungs: &[Rung], id: &str) {
+    let found = find(rungs, id);
+    assert!(found.is_none(), "{found:?}");
 }
 
 fn edited(rungs: &mut [Rung], which: impl Fn(&Rung) -> bool, edit: impl Fn(&mut Rung)) {
@@ -164,47 +169,34 @@ fn the_published_sweep_is_found_again() {
             "cost_of_long_answers",
         ]
     );
-    let one = "One requester gets 30.0/s responses: one request per tick of 30.0/s ticks in all 6 cells.";
-    check(&rungs, "base_rate", Some(&[one]));
-    let most = "Nothing gets more than 300.0/s responses: 10 requests per tick at 30.0/s (tick quantisation, 10 slots); \
+    let says = "One requester gets 30.0/s responses: one request per tick of 30.0/s ticks in all 6 cells.";
+    check(&rungs, "base_rate", says);
+    let says = "Nothing gets more than 300.0/s responses: 10 requests per tick at 30.0/s (tick quantisation, 10 slots); \
                 10 to 16 requesters all get that.";
-    check(&rungs, "ceiling", Some(&[most]));
-    let best = "10 requesters reach 99 % of the ceiling; 14 requesters get 300.0/s, which is no more, and wait 46.7 ms \
+    check(&rungs, "ceiling", says);
+    let says = "10 requesters reach 99 % of the ceiling; 14 requesters get 300.0/s, which is no more, and wait 46.7 ms \
                 instead of 33.3 ms.";
-    check(&rungs, "best_requesters", Some(&[best]));
-    let pays = [
-        "linear up to 10 requesters in root · background",
-        "10.00 with 10",
-        "not linear in object · foreground · normal: 3.61 with 10",
-    ];
-    check(&rungs, "linearity", Some(&pays));
-    check(&rungs, "never_super_linear", Some(&["never super-linear", "at most 1.00 of it"]));
-    let gives = "Failures begin at 15 requesters in all 6 cells (none failed up to 14); the first: rejected (429, 503): \
+    check(&rungs, "best_requesters", says);
+    let says = "linear up to 10 requesters in root · background … 10.00 with 10 … not linear in object · foreground · \
+         normal: 3.61 with 10";
+    check(&rungs, "linearity", says);
+    check(&rungs, "never_super_linear", "never super-linear … at most 1.00 of it");
+    let says = "Failures begin at 15 requesters in all 6 cells (none failed up to 14); the first: rejected (429, 503): \
                  GET /: status 503.";
-    check(&rungs, "failures", Some(&[gives]));
-    let drops = [
-        "Frames drop in object · foreground · below-normal from 5 requesters on: 25.8/s of 30.0/s, 10.8/s with 16",
-        "its responses stay at 300.0/s there",
-        "with priority normal or service root they keep their frames",
-    ];
-    check(&rungs, "frames_drop", Some(&drops));
-    let falls = [
-        "Responses collapse in object · foreground · normal from 5 requesters on: 108.3/s with 10, where \
-         object · background · normal gets 300.0/s",
-        "the frames stay at 30.0/s",
-    ];
-    check(&rungs, "responses_collapse", Some(&falls));
-    let short = [
-        "Short answers do neither.",
-        "root · foreground · normal (700 B) gets 300.0/s and keeps 30.0/s frames with 14 requesters, \
-                  where object · foreground · normal (8.2 kB) does not.",
-    ];
-    check(&rungs, "short_answers", Some(&short));
-    let costs = [
-        "object · foreground · normal (8.2 kB) beside root · foreground · normal (700 B), with 10 requesters: 108.3/s against \
-                  300.0/s, 92.3 ms against 33.3 ms, 40 % of the CPU against 2 %.",
-    ];
-    check(&rungs, "cost_of_long_answers", Some(&costs));
+    check(&rungs, "failures", says);
+    let says = "Frames drop in object · foreground · below-normal from 5 requesters on: 25.8/s of 30.0/s, 10.8/s with \
+         16 … its responses stay at 300.0/s there … with priority normal or service root they keep their \
+         frames";
+    check(&rungs, "frames_drop", says);
+    let says = "Responses collapse in object · foreground · normal from 5 requesters on: 108.3/s with 10, where \
+         object · background · normal gets 300.0/s … the frames stay at 30.0/s";
+    check(&rungs, "responses_collapse", says);
+    let says = "Short answers do neither. … root · foreground · normal (700 B) gets 300.0/s and keeps 30.0/s frames \
+         with 14 requesters, where object · foreground · normal (8.2 kB) does not.";
+    check(&rungs, "short_answers", says);
+    let says = "object · foreground · normal (8.2 kB) beside root · foreground · normal (700 B), with 10 requesters: \
+         108.3/s against 300.0/s, 92.3 ms against 33.3 ms, 40 % of the CPU against 2 %.";
+    check(&rungs, "cost_of_long_answers", says);
 }
 
 #[test]
@@ -222,28 +214,17 @@ fn every_conclusion_names_its_figures() {
 #[test]
 fn rungs_that_speak_of_this_machine_are_no_evidence() {
     let mut rungs = plant().rungs();
-    edited(&mut rungs, |_| true, |rung| rung.verdict = Verdict::GeneratorLimited);
-    assert_eq!(ids(&rungs), [] as [&str; 0]);
-    edited(
-        &mut rungs,
-        |_| true,
-        |rung| {
-            rung.verdict = Verdict::Inconclusive;
-            rung.signal = Some("disturbed".to_owned());
-        },
-    );
-    assert_eq!(ids(&rungs), [] as [&str; 0]);
     // Whatever the reason: no conclusion is drawn from an unjudged rung.
-    edited(
-        &mut rungs,
-        |_| true,
-        |rung| {
-            rung.signal = Some("response.p99".to_owned());
-        },
-    );
-    assert_eq!(ids(&rungs), [] as [&str; 0]);
-    edited(&mut rungs, |_| true, |rung| rung.verdict = Verdict::Invalid);
-    assert_eq!(ids(&rungs), [] as [&str; 0]);
+    for (verdict, signal) in [
+        (Verdict::GeneratorLimited, None),
+        (Verdict::Inconclusive, Some("disturbed")),
+        (Verdict::Inconclusive, Some("response.p99")),
+        (Verdict::Invalid, Some("response.p99")),
+    ] {
+        let judged = |rung: &mut Rung| (rung.verdict, rung.signal) = (verdict, signal.map(str::to_owned));
+        edited(&mut rungs, |_| true, judged);
+        assert_eq!(ids(&rungs), [] as [&str; 0], "{verdict} {signal:?}");
+    }
 }
 
 #[test]
@@ -259,11 +240,11 @@ fn other_subjects_have_no_sweep() {
 
 #[test]
 fn one_cell_without_a_name_is_a_sweep_too() {
-    let mut rungs = Plant { cells: vec![cell("root", "background", "normal")], ..plant() }.rungs();
+    let mut rungs = one_cell().rungs();
     edited(&mut rungs, |_| true, |rung| rung.cell = None);
-    check(&rungs, "base_rate", Some(&["30.0/s ticks."]));
-    check(&rungs, "ceiling", Some(&["10 slots"]));
-    check(&rungs, "failures", Some(&["Failures begin at 15 requesters (none failed up to 14)"]));
+    check(&rungs, "base_rate", "30.0/s ticks.");
+    check(&rungs, "ceiling", "10 slots");
+    check(&rungs, "failures", "Failures begin at 15 requesters (none failed up to 14)");
 }
 
 proptest! {
@@ -273,12 +254,7 @@ proptest! {
     fn linear_data_without_noise_is_never_called_super_linear(
         base in 0.5f64..500.0, loads in proptest::collection::btree_set(2u32..60, 3..12), hold_s in 1.0f64..60.0
     ) {
-        let mut rungs = Plant {
-            loads: std::iter::once(1).chain(loads).collect(),
-            cells: vec![cell("root", "background", "normal")],
-            ..plant()
-        }
-        .rungs();
+        let mut rungs = Plant { loads: std::iter::once(1).chain(loads).collect(), ..one_cell() }.rungs();
         for rung in &mut rungs {
             (rung.rate_per_s, rung.hold_s, rung.failed) = (base * rung.load, hold_s, 0);
             rung.verdict = Verdict::Pass;
