@@ -77,10 +77,13 @@ fn short_answers_are_acquitted_only_where_long_ones_do_harm_and_they_do_not() {
         rung.frames = Some(FrameFigures { rate_per_s: 12.0, due: None, drawn: 1 });
     });
     silent(&rungs, "short_answers");
-    let mut medium = plant();
-    medium.cells.iter_mut().for_each(|cell| cell.bytes = cell.bytes.clamp(2_400.0, 3_000.0));
-    silent(&medium.rungs(), "short_answers");
-    silent(&medium.rungs(), "cost_of_long_answers");
+    // Neither answers of 2.4 kB are short nor those of 3 kB long.
+    for (least, most) in [(2_400.0, 9_000.0), (0.0, 3_000.0)] {
+        let mut medium = plant();
+        medium.cells.iter_mut().for_each(|cell| cell.bytes = cell.bytes.clamp(least, most));
+        silent(&medium.rungs(), "short_answers");
+        silent(&medium.rungs(), "cost_of_long_answers");
+    }
 }
 
 #[test]
