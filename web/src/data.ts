@@ -1003,3 +1003,6 @@ export type WorkerFigures = {
 export type ColumnName = 't' | 'offered' | 'sent' | 'answered' | 'failed' | 'lost' | 'late' | 'open' | 'response_mean_ns' | 'response_p50_ns' | 'response_p99_ns' | 'service_p50_ns' | 'service_p99_ns' | 'send_lag_p99_ns' | 'delivery_mean_ns' | 'delivery_p99_ns' | 'ticks_due' | 'ticks_on_time' | 'ticks_over' | 'ticks_under' | 'ticks_missed' | 'late_share' | 'frames' | 'subject_cpu_cores' | 'subject_rss_bytes' | 'worker_cpu_cores' | 'worker_rss_bytes' | 'busy_share' | 'steal_share' | 'throttle_events' | 'others_cores' | 'worker_waiting_share' | 'subject_waiting_share' | 'subject_thread_cores' | 'bytes' | 'errors' | 'not_sent' | 'connects_failed'
 
 export type DistributionName = 'response' | 'service' | 'send_lag' | 'receive_lag' | 'handshake' | 'tick_interval' | 'tick_age' | 'delivery' | 'first_byte' | 'tls' | 'unanswered' | 'stall' | 'client_tick_interval' | 'tick_busy'
+
+/** Of loads that count requests, each of which owes a reply. */
+export const REQUEST_UNITS: readonly LoadUnit[] = ['requesters', 'req/s', 'updates/s']

@@ -1,7 +1,7 @@
 // What happened on the time axis: the marks of the trial, and what its seconds themselves say.
 
 import { holdSpan, seconds } from './columns'
-import type { ColumnName, DisturbedAbove, Series, TrialPage } from './data'
+import { type ColumnName, type DisturbedAbove, REQUEST_UNITS, type Series, type TrialPage } from './data'
 
 export interface Event { at: number; kind: string; text: string; isBad: boolean }
 
@@ -46,7 +46,7 @@ function noticed(trial: TrialPage): Event[] {
   const within = (t: number) => t >= span[0] && t < span[1]
   return [
     ...first(series, 'failed', 'first failed', within), ...first(series, 'lost', 'first lost', within),
-    ...falls(series, within, isOfRequests(trial)), ...disturbed(series, trial.disturbed_above, within),
+    ...falls(series, within, REQUEST_UNITS.includes(trial.load_unit)), ...disturbed(series, trial.disturbed_above, within),
   ]
 }
 
@@ -56,12 +56,8 @@ function first(series: Series, name: ColumnName, kind: string, within: (t: numbe
   return row < 0 ? [] : [{ at: seconds(series)[row], kind, text: `${values[row]} in this second`, isBad: true }]
 }
 
-/** Of requests a server may close what idles; one that takes an answer with it is lost, and marked as that. */
-function isOfRequests(trial: TrialPage): boolean {
-  return trial.load_unit === 'req/s' || trial.load_unit === 'requesters'
-}
-
-/** Connections that fell away and those that came back: a storm of reconnects is both in a row. */
+/** Connections that fell away and those that came back: a storm of reconnects is both in a row. `mayFall`: of requests a server
+ * may close what idles; one that takes an answer with it is lost, and marked as that. */
 function falls(series: Series, within: (t: number) => boolean, mayFall: boolean): Event[] {
   const found: Event[] = []
   const open = series.open ?? []

@@ -1,7 +1,7 @@
 // Figures of a judged rung by the name that objectives use, and why one may not be stated.
 
 import { holdSpan, rowsOfHold, seconds, sumOver } from './columns'
-import type { ColumnName, MainFigure, Rung, Summary, TrialPage } from './data'
+import { type ColumnName, type MainFigure, REQUEST_UNITS, type Rung, type Summary, type TrialPage } from './data'
 import { h } from './dom'
 import { inUnit, NOT_STATED, number } from './format'
 import { EXCEEDANCES } from './percentile'
@@ -32,8 +32,7 @@ export function errorsOf(rung: Pick<Rung, 'errors' | 'failed' | 'lost' | 'not_se
 
 /** What the terminal counts as failed: messages without a right answer; of requests those too that never left or were never answered. */
 export function failedOf(rung: Rung): number {
-  const isOfRequests = ['req/s', 'requesters', 'updates/s'].includes(rung.load_unit)
-  return rung.failed + rung.lost + (isOfRequests ? rung.not_sent + rung.unanswered_at_stop : 0)
+  return rung.failed + rung.lost + (REQUEST_UNITS.includes(rung.load_unit) ? rung.not_sent + rung.unanswered_at_stop : 0)
 }
 
 const NAMED: Record<string, (rung: Rung) => number | null | undefined> = {

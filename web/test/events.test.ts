@@ -41,7 +41,7 @@ test('connections that a server of requests may close are no bad event', () => {
   const open = [0, 100, 200, 200, 120, 200, 199, 200, 0, 0]
   const isBad = (load_unit: TrialPage['load_unit']) =>
     eventsOf({ ...trial({ open }), load_unit }).find(event => event.kind === 'connections fell')?.isBad
-  assert.deepEqual([isBad('req/s'), isBad('clients')], [false, true])
+  assert.deepEqual([isBad('req/s'), isBad('updates/s'), isBad('clients')], [false, false, true])
 })
 
 test('only the first second of failures is marked, and nothing where there were none', () => {

@@ -1,10 +1,10 @@
-//! The page's types: generates web/src/data.ts from the Rust types that the page receives.
+//! The page's types, and what it knows of them: generates web/src/data.ts from the Rust types that the page receives.
 
 use std::collections::BTreeMap;
 
 use inflight_analysis::RunComparison;
-use measure::Measure;
-use measure::Purpose;
+use measure::{LoadUnit, Measure, Purpose};
+use strum::VariantArray;
 use ts_rs::{Config, TS, TypeVisitor};
 
 use crate::api::{RunPage, Second, TickFile};
@@ -73,6 +73,12 @@ fn typescript_has_the_types_of_what_is_sent() {
     let columns = union("ColumnName", std::iter::once("t").chain(NAMES.iter().copied()));
     let measures = Measure::ALL.iter().map(|measure| measure.name());
     let distributions = union("DistributionName", measures.chain([CLIENT_TICK_INTERVAL, TICK_BUSY]));
-    let types: Vec<String> = declared.types.into_values().chain([columns, distributions]).collect();
+    let requests = LoadUnit::VARIANTS.iter().filter(|unit| unit.counts_requests());
+    let requests: Vec<String> = requests.map(|unit| format!("'{}'", unit.name())).collect();
+    let requests = format!(
+        "/** Of loads that count requests, each of which owes a reply. */\nexport const REQUEST_UNITS: readonly LoadUnit[] = [{}]",
+        requests.join(", ")
+    );
+    let types: Vec<String> = declared.types.into_values().chain([columns, distributions, requests]).collect();
     committed::check("web/src/data.ts", &format!("{HEAD}\n{}\n", types.join("\n\n")));
 }
