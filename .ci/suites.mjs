@@ -10,7 +10,8 @@ import { availableParallelism } from "node:os";
 import { dirname, relative } from "node:path";
 import { createInterface } from "node:readline";
 
-const flags = ["--workspace", "--features", "stepladder/otlp"];
+// Examples are linted and not linked: no test runs one.
+const flags = ["--workspace", "--features", "stepladder/otlp", "--lib", "--bins", "--tests"];
 const scripts = process.argv.slice(2).map((line) => ({ name: line, line, folder: "." }));
 // The end-to-end tests take longest: what starts first ends the whole soonest. Those of agents are two at a time, as two sets of
 // network namespaces: beside the others they would wait for each other and keep their threads.

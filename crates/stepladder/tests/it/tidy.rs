@@ -337,6 +337,28 @@ fn files_that_grow_long_are_listed() {
 }
 
 #[test]
+fn targets_that_are_not_tested_have_no_tests() {
+    for (name, folder) in PACKAGES.iter() {
+        let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
+        for target in manifest.split("\n[").filter(|section| section.contains("\ntest = false")) {
+            let mut files = Vec::new();
+            match target.starts_with("lib]") {
+                true => sources(&folder.join("src"), &mut files),
+                false => files.push(folder.join("src/main.rs")),
+            }
+            for path in files {
+                let text = std::fs::read_to_string(&path).expect("a source file");
+                assert!(
+                    !text.contains("#[test]"),
+                    "{}: a test that never runs; remove `test = false` from the manifest of {name}",
+                    path.display()
+                );
+            }
+        }
+    }
+}
+
+#[test]
 fn the_command_line_prints_in_one_place_only() {
     let words = ["println!(", "print!(", "anstream::std", "io::stdout().lock", "io::stderr().lock"];
     let because = "what is printed goes through say.rs";
