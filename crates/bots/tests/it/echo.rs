@@ -120,9 +120,9 @@ fn a_line_that_is_not_the_one_sent_is_a_wrong_answer() {
 
 /// Answers each message with the text of the one before, like a server that answers before it was asked.
 #[derive(Default)]
-struct RankBounds(BTreeMap<u64, Vec<u8>>);
+struct OneBehind(BTreeMap<u64, Vec<u8>>);
 
-impl SimulatedServer for RankBounds {
+impl SimulatedServer for OneBehind {
     fn opened(&mut self, _: u64, _: u64, _: &mut Says) {}
 
     fn received(&mut self, peer: u64, message: &[u8], at_ns: u64, says: &mut Says) {
@@ -133,7 +133,7 @@ impl SimulatedServer for RankBounds {
 
 #[test]
 fn an_answer_with_the_text_of_another_message_is_a_wrong_answer() {
-    let trial = hold_100_s(None, &mut RankBounds::default());
+    let trial = hold_100_s(None, &mut OneBehind::default());
     let flow = trial.flow();
     assert_eq!(flow.answered, 0, "{flow:?}");
     assert!(flow.failed > 100_000 && trial.errors["wrong answer"] >= flow.failed, "{flow:?}");

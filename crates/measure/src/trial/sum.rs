@@ -36,7 +36,7 @@ pub struct Sum {
     last_ns: u64,
     /// index of the counter of connection time, where the bots have it
     open_time: Option<usize>,
-    seconds: Vec<ServerReport>,
+    seconds: Vec<KeptSecond>,
     beside: BTreeMap<u32, Beside>,
     subject: Readings,
     worker: Readings,
@@ -69,7 +69,7 @@ pub struct Sum {
 
 /// What is kept of a second of the bots.
 #[derive(Clone, Debug)]
-struct ServerReport {
+struct KeptSecond {
     second: Second,
     /// messages planned in the hold, by operation; nothing before the (cut) hold
     planned_in_hold: Vec<Flow>,
@@ -77,7 +77,7 @@ struct ServerReport {
     opened: u64,
 }
 
-/// What others tell of a second; it may come before the bots' word.
+/// What others tell of a second; it may come before that second of the bots.
 #[derive(Clone, Debug, Default)]
 struct Beside {
     ticks: TickCounts,
@@ -346,7 +346,7 @@ impl Sum {
         let sent = |phases: &[Flow; Phase::ALL.len()]| phases.iter().map(|flow| flow.sent).sum();
         self.same_time.second(interval.index, interval.flows.iter().map(sent).collect());
         let of_hold = interval.flows.iter().map(|phases| phases[Phase::Hold as usize]);
-        self.seconds.push(ServerReport {
+        self.seconds.push(KeptSecond {
             second: second_of(interval),
             planned_in_hold: if from_cut { of_hold.collect() } else { Vec::new() },
             open_end: interval.connections.open_end,
@@ -441,8 +441,8 @@ impl Sum {
     fn finish_connections(&mut self) {
         let ramp_end_ns = self.settled_ns.unwrap_or(u64::MAX);
         let opened_in_ramp =
-            |told: &&ServerReport| told.opened > 0 && u64::from(told.second.index) * SECOND_NS < ramp_end_ns;
-        let in_ramp: Vec<&ServerReport> = self.seconds.iter().filter(opened_in_ramp).collect();
+            |told: &&KeptSecond| told.opened > 0 && u64::from(told.second.index) * SECOND_NS < ramp_end_ns;
+        let in_ramp: Vec<&KeptSecond> = self.seconds.iter().filter(opened_in_ramp).collect();
         let connections = &mut self.trial.connections;
         connections.opened_in_ramp = in_ramp.iter().map(|told| told.opened).sum();
         connections.open_min = self.open_min.unwrap_or(0);

@@ -28,7 +28,7 @@ fn fill(room: &mut [u8], piece: &[u8]) -> usize {
 }
 
 #[derive(Debug, PartialEq)]
-enum ServerReport {
+enum Heard {
     Text(Vec<u8>),
     Binary(Vec<u8>),
     Broken(String),
@@ -51,18 +51,18 @@ pub(super) fn websocket_client(input: &[u8]) {
                     told.push(match next {
                         Ok(Received::Text(text)) => {
                             assert!(std::str::from_utf8(text).is_ok(), "text that is not UTF-8");
-                            ServerReport::Text(text.to_vec())
+                            Heard::Text(text.to_vec())
                         }
-                        Ok(Received::Binary(bytes)) => ServerReport::Binary(bytes.to_vec()),
-                        Err(broken) => ServerReport::Broken(format!("{broken:?}")),
+                        Ok(Received::Binary(bytes)) => Heard::Binary(bytes.to_vec()),
+                        Err(broken) => Heard::Broken(format!("{broken:?}")),
                     });
-                    if matches!(told.last(), Some(ServerReport::Broken(_))) {
+                    if matches!(told.last(), Some(Heard::Broken(_))) {
                         break 'reads;
                     }
                 }
             }
             if let Some(end) = codec.ended() {
-                told.push(ServerReport::Ended(format!("{end:?}")));
+                told.push(Heard::Ended(format!("{end:?}")));
             }
             (told, answers(codec.unsent()))
         });

@@ -125,7 +125,7 @@ fn chat() -> TrialBuilder {
     TrialBuilder::chat(100)
 }
 
-/// ServerReport by the server behind this second of the hold.
+/// Told by the server after this second of the hold.
 fn ends_after(entry: &Entry, hold_s: u32) -> bool {
     let end_ns = u64::from(HOLD_FROM_S + hold_s) * SECOND_NS;
     matches!(entry, Entry::Ticks(second) if second.to_ns > end_ns)
