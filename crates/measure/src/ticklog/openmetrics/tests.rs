@@ -167,46 +167,32 @@ fn bad_answers_are_named() {
     let of = |text: &str| text.replace("NAME", NAME);
     let histogram =
         |lines: &str| of(lines) + &of("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum 0.06\nNAME_count 2\n");
-    for (text, said) in [
+    for (lines, said) in [
         (
-            of("NAME_bucket{le=\"1\"} 2\nNAME_sum 1\n"),
-            "NAME has no bucket le=\"+Inf\", so its ticks cannot be counted",
-        ),
-        (
-            histogram("NAME_bucket{le=\"1\"} 1\nNAME_bucket{le=\"1\"} 1\n"),
+            "NAME_bucket{le=\"1\"} 1\nNAME_bucket{le=\"1\"} 1\n",
             "line 2 says \"NAME_bucket{le=\\\"1\\\"} 1\" again",
         ),
-        (
-            histogram("NAME_bucket{le=\"1\"} 3\n"),
-            "the bucket le=\"inf\" of NAME holds fewer than the one before it",
-        ),
-        (
-            histogram("NAME_bucket{le=\"1\"} NaN\n"),
-            "the bucket le=\"1\" of NAME holds NaN, which is no count",
-        ),
-        (
-            histogram("NAME_bucket{le=\"1\"} 0.5\n"),
-            "the bucket le=\"1\" of NAME holds 0.5, which is no count",
-        ),
-        (histogram("NAME_bucket{le=\"x\"} 1\n"), "line 1: le is no number: \"NAME_bucket{le=\\\"x\\\"} 1\""),
-        (histogram("NAME_bucket 1\n"), "line 1 is a bucket without le: \"NAME_bucket 1\""),
-        (of("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum NaN\n"), "NAME_sum is NaN, which is no sum of times"),
-        (of("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum +Inf\n"), "NAME_sum is inf, which is no sum of times"),
-        (of("NAME_bucket{le=\"+Inf\"} 2\n"), "NAME_sum is missing"),
-        (
-            of("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum 1\nNAME_count 3\n"),
-            "NAME_count is 3, and its buckets hold 2",
-        ),
-        (
-            of(
-                "NAME_bucket{a=\"1\",le=\"+Inf\"} 2\nNAME_sum{a=\"1\"} 1\nNAME_bucket{a=\"2\",le=\"1\"} 2\nNAME_bucket{a=\"2\",le=\"+Inf\"} 2\nNAME_sum{a=\"2\"} 1\n",
-            ),
-            "series of NAME have different buckets; give all the same",
-        ),
-        (of("# TYPE NAME counter\nNAME 5\n"), "NAME is a counter, which tells of no times; name a histogram"),
-        (of("NAME NaN\n"), "NAME is NaN, which is no time"),
+        ("NAME_bucket{le=\"1\"} 3\n", "the bucket le=\"inf\" of NAME holds fewer than the one before it"),
+        ("NAME_bucket{le=\"1\"} NaN\n", "the bucket le=\"1\" of NAME holds NaN, which is no count"),
+        ("NAME_bucket{le=\"1\"} 0.5\n", "the bucket le=\"1\" of NAME holds 0.5, which is no count"),
+        ("NAME_bucket{le=\"x\"} 1\n", "line 1: le is no number: \"NAME_bucket{le=\\\"x\\\"} 1\""),
+        ("NAME_bucket 1\n", "line 1 is a bucket without le: \"NAME_bucket 1\""),
     ] {
-        refused(&text, &of(said));
+        refused(&histogram(lines), &of(said));
+    }
+    let no_infinity = "NAME has no bucket le=\"+Inf\", so its ticks cannot be counted";
+    let unlike = "NAME_bucket{a=\"1\",le=\"+Inf\"} 2\nNAME_sum{a=\"1\"} 1\nNAME_bucket{a=\"2\",le=\"1\"} 2\nNAME_bucket{a=\"2\",le=\"+Inf\"} 2\nNAME_sum{a=\"2\"} 1\n";
+    for (text, said) in [
+        ("NAME_bucket{le=\"1\"} 2\nNAME_sum 1\n", no_infinity),
+        ("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum NaN\n", "NAME_sum is NaN, which is no sum of times"),
+        ("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum +Inf\n", "NAME_sum is inf, which is no sum of times"),
+        ("NAME_bucket{le=\"+Inf\"} 2\n", "NAME_sum is missing"),
+        ("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum 1\nNAME_count 3\n", "NAME_count is 3, and its buckets hold 2"),
+        (unlike, "series of NAME have different buckets; give all the same"),
+        ("# TYPE NAME counter\nNAME 5\n", "NAME is a counter, which tells of no times; name a histogram"),
+        ("NAME NaN\n", "NAME is NaN, which is no time"),
+    ] {
+        refused(&of(text), &of(said));
     }
 }
 
