@@ -165,7 +165,9 @@ fn notes(rungs: &[Rung]) -> Vec<String> {
     }
     let line = |(rungs, words): (Vec<&Rung>, String)| {
         let loads: Vec<String> = rungs.iter().map(|rung| show_number(rung.load)).collect();
-        format!("{} {}: {} — {words}", loads.join(", "), rungs[0].load_unit, rungs[0].verdict)
+        let unit =
+            if let [one] = &*rungs { one.load_unit.text_of(one.load) } else { rungs[0].load_unit.text() };
+        format!("{} {unit}: {} — {words}", loads.join(", "), rungs[0].verdict)
     };
     notes.into_iter().map(line).collect()
 }

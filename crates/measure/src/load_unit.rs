@@ -63,9 +63,10 @@ impl LoadUnit {
         }
     }
 
-    /// The same behind the number 1.
-    pub fn text_of_one(self) -> &'static str {
+    /// The same behind this load, `game` behind 1.
+    pub fn text_of(self, load: f64) -> &'static str {
         match self {
+            _ if load != 1.0 => self.text(),
             LoadUnit::Games => "game",
             LoadUnit::Clients => "client",
             LoadUnit::Requesters => "requester",

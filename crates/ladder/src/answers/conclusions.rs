@@ -54,16 +54,16 @@ pub(crate) fn in_brief(climb: &Climb) -> [(String, String); 3] {
 pub(super) fn load_of(climb: &Climb, load: f64) -> String {
     let unit = climb.capacity.unit;
     let rung = climb.rungs.iter().find(|rung| rung.load == load);
-    let one = if load == 1.0 { unit.text_of_one() } else { unit.text() };
+    let text = unit.text_of(load);
     match rung.map(|rung| (rung.bots, rung.sessions)) {
         Some((bots, _)) if unit == LoadUnit::Games => {
-            format!("{} {unit} ({bots} clients)", show_number(load))
+            format!("{} {text} ({bots} clients)", show_number(load))
         }
         // The number of concurrent sessions follows from how long each takes.
         Some((_, Some(sessions))) if unit == LoadUnit::Sessions => {
-            format!("{} {one} ({} at once)", show_number(load), show_number(sessions.at_once))
+            format!("{} {text} ({} at once)", show_number(load), show_number(sessions.at_once))
         }
-        _ => format!("{} {one}", show_number(load)),
+        _ => format!("{} {text}", show_number(load)),
     }
 }
 

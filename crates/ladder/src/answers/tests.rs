@@ -424,7 +424,7 @@ fn a_cell_is_noted_for_its_first_rung_that_did_not_pass_and_else_for_the_first_w
     let notes = results_page(&climb).notes;
     assert_eq!(
         notes[0],
-        "root · background: 1 requesters: PASS — 40 of 40 cheats were refused (1 more of its rungs have a remark)"
+        "root · background: 1 requester: PASS — 40 of 40 cheats were refused (1 more of its rungs has a remark)"
     );
     assert!(notes[1].starts_with("object · background: 3 requesters: FAIL"), "{}", notes[1]);
     assert!(notes[1].ends_with("(1 more of its rungs did not pass)"), "{}", notes[1]);

@@ -43,8 +43,11 @@ pub(super) fn notes(climb: &Climb) -> Vec<String> {
         let rungs = rungs.iter().map(|at| &climb.rungs[*at]).filter(|rung| note(rung).is_some());
         let (passed, others): (Vec<&Rung>, Vec<&Rung>) =
             rungs.partition(|rung| rung.verdict == Verdict::Pass);
-        let (noted, how) =
-            if others.is_empty() { (passed, "have a remark") } else { (others, "did not pass") };
+        let (noted, how) = match (others.is_empty(), passed.len()) {
+            (true, 2) => (passed, "has a remark"),
+            (true, _) => (passed, "have a remark"),
+            (false, _) => (others, "did not pass"),
+        };
         let first = noted.first()?;
         let more = match noted.len() - 1 {
             0 => String::new(),

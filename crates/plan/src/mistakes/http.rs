@@ -163,9 +163,9 @@ pub enum RequestConfigError {
     TwoPaths(String),
     /// flags for the one request of a URL, while the scenario has several
     #[error(
-        "{0} is about the one request of a URL, but the scenario has requests of its own; change it there"
+        "this is about the one request of a URL, but the scenario has requests of its own; change it there"
     )]
-    OfOneRequest(&'static str),
+    OfOneRequest,
     /// a name that does not fit into a path
     #[error("{0:?} cannot be a board's name here: letters, digits, - _ and . only")]
     BoardName(String),

@@ -223,7 +223,7 @@ fn tick_sources_and_words_are_known_or_said_to_be_still_to_come() {
         ),
         (
             "openmetrics=http://me:secret@127.0.0.1/metrics#a",
-            "\"it\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: the URL holds a user name or password",
+            "\"…@127.0.0.1/metrics\" is no metrics endpoint, as http://127.0.0.1:9100/metrics is: the URL holds a user name or password",
         ),
         (
             "game.log",

@@ -90,9 +90,10 @@ fn openmetrics_of(text: &str) -> Result<TickSource, UnitError> {
 fn endpoint_of(url: &str, what: &'static str, usual: &str) -> Result<Target, UnitError> {
     let wrong = |why: String| UnitError::NotAnEndpoint { what, text: url.to_owned(), why };
     let mut endpoint: Target = match url.trim().parse::<Target>() {
-        // The text is not repeated here: it holds a secret.
+        // What stands before the host is a secret.
         Err(why @ TargetError::Credentials { .. }) => {
-            return Err(UnitError::NotAnEndpoint { what, text: "it".to_owned(), why: why.to_string() });
+            let text = url.rsplit_once('@').map_or("…".to_owned(), |(_, host)| format!("…@{host}"));
+            return Err(UnitError::NotAnEndpoint { what, text, why: why.to_string() });
         }
         Ok(endpoint) if endpoint.scheme == Scheme::Http => endpoint,
         Ok(_) | Err(TargetError::NoScheme(_) | TargetError::UnknownScheme { .. }) => {

@@ -68,12 +68,15 @@ impl Reading {
             for (edge, count) in &lines.at {
                 if !(0.0..=COUNT_MAX).contains(count) || count.fract() != 0.0 {
                     return Err(format!(
-                        "the bucket le=\"{edge}\" of {name} holds {count}, which is no count"
+                        "the bucket le=\"{}\" of {name} holds {}, which is no count",
+                        written(*edge),
+                        written(*count)
                     ));
                 }
                 if up_to.last().is_some_and(|before| *count < *before as f64) {
                     return Err(format!(
-                        "the bucket le=\"{edge}\" of {name} holds fewer than the one before it"
+                        "the bucket le=\"{}\" of {name} holds fewer than the one before it",
+                        written(*edge)
                     ));
                 }
                 up_to.push(*count as u64);
@@ -84,7 +87,7 @@ impl Reading {
             }
             let sum = lines.sum.ok_or_else(|| format!("{name}_sum is missing"))?;
             if !sum.is_finite() || sum < 0.0 {
-                return Err(format!("{name}_sum is {sum}, which is no sum of times"));
+                return Err(format!("{name}_sum is {}, which is no sum of times", written(sum)));
             }
             reading.series.insert(labels, Series { up_to, sum_ms: sum * unit_ms });
         }
@@ -125,6 +128,15 @@ impl Reading {
 
 fn reset(name: &str) -> String {
     format!("{name} counts less than a moment ago, as after a restart of the server")
+}
+
+/// As the format writes it.
+fn written(value: f64) -> String {
+    if value.is_infinite() {
+        format!("{}Inf", if value > 0.0 { '+' } else { '-' })
+    } else {
+        value.to_string()
+    }
 }
 
 /// An edge that is meant to be of whole ms is, though a fraction of a second is not exact.

@@ -172,7 +172,7 @@ fn bad_answers_are_named() {
             "NAME_bucket{le=\"1\"} 1\nNAME_bucket{le=\"1\"} 1\n",
             "line 2 says \"NAME_bucket{le=\\\"1\\\"} 1\" again",
         ),
-        ("NAME_bucket{le=\"1\"} 3\n", "the bucket le=\"inf\" of NAME holds fewer than the one before it"),
+        ("NAME_bucket{le=\"1\"} 3\n", "the bucket le=\"+Inf\" of NAME holds fewer than the one before it"),
         ("NAME_bucket{le=\"1\"} NaN\n", "the bucket le=\"1\" of NAME holds NaN, which is no count"),
         ("NAME_bucket{le=\"1\"} 0.5\n", "the bucket le=\"1\" of NAME holds 0.5, which is no count"),
         ("NAME_bucket{le=\"x\"} 1\n", "line 1: le is no number: \"NAME_bucket{le=\\\"x\\\"} 1\""),
@@ -185,7 +185,7 @@ fn bad_answers_are_named() {
     for (text, said) in [
         ("NAME_bucket{le=\"1\"} 2\nNAME_sum 1\n", no_infinity),
         ("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum NaN\n", "NAME_sum is NaN, which is no sum of times"),
-        ("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum +Inf\n", "NAME_sum is inf, which is no sum of times"),
+        ("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum +Inf\n", "NAME_sum is +Inf, which is no sum of times"),
         ("NAME_bucket{le=\"+Inf\"} 2\n", "NAME_sum is missing"),
         ("NAME_bucket{le=\"+Inf\"} 2\nNAME_sum 1\nNAME_count 3\n", "NAME_count is 3, and its buckets hold 2"),
         (unlike, "series of NAME have different buckets; give all the same"),

@@ -333,8 +333,9 @@ fn braces_around_anything_else_than_a_name_are_left_alone() {
 fn flags_for_one_request_do_not_change_a_scenarios_list() {
     let text = "subject: { target: http://127.0.0.1 }\nbots: { kind: http, requests: [{ get: / }] }\n";
     let mistakes = resolved("x.yaml --body x --method PUT", Some(text)).unwrap_err();
-    let why = "is about the one request of a URL, but the scenario has requests of its own; change it there";
-    assert_eq!(mistakes, format!("--method: --method {why}\n--body: --body {why}"));
+    let why =
+        "this is about the one request of a URL, but the scenario has requests of its own; change it there";
+    assert_eq!(mistakes, format!("--method: {why}\n--body: {why}"));
 }
 
 #[test]

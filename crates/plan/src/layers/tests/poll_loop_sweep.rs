@@ -145,5 +145,5 @@ fn other_subjects_have_no_axes() {
            --views: views are an axis of poll-loop, the server that has them; http://127.0.0.1 is swept over its loads \
              only",
     );
-    check_refused("poll-loop --method PUT", "--method: --method is about the one request of a URL");
+    check_refused("poll-loop --method PUT", "--method: this is about the one request of a URL");
 }

@@ -264,7 +264,7 @@ fn some_text(text: &str) -> Result<String, units::UnitError> {
 pub(crate) fn refuse_flags_of_one(reader: &mut Reader) {
     for setting in settings().filter(|setting| setting.key.starts_with("bots.requests.")) {
         if !reader.flags.all(setting).is_empty() {
-            reader.refuse_plainly(Place::Flag(setting.flag), RequestConfigError::OfOneRequest(setting.flag));
+            reader.refuse_plainly(Place::Flag(setting.flag), RequestConfigError::OfOneRequest);
         }
     }
 }
