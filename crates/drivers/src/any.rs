@@ -16,8 +16,8 @@ use crate::address::Address;
 use crate::connect;
 use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::http::fetch::{Fetch, Piece};
-use crate::http::one::fetch::Fetch1;
-use crate::http::two::fetch::Fetch2;
+use crate::http::one::Fetch1;
+use crate::http::two::Fetch2;
 pub use crate::protocol::{HttpVersion, Protocol};
 use crate::read_buffer::ReadBuffer;
 use crate::stream::Stream;
@@ -218,7 +218,7 @@ impl Kind {
             (Kind::Http1(socket), Send::Request(fetch)) => socket.send(fetch),
             (Kind::Http2(socket), Send::Request(fetch)) => socket.send(fetch),
             (Kind::Http2(socket), Send::Cancel(tag)) => {
-                if socket.cancel(tag) {
+                if socket.talk.cancel(tag) {
                     Ok(())
                 } else {
                     Err(Refused(0))

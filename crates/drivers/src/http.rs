@@ -14,10 +14,8 @@ pub mod two;
 pub use fault::Fault;
 pub use fetch::{Fetch, Head, Headers, Piece};
 pub use message::{Answer, HEAD_BYTES_MAX, Http, KEPT_BODY_BYTES_MAX, Media, Outgoing, Parts, Received};
-pub use one::Http1;
-pub use one::fetch::Fetch1;
-pub use two::Http2;
-pub use two::fetch::Fetch2;
+pub use one::{Fetch1, Http1};
+pub use two::{Fetch2, Http2};
 
 #[cfg(test)]
 pub(crate) mod tests;

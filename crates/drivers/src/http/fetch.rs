@@ -128,8 +128,8 @@ impl<'d> Headers<'d> {
 }
 
 /// Who is asked: what each request repeats.
-#[derive(Debug)]
-pub(super) struct Origin {
+#[derive(Debug, Default)]
+pub struct Origin {
     scheme: &'static str,
     authority: Box<str>,
 }

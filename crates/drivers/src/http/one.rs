@@ -10,34 +10,27 @@
 pub mod chunks;
 pub mod connection;
 pub mod exchange;
-pub mod fetch;
 pub mod head;
 pub mod pieces;
 pub mod request;
 
-use std::net::IpAddr;
 use std::rc::Rc;
 
-use socket2::Socket;
-
-use crate::address::Address;
-use crate::connect;
-use crate::driver::{Broken, Driver, OpenError, Refused};
-use crate::http::message::{Http, Media, Outgoing, Parts, Received};
-use crate::read_buffer::ReadBuffer;
-use crate::stream::Stream;
+use crate::http::message::{Http, Media, Parts};
 use connection::Connection;
 use exchange::Exchange;
+use pieces::Pieces;
 use request::Request;
 
 /// A request, encoded; cheap to clone.
 #[derive(Clone, Debug)]
 pub struct Prepared(Rc<Request>);
 
-/// One open connection.
-pub struct Http1 {
-    connection: Connection<Exchange>,
-}
+/// One open connection, whose answers are passed on whole.
+pub type Http1 = Connection<Exchange>;
+
+/// One open connection, whose answers are passed on as they arrive.
+pub type Fetch1 = Connection<Pieces>;
 
 impl Http for Http1 {
     type Prepared = Prepared;
@@ -49,40 +42,10 @@ impl Http for Http1 {
     }
 
     fn media(&self) -> Option<Media> {
-        self.connection.state.media()
+        self.state.media()
     }
 
     fn is_idempotent(prepared: &Prepared) -> bool {
         prepared.0.is_idempotent
-    }
-}
-
-impl Driver for Http1 {
-    type Connecting = Socket;
-    type Send<'a> = Outgoing<'a, Prepared>;
-    type Received<'a> = Received<'a>;
-
-    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
-        connect::begin(to.socket, from)
-    }
-
-    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
-        let stream = Stream::open(begin_connect, to, |tls| &tls.config_http1).await?;
-        Ok(Http1 { connection: Connection::new(stream) })
-    }
-
-    /// Refuses while a request is open, and after an answer that closes the connection.
-    fn send(&mut self, what: Outgoing<'_, Prepared>) -> Result<(), Refused> {
-        if !self.connection.is_closed() && self.connection.state.ask(&what.prepared.0, what.tag) {
-            Ok(())
-        } else {
-            Err(Refused(self.unsent_bytes()))
-        }
-    }
-
-    forward!(connection);
-
-    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
-        self.connection.state.next(buffer).map_err(Broken::Http).transpose()
     }
 }

@@ -6,7 +6,6 @@
 //! unprocessed.
 //! Not here: pushes (refused in our settings), priorities, trailers (read and dropped).
 
-pub mod fetch;
 pub mod request;
 
 mod channel;
@@ -17,19 +16,11 @@ mod pieces;
 mod pipe;
 mod talk;
 
-use std::io;
-use std::net::IpAddr;
 use std::rc::Rc;
 
-use socket2::Socket;
-
-use crate::address::Address;
-use crate::connect;
-use crate::driver::{Broken, Driver, OpenError, Refused};
-use crate::http::message::{Http, Media, Outgoing, Parts, Received};
-use crate::read_buffer::ReadBuffer;
-use crate::stream::Stream;
+use crate::http::message::{Http, Media, Parts};
 use line::Line;
+use pieces::Pieces;
 use request::Request;
 use talk::Talk;
 
@@ -37,10 +28,11 @@ use talk::Talk;
 #[derive(Clone, Debug)]
 pub struct Prepared(Rc<Request>);
 
-/// One open connection.
-pub struct Http2 {
-    line: Line<Talk>,
-}
+/// One open connection, whose answers are passed on whole.
+pub type Http2 = Line<Talk>;
+
+/// One open connection, whose answers are passed on as they arrive.
+pub type Fetch2 = Line<Pieces>;
 
 impl Http for Http2 {
     type Prepared = Prepared;
@@ -52,41 +44,10 @@ impl Http for Http2 {
     }
 
     fn media(&self) -> Option<Media> {
-        self.line.talk.media()
+        self.talk.media()
     }
 
     fn is_idempotent(prepared: &Prepared) -> bool {
         prepared.0.is_idempotent
-    }
-}
-
-impl Driver for Http2 {
-    type Connecting = Socket;
-    type Send<'a> = Outgoing<'a, Prepared>;
-    type Received<'a> = Received<'a>;
-
-    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
-        connect::begin(to.socket, from)
-    }
-
-    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
-        let stream = Stream::open(begin_connect, to, |tls| &tls.config_http2).await?;
-        let talk = Talk::begin().await.map_err(io::Error::other)?;
-        Ok(Http2 { line: Line::open(stream, to, talk).await? })
-    }
-
-    /// Refuses when as many requests are open as the server allows, and after a GOAWAY.
-    fn send(&mut self, what: Outgoing<'_, Prepared>) -> Result<(), Refused> {
-        if self.line.has_room() && self.line.talk.ask(&what.prepared.0, what.tag) {
-            Ok(())
-        } else {
-            Err(Refused(self.line.unsent_bytes()))
-        }
-    }
-
-    forward!(line);
-
-    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<Received<'d>, Broken>> {
-        self.line.talk.next(buffer).map_err(Broken::Http).transpose()
     }
 }

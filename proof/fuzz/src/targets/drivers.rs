@@ -314,7 +314,7 @@ fn http1_passed_on(
     buffer: &mut ReadBuffer,
 ) -> (Vec<String>, Vec<u8>, String) {
     let mut pieces = Pieces::default();
-    assert!(pieces.ask(parts, 7), "a new connection takes a request");
+    assert!(pieces.ask(Request::new(parts), 7), "a new connection takes a request");
     pieces.wrote(pieces.unsent().len());
     let (mut told, mut body) = (Vec::new(), Vec::new());
     for read in reads {

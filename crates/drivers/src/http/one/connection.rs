@@ -1,19 +1,37 @@
 //! An HTTP/1.1 connection with its socket, generic over how its answers are reported.
 
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use socket2::Socket;
 use tokio::io::AsyncWrite;
 
-use crate::driver::{Broken, Closed};
+use crate::address::Address;
+use crate::connect;
+use crate::driver::{Broken, Closed, Driver, OpenError, Refused};
 use crate::http::fault::Fault;
 use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
 use crate::stream::{self, Stream};
 
 /// What a connection knows between its reads: its request, and how far the answer is.
-pub trait State: Default {
+pub trait State: 'static {
+    /// A request.
+    type Send<'a>;
+    /// What of an answer is reported at once.
+    type Received<'d>;
+
+    /// Of a new connection to there.
+    fn new(to: &Address) -> Self;
+
+    /// Takes a request. False: one is open, or the connection takes no more.
+    fn send(&mut self, what: Self::Send<'_>) -> bool;
+
+    /// What has come next, if anything can be reported. After a fault the offending bytes are the rest of the buffer.
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Self::Received<'d>>, Fault>;
+
     /// What the kernel has not taken yet of the request.
     fn unsent(&self) -> &[u8];
 
@@ -48,23 +66,43 @@ pub enum End {
 }
 
 /// One open connection.
-pub(super) struct Connection<S> {
+pub struct Connection<S> {
     stream: Stream,
     pub(super) state: S,
     shutdown: Shutdown,
 }
 
 impl<S: State> Connection<S> {
-    pub(super) fn new(stream: Stream) -> Self {
-        Connection { stream, state: S::default(), shutdown: Shutdown::default() }
+    /// Over an established stream.
+    pub(crate) fn over(stream: Stream, to: &Address) -> Self {
+        Connection { stream, state: S::new(to), shutdown: Shutdown::default() }
+    }
+}
+
+impl<S: State> Driver for Connection<S> {
+    type Connecting = Socket;
+    type Send<'a> = S::Send<'a>;
+    type Received<'d> = S::Received<'d>;
+
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+        connect::begin(to.socket, from)
     }
 
-    /// It takes no more requests, since we closed it.
-    pub(super) fn is_closed(&self) -> bool {
-        self.shutdown.is_said()
+    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
+        let stream = Stream::open(begin_connect, to, |tls| &tls.config_http1).await?;
+        Ok(Connection::over(stream, to))
     }
 
-    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+    /// Refuses while a request is open, and after an answer that closes the connection.
+    fn send(&mut self, what: S::Send<'_>) -> Result<(), Refused> {
+        if !self.shutdown.is_said() && self.state.send(what) {
+            Ok(())
+        } else {
+            Err(Refused(self.unsent_bytes()))
+        }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         loop {
             let unsent = self.state.unsent();
             if unsent.is_empty() {
@@ -83,11 +121,7 @@ impl<S: State> Connection<S> {
         self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
     }
 
-    pub(super) fn poll_read(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuffer,
-    ) -> Poll<Result<usize, Closed>> {
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
         let is_clean = match ready!(stream::poll_read(&mut self.stream, cx, self.state.lay(buffer))) {
             Ok(0) => true,
             // Many servers close the connection without TLS's close_notify.
@@ -105,18 +139,22 @@ impl<S: State> Connection<S> {
         })
     }
 
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<S::Received<'d>, Broken>> {
+        self.state.next(buffer).map_err(Broken::Http).transpose()
+    }
+
     /// Unsent data stays unsent: closing means that no answer is awaited any more.
-    pub(super) fn close(&mut self) {
+    fn close(&mut self) {
         if self.shutdown.say() {
             self.state.stop_sending();
         }
     }
 
-    pub(super) fn unsent_bytes(&self) -> usize {
+    fn unsent_bytes(&self) -> usize {
         self.state.unsent().len()
     }
 
-    pub(super) fn tls_ns(&self) -> Option<u64> {
+    fn tls_ns(&self) -> Option<u64> {
         self.stream.tls_ns()
     }
 }

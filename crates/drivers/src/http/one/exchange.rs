@@ -5,12 +5,14 @@
 
 use std::rc::Rc;
 
+use super::Prepared;
 use super::chunks::Chunks;
 use super::connection::{End, State};
 use super::head::{self, Body, Head};
 use super::request::Request;
+use crate::address::Address;
 use crate::http::fault::Fault;
-use crate::http::message::{Answer, Media, Received};
+use crate::http::message::{Answer, Media, Outgoing, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::{FREE_BYTES, Reservation};
 
@@ -60,6 +62,28 @@ enum Stage {
 }
 
 impl State for Exchange {
+    type Send<'a> = Outgoing<'a, Prepared>;
+    type Received<'d> = Received<'d>;
+
+    fn new(_: &Address) -> Self {
+        Exchange::default()
+    }
+
+    fn send(&mut self, what: Outgoing<'_, Prepared>) -> bool {
+        self.ask(&what.prepared.0, what.tag)
+    }
+
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Received<'d>>, Fault> {
+        match self.stage {
+            _ if self.has_surplus => Err(Fault::Unasked),
+            Stage::Ended => Ok(Some(Received::Answer(self.gathered(buffer)))),
+            _ if buffer.rest().is_empty() => Ok(None),
+            Stage::Idle => Err(Fault::Unasked),
+            Stage::Head { has_begun } => self.hear_head(has_begun, buffer),
+            Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => self.hear_body(buffer),
+        }
+    }
+
     fn unsent(&self) -> &[u8] {
         self.asked.as_ref().and_then(|request| request.wire.get(self.written_bytes..)).unwrap_or_default()
     }
@@ -131,18 +155,6 @@ impl Exchange {
 
     fn awaits_head(&self) -> bool {
         matches!(self.stage, Stage::Head { .. })
-    }
-
-    /// What has come next, if anything is whole. After a fault the offending bytes are the rest of the buffer.
-    pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Received<'d>>, Fault> {
-        match self.stage {
-            _ if self.has_surplus => Err(Fault::Unasked),
-            Stage::Ended => Ok(Some(Received::Answer(self.gathered(buffer)))),
-            _ if buffer.rest().is_empty() => Ok(None),
-            Stage::Idle => Err(Fault::Unasked),
-            Stage::Head { has_begun } => self.hear_head(has_begun, buffer),
-            Stage::Sized(_) | Stage::Chunked(_) | Stage::UntilEnd => self.hear_body(buffer),
-        }
     }
 
     fn hear_head<'d>(

@@ -9,16 +9,16 @@ use super::chunks::Chunks;
 use super::connection::{End, State};
 use super::head::{self, Body};
 use super::request::Request;
+use crate::address::Address;
 use crate::http::fault::Fault;
-use crate::http::fetch::Piece;
-use crate::http::fetch::{Head, Headers, INTERIM_MAX};
-use crate::http::message::Parts;
+use crate::http::fetch::{Fetch, Head, Headers, INTERIM_MAX, Origin, Piece};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::Carried;
 
 /// Where a connection is in its talk with the server.
 #[derive(Default)]
 pub struct Pieces {
+    origin: Origin,
     /// the request, as far as it was asked
     wire: Vec<u8>,
     /// of these
@@ -53,6 +53,63 @@ enum Stage {
 }
 
 impl State for Pieces {
+    type Send<'a> = Fetch<'a>;
+    type Received<'d> = Piece<'d>;
+
+    fn new(to: &Address) -> Self {
+        Pieces { origin: Origin::of(to), ..Pieces::default() }
+    }
+
+    fn send(&mut self, what: Fetch<'_>) -> bool {
+        let request = Request::new(&what.parts(&self.origin));
+        self.ask(request, what.tag)
+    }
+
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Piece<'d>>, Fault> {
+        if self.has_surplus {
+            return Err(Fault::Unasked);
+        }
+        if self.stage == Stage::Whole {
+            return Ok(Some(self.finish(buffer)));
+        }
+        let rest_bytes = buffer.rest().len();
+        if rest_bytes == 0 {
+            return Ok(None);
+        }
+        let tag = self.tag;
+        match self.stage {
+            Stage::Idle | Stage::Whole => Err(Fault::Unasked),
+            Stage::Head => self.hear_head(buffer),
+            Stage::Sized(left) => {
+                let taken = left.min(rest_bytes as u64);
+                self.stage = if taken == left { Stage::Whole } else { Stage::Sized(left - taken) };
+                Ok(Some(Piece::Part { tag, bytes: buffer.take(taken as usize) }))
+            }
+            Stage::UntilEnd => Ok(Some(Piece::Part { tag, bytes: buffer.take(rest_bytes) })),
+            Stage::Chunked(mut chunks) => {
+                let gathered = chunks.gather(buffer.rest_mut());
+                self.stage = Stage::Chunked(chunks);
+                match gathered {
+                    Err((at, fault)) => {
+                        buffer.take(at);
+                        Err(fault)
+                    }
+                    Ok(walk) => {
+                        if walk.is_end {
+                            self.stage = Stage::Whole;
+                        }
+                        if walk.data_bytes > 0 {
+                            let bytes = &buffer.take(walk.taken)[..walk.data_bytes as usize];
+                            return Ok(Some(Piece::Part { tag, bytes }));
+                        }
+                        buffer.take(walk.taken);
+                        Ok(walk.is_end.then(|| self.finish(buffer)))
+                    }
+                }
+            }
+        }
+    }
+
     fn unsent(&self) -> &[u8] {
         &self.wire[self.written_bytes..]
     }
@@ -97,11 +154,11 @@ impl State for Pieces {
 
 impl Pieces {
     /// Takes a request. False: one is open, or the connection takes no more.
-    pub fn ask(&mut self, parts: &Parts<'_>, tag: u32) -> bool {
+    pub fn ask(&mut self, request: Request, tag: u32) -> bool {
         if self.stage != Stage::Idle || !self.unsent().is_empty() || self.closes || self.has_surplus {
             return false;
         }
-        let Request { wire, is_head, closes, .. } = Request::new(parts);
+        let Request { wire, is_head, closes, .. } = request;
         (self.wire, self.written_bytes) = (wire.into_vec(), 0);
         (self.tag, self.interim_count, self.is_head, self.closes) = (tag, 0, is_head, closes);
         self.stage = Stage::Head;
@@ -111,52 +168,6 @@ impl Pieces {
     /// A quiet connection keeps no room for its last request.
     fn forget_request(&mut self) {
         (self.wire, self.written_bytes) = (Vec::new(), 0);
-    }
-
-    /// What has come next. After a fault the offending bytes are the rest of the buffer.
-    pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Piece<'d>>, Fault> {
-        if self.has_surplus {
-            return Err(Fault::Unasked);
-        }
-        if self.stage == Stage::Whole {
-            return Ok(Some(self.finish(buffer)));
-        }
-        let rest_bytes = buffer.rest().len();
-        if rest_bytes == 0 {
-            return Ok(None);
-        }
-        let tag = self.tag;
-        match self.stage {
-            Stage::Idle | Stage::Whole => Err(Fault::Unasked),
-            Stage::Head => self.hear_head(buffer),
-            Stage::Sized(left) => {
-                let taken = left.min(rest_bytes as u64);
-                self.stage = if taken == left { Stage::Whole } else { Stage::Sized(left - taken) };
-                Ok(Some(Piece::Part { tag, bytes: buffer.take(taken as usize) }))
-            }
-            Stage::UntilEnd => Ok(Some(Piece::Part { tag, bytes: buffer.take(rest_bytes) })),
-            Stage::Chunked(mut chunks) => {
-                let gathered = chunks.gather(buffer.rest_mut());
-                self.stage = Stage::Chunked(chunks);
-                match gathered {
-                    Err((at, fault)) => {
-                        buffer.take(at);
-                        Err(fault)
-                    }
-                    Ok(walk) => {
-                        if walk.is_end {
-                            self.stage = Stage::Whole;
-                        }
-                        if walk.data_bytes > 0 {
-                            let bytes = &buffer.take(walk.taken)[..walk.data_bytes as usize];
-                            return Ok(Some(Piece::Part { tag, bytes }));
-                        }
-                        buffer.take(walk.taken);
-                        Ok(walk.is_end.then(|| self.finish(buffer)))
-                    }
-                }
-            }
-        }
     }
 
     fn hear_head<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Piece<'d>>, Fault> {

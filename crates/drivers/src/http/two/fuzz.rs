@@ -9,7 +9,7 @@ use super::line::Turns as _;
 use super::pieces::Pieces;
 use super::request::Request;
 use super::talk::Talk;
-use crate::http::fetch::Piece;
+use crate::http::fetch::{Origin, Piece};
 use crate::http::message::{Parts, Received};
 use crate::read_buffer::ReadBuffer;
 
@@ -25,7 +25,9 @@ pub fn talk(
     buffer: &mut ReadBuffer,
 ) -> (Vec<Told>, usize) {
     // Its first bytes need no answer, so that it is ready at once.
-    let Poll::Ready(Ok(mut talk)) = pin!(Talk::begin()).poll(&mut Context::from_waker(Waker::noop())) else {
+    let Poll::Ready(Ok(mut talk)) =
+        pin!(Talk::begin(Origin::default())).poll(&mut Context::from_waker(Waker::noop()))
+    else {
         return (Vec::new(), 0);
     };
     let request = Rc::new(Request::new(parts));
@@ -70,15 +72,17 @@ pub fn pieces(
     reads: &[&[u8]],
     buffer: &mut ReadBuffer,
 ) -> Vec<(Option<u32>, &'static str, Vec<u8>)> {
-    let Poll::Ready(Ok(mut pieces)) = pin!(Pieces::begin()).poll(&mut Context::from_waker(Waker::noop()))
+    let Poll::Ready(Ok(mut pieces)) =
+        pin!(Pieces::begin(Origin::default())).poll(&mut Context::from_waker(Waker::noop()))
     else {
         return Vec::new();
     };
+    let request = Request::new(parts);
     let (mut told, mut asked) = (Vec::new(), 0);
     for read in reads {
         pieces.channel().pipe().borrow_mut().came(read);
         pieces.turn();
-        while asked < requests && pieces.ask(parts, asked) {
+        while asked < requests && pieces.ask(&request, asked) {
             asked += 1;
         }
         let unsent = pieces.channel().pipe().borrow().unsent().len();

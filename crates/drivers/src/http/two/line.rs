@@ -2,15 +2,19 @@
 
 use std::future::poll_fn;
 use std::io;
+use std::net::IpAddr;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
+use socket2::Socket;
 use tokio::io::AsyncWrite;
 
 use super::channel::{Channel, End};
 use crate::address::Address;
-use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, OpenError};
+use crate::connect;
+use crate::driver::{ANSWER_BYTES_MAX, Broken, Closed, Driver, OpenError, Refused};
 use crate::http::fault::Fault;
+use crate::http::fetch::Origin;
 use crate::read_buffer::ReadBuffer;
 use crate::shutdown::Shutdown;
 use crate::stream::{self, Stream};
@@ -22,7 +26,24 @@ const UNSENT_BYTES_MAX: usize = 128 * 1024;
 const FIRST_BYTES: usize = 60;
 
 /// What is between a socket and those who ask: it knows the open requests.
-pub(super) trait Turns {
+pub trait Turns: Sized + 'static {
+    /// A request.
+    type Send<'a>;
+    /// What of an answer is reported at once.
+    type Received<'d>;
+
+    /// So many requests bots may have open on it, if the server allows as many; `None`: bots do not ask.
+    const REQUESTS_MAX: Option<usize>;
+
+    /// Of a new connection.
+    fn new(channel: Channel, origin: Origin) -> Self;
+
+    /// Takes a request. False: too many are open, or the connection takes no more.
+    fn send(&mut self, what: Self::Send<'_>) -> bool;
+
+    /// What has come next. After a fault, what HTTP/2 says of it is the rest of the buffer.
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Self::Received<'d>>, Fault>;
+
     fn channel(&self) -> &Channel;
 
     fn channel_mut(&mut self) -> &mut Channel;
@@ -35,6 +56,15 @@ pub(super) trait Turns {
 
     /// True when something of an answer waits to be reported.
     fn has_told(&self) -> bool;
+
+    /// Says hello. Until the server's settings have come it takes no request.
+    fn begin(origin: Origin) -> impl Future<Output = Result<Self, h2::Error>> {
+        async {
+            let mut turns = Self::new(Channel::begin().await?, origin);
+            turns.turn();
+            Ok(turns)
+        }
+    }
 
     /// Moves on as far as that goes without further bytes.
     fn turn(&mut self) {
@@ -71,15 +101,16 @@ pub(super) trait Turns {
 }
 
 /// One open connection.
-pub(super) struct Line<T> {
+pub struct Line<T> {
     stream: Stream,
-    pub(super) talk: Box<T>,
+    pub(crate) talk: Box<T>,
     shutdown: Shutdown,
 }
 
 impl<T: Turns> Line<T> {
-    /// Waits until the server takes requests. Errors: it does not speak HTTP/2.
-    pub(super) async fn open(stream: Stream, to: &Address, talk: T) -> Result<Self, OpenError> {
+    /// Over an established stream: waits until the server takes requests. Errors: it does not speak HTTP/2.
+    pub(crate) async fn over(stream: Stream, to: &Address) -> Result<Self, OpenError> {
+        let talk = T::begin(Origin::of(to)).await.map_err(io::Error::other)?;
         if to.tls.is_some() && stream.protocol() != Some(b"h2") {
             let why = "it does not offer h2 in the TLS handshake (ALPN)".to_owned();
             return Err(OpenError::WrongProtocol { protocol: PROTOCOL, why });
@@ -90,71 +121,8 @@ impl<T: Turns> Line<T> {
     }
 
     /// What is unsent leaves room for another request.
-    pub(super) fn has_room(&self) -> bool {
+    fn has_room(&self) -> bool {
         self.unsent_bytes() <= UNSENT_BYTES_MAX
-    }
-
-    pub(super) fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        loop {
-            let mut pipe = self.talk.channel().pipe().borrow_mut();
-            if pipe.unsent().is_empty() {
-                break;
-            }
-            let count = ready!(Pin::new(&mut self.stream).poll_write(cx, pipe.unsent()))?;
-            pipe.wrote(count);
-        }
-        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
-        self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
-    }
-
-    pub(super) fn poll_read(
-        &mut self,
-        cx: &mut Context<'_>,
-        buffer: &mut ReadBuffer,
-    ) -> Poll<Result<usize, Closed>> {
-        if let Some(end) = self.talk.channel().end() {
-            return Poll::Ready(self.end(end));
-        }
-        // Before a read, because the replies that one read requests are bounded and were offered to the kernel since.
-        if self.talk.channel().pipe().borrow().answer_bytes() > ANSWER_BYTES_MAX {
-            return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
-        }
-        let count = match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(&[]))) {
-            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
-                return Poll::Ready(Err(Closed::Failed(error)));
-            }
-            Ok(count) if count > 0 => {
-                buffer.filled(count);
-                self.talk.channel().pipe().borrow_mut().came(buffer.take(count));
-                count
-            }
-            Ok(_) | Err(_) => {
-                self.talk.channel().pipe().borrow_mut().end();
-                0
-            }
-        };
-        self.talk.turn();
-        if self.talk.channel().pipe().borrow().has_too_many_answers() {
-            return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
-        }
-        match self.talk.channel().end() {
-            Some(end) if count == 0 => Poll::Ready(self.end(end)),
-            _ => Poll::Ready(Ok(count)),
-        }
-    }
-
-    pub(super) fn close(&mut self) {
-        if self.shutdown.say() {
-            self.talk.close();
-        }
-    }
-
-    pub(super) fn unsent_bytes(&self) -> usize {
-        self.talk.channel().pipe().borrow().unsent().len()
-    }
-
-    pub(super) fn tls_ns(&self) -> Option<u64> {
-        self.stream.tls_ns()
     }
 
     /// What came before the end is reported first.
@@ -186,6 +154,96 @@ impl<T: Turns> Line<T> {
                 return Err(wrong_protocol(&first));
             }
         }
+    }
+}
+
+impl<T: Turns> Driver for Line<T> {
+    type Connecting = Socket;
+    type Send<'a> = T::Send<'a>;
+    type Received<'d> = T::Received<'d>;
+
+    fn begin_connect(to: &Address, from: Option<IpAddr>) -> Result<Socket, OpenError> {
+        connect::begin(to.socket, from)
+    }
+
+    async fn open(begin_connect: Socket, to: &Address) -> Result<Self, OpenError> {
+        let stream = Stream::open(begin_connect, to, |tls| &tls.config_http2).await?;
+        Line::over(stream, to).await
+    }
+
+    /// Refuses when as many requests are open as the server allows, and after a GOAWAY.
+    fn send(&mut self, what: T::Send<'_>) -> Result<(), Refused> {
+        if self.has_room() && self.talk.send(what) { Ok(()) } else { Err(Refused(self.unsent_bytes())) }
+    }
+
+    fn poll_flush(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        loop {
+            let mut pipe = self.talk.channel().pipe().borrow_mut();
+            if pipe.unsent().is_empty() {
+                break;
+            }
+            let count = ready!(Pin::new(&mut self.stream).poll_write(cx, pipe.unsent()))?;
+            pipe.wrote(count);
+        }
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.shutdown.poll_send(|| Pin::new(&mut self.stream).poll_shutdown(cx)).map(Ok)
+    }
+
+    fn poll_read(&mut self, cx: &mut Context<'_>, buffer: &mut ReadBuffer) -> Poll<Result<usize, Closed>> {
+        if let Some(end) = self.talk.channel().end() {
+            return Poll::Ready(self.end(end));
+        }
+        // Before a read, because the replies that one read requests are bounded and were offered to the kernel since.
+        if self.talk.channel().pipe().borrow().answer_bytes() > ANSWER_BYTES_MAX {
+            return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
+        }
+        let count = match ready!(stream::poll_read(&mut self.stream, cx, buffer.lay(&[]))) {
+            Err(error) if error.kind() != io::ErrorKind::UnexpectedEof => {
+                return Poll::Ready(Err(Closed::Failed(error)));
+            }
+            Ok(count) if count > 0 => {
+                buffer.filled(count);
+                self.talk.channel().pipe().borrow_mut().came(buffer.take(count));
+                count
+            }
+            Ok(_) | Err(_) => {
+                self.talk.channel().pipe().borrow_mut().end();
+                0
+            }
+        };
+        self.talk.turn();
+        if self.talk.channel().pipe().borrow().has_too_many_answers() {
+            return Poll::Ready(Err(Closed::Broken(Broken::UnreadAnswers)));
+        }
+        match self.talk.channel().end() {
+            Some(end) if count == 0 => Poll::Ready(self.end(end)),
+            _ => Poll::Ready(Ok(count)),
+        }
+    }
+
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Option<Result<T::Received<'d>, Broken>> {
+        self.talk.next(buffer).map_err(Broken::Http).transpose()
+    }
+
+    fn close(&mut self) {
+        if self.shutdown.say() {
+            self.talk.close();
+        }
+    }
+
+    fn unsent_bytes(&self) -> usize {
+        self.talk.channel().pipe().borrow().unsent().len()
+    }
+
+    fn tls_ns(&self) -> Option<u64> {
+        self.stream.tls_ns()
+    }
+
+    /// None while much waits for the kernel, and after a GOAWAY.
+    fn requests_at_once(&self) -> Option<usize> {
+        let is_free = self.has_room() && !self.talk.channel().closes();
+        let allowed = if is_free { self.talk.channel().requests_max() } else { 0 };
+        T::REQUESTS_MAX.map(|max| max.min(allowed))
     }
 }
 

@@ -18,14 +18,13 @@ use super::channel::Channel;
 use super::line::Turns;
 use super::request::Request;
 use crate::http::fault::Fault;
-use crate::http::fetch::Piece;
-use crate::http::fetch::{Head, Headers, INTERIM_MAX};
-use crate::http::message::Parts;
+use crate::http::fetch::{Fetch, Head, Headers, INTERIM_MAX, Origin, Piece};
 use crate::read_buffer::ReadBuffer;
 
 /// Where a connection is in its talk with the server.
 pub struct Pieces {
     channel: Channel,
+    origin: Origin,
     asked: Vec<Asked>,
     told: VecDeque<Told>,
 }
@@ -63,18 +62,9 @@ enum Progress {
 }
 
 impl Pieces {
-    /// Says hello. Until the server's settings have come it takes no request.
-    pub async fn begin() -> Result<Self, h2::Error> {
-        let mut pieces =
-            Pieces { channel: Channel::begin().await?, asked: Vec::new(), told: VecDeque::new() };
-        pieces.turn();
-        Ok(pieces)
-    }
-
     /// Takes a request. False: too many are open, or the connection takes no more.
-    pub fn ask(&mut self, parts: &Parts<'_>, tag: u32) -> bool {
-        let sent = self.channel.send(&Request::new(parts), self.asked.len());
-        let Some(answer) = sent else { return false };
+    pub fn ask(&mut self, request: &Request, tag: u32) -> bool {
+        let Some(answer) = self.channel.send(request, self.asked.len()) else { return false };
         self.asked.push(Asked { tag, stage: Stage::Head(answer), interim_count: 0 });
         self.turn();
         true
@@ -91,14 +81,25 @@ impl Pieces {
         }
         is_open
     }
+}
 
-    /// It takes no further request.
-    pub(super) fn closes(&self) -> bool {
-        self.channel.closes()
+impl Turns for Pieces {
+    type Send<'a> = Fetch<'a>;
+    type Received<'d> = Piece<'d>;
+
+    /// As browsers have it.
+    const REQUESTS_MAX: Option<usize> = Some(256);
+
+    fn new(channel: Channel, origin: Origin) -> Self {
+        Pieces { channel, origin, asked: Vec::new(), told: VecDeque::new() }
     }
 
-    /// What has come next. After a fault, what HTTP/2 says of it is the rest of the buffer.
-    pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Piece<'d>>, Fault> {
+    fn send(&mut self, what: Fetch<'_>) -> bool {
+        let request = Request::new(&what.parts(&self.origin));
+        self.ask(&request, what.tag)
+    }
+
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Piece<'d>>, Fault> {
         let Some(told) = self.told.pop_front() else {
             return self.channel.take_fault(buffer).map(|()| None);
         };
@@ -127,9 +128,7 @@ impl Pieces {
             }
         }))
     }
-}
 
-impl Turns for Pieces {
     fn channel(&self) -> &Channel {
         &self.channel
     }

@@ -8,12 +8,14 @@ use std::task::{Context, Poll};
 use h2::RecvStream;
 use h2::client::ResponseFuture;
 
+use super::Prepared;
 use super::channel::{Channel, is_goodbye};
 use super::line::Turns;
 use super::request::Request;
 use crate::grpc::status;
 use crate::http::fault::Fault;
-use crate::http::message::{Answer, Media, Received};
+use crate::http::fetch::Origin;
+use crate::http::message::{Answer, Media, Outgoing, Received};
 use crate::read_buffer::ReadBuffer;
 use crate::unfinished::Reservation;
 
@@ -78,14 +80,6 @@ enum Progress {
 }
 
 impl Talk {
-    /// Says hello. Until the server's settings have come it takes no request.
-    pub async fn begin() -> Result<Self, h2::Error> {
-        let mut talk =
-            Talk { channel: Channel::begin().await?, asked: Vec::new(), told: VecDeque::new(), media: None };
-        talk.turn();
-        Ok(talk)
-    }
-
     /// Takes a request. False: too many are open, or the connection takes no more.
     pub fn ask(&mut self, request: &Rc<Request>, tag: u32) -> bool {
         let Some(answer) = self.channel.send(request, self.asked.len()) else { return false };
@@ -110,29 +104,6 @@ impl Talk {
     /// What the body is of the last answer whose head has come.
     pub fn media(&self) -> Option<Media> {
         self.media
-    }
-
-    /// What has come next. After a fault, what HTTP/2 says of it is the rest of the buffer.
-    pub fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Received<'d>>, Fault> {
-        match self.told.pop_front() {
-            None => self.channel.take_fault(buffer).map(|()| None),
-            Some(Told::Leaving) => Ok(Some(Received::Leaving)),
-            Some(Told::PutOff { tag }) => Ok(Some(Received::PutOff { tag })),
-            Some(Told::Began { tag }) => Ok(Some(Received::Began { tag })),
-            Some(Told::Answer(asked)) => {
-                buffer.joined = asked.store;
-                let (location, body) = buffer.joined.split_at(asked.location_bytes);
-                Ok(Some(Received::Answer(Answer {
-                    tag: asked.tag,
-                    status: asked.status,
-                    body,
-                    body_bytes: asked.body_bytes,
-                    location: std::str::from_utf8(location).ok().filter(|location| !location.is_empty()),
-                    closes: self.channel.closes_politely(),
-                    grpc: asked.grpc,
-                })))
-            }
-        }
     }
 }
 
@@ -258,6 +229,41 @@ impl Asked {
 }
 
 impl Turns for Talk {
+    type Send<'a> = Outgoing<'a, Prepared>;
+    type Received<'d> = Received<'d>;
+
+    const REQUESTS_MAX: Option<usize> = None;
+
+    fn new(channel: Channel, _: Origin) -> Self {
+        Talk { channel, asked: Vec::new(), told: VecDeque::new(), media: None }
+    }
+
+    fn send(&mut self, what: Outgoing<'_, Prepared>) -> bool {
+        self.ask(&what.prepared.0, what.tag)
+    }
+
+    fn next<'d>(&mut self, buffer: &'d mut ReadBuffer) -> Result<Option<Received<'d>>, Fault> {
+        match self.told.pop_front() {
+            None => self.channel.take_fault(buffer).map(|()| None),
+            Some(Told::Leaving) => Ok(Some(Received::Leaving)),
+            Some(Told::PutOff { tag }) => Ok(Some(Received::PutOff { tag })),
+            Some(Told::Began { tag }) => Ok(Some(Received::Began { tag })),
+            Some(Told::Answer(asked)) => {
+                buffer.joined = asked.store;
+                let (location, body) = buffer.joined.split_at(asked.location_bytes);
+                Ok(Some(Received::Answer(Answer {
+                    tag: asked.tag,
+                    status: asked.status,
+                    body,
+                    body_bytes: asked.body_bytes,
+                    location: std::str::from_utf8(location).ok().filter(|location| !location.is_empty()),
+                    closes: self.channel.closes_politely(),
+                    grpc: asked.grpc,
+                })))
+            }
+        }
+    }
+
     fn channel(&self) -> &Channel {
         &self.channel
     }

@@ -45,7 +45,7 @@ fn read(pieces: &mut Pieces, buffer: &mut ReadBuffer, bytes: &[u8], told: &mut T
 
 fn asked(parts: &Parts<'_>) -> Pieces {
     let mut pieces = Pieces::default();
-    assert!(pieces.ask(parts, 7));
+    assert!(pieces.ask(Request::new(parts), 7));
     pieces.wrote(pieces.unsent().len());
     pieces
 }
@@ -121,8 +121,8 @@ proptest! {
         let (mut pieces, mut buffer) = (Pieces::default(), ReadBuffer::new());
         for (planted, cuts) in &answers {
             let mut told = Told::default();
-            prop_assert!(pieces.ask(&get(planted.is_head), 7));
-            prop_assert!(!pieces.ask(&GET, 8), "one at a time");
+            prop_assert!(pieces.ask(Request::new(&get(planted.is_head)), 7));
+            prop_assert!(!pieces.ask(Request::new(&GET), 8), "one at a time");
             pieces.wrote(pieces.unsent().len());
             for bytes in split(&planted.bytes, cuts) {
                 read(&mut pieces, &mut buffer, bytes, &mut told).unwrap();
@@ -135,7 +135,7 @@ proptest! {
             prop_assert_eq!((told.status, told.end), (Some(planted.status), Some(planted.closes)));
             prop_assert_eq!(pieces.wire.capacity(), 0, "a quiet connection keeps no request");
             if planted.closes {
-                prop_assert!(!pieces.ask(&GET, 8), "the connection takes no more");
+                prop_assert!(!pieces.ask(Request::new(&GET), 8), "the connection takes no more");
                 break;
             }
         }
@@ -204,7 +204,7 @@ fn the_second_answer_is_not_taken_for_that_of_the_next_request() {
     pieces.came(twice.len(), &mut buffer);
     assert!(matches!(pieces.next(&mut buffer), Ok(Some(Piece::Head(_)))));
     assert!(matches!(pieces.next(&mut buffer), Ok(Some(Piece::End { closes: false, .. }))));
-    assert!(!pieces.ask(&GET, 8), "its answer was there before the request");
+    assert!(!pieces.ask(Request::new(&GET), 8), "its answer was there before the request");
     assert_eq!(pieces.next(&mut buffer).unwrap_err(), Fault::Unasked);
 }
 
@@ -229,13 +229,13 @@ fn an_end_is_told_by_what_was_under_way() {
 fn an_answer_that_comes_before_its_request_is_written_ends_the_connection() {
     let mut buffer = ReadBuffer::new();
     let mut pieces = Pieces::default();
-    assert!(pieces.ask(&Parts { method: "POST", body: &[b'x'; 1000], ..GET }, 7));
+    assert!(pieces.ask(Request::new(&Parts { method: "POST", body: &[b'x'; 1000], ..GET }), 7));
     pieces.wrote(100);
     let mut told = Told::default();
     let answer = b"HTTP/1.1 413 Too Large\r\nContent-Length: 0\r\n\r\n";
     read(&mut pieces, &mut buffer, answer, &mut told).unwrap();
     assert_eq!((told.status, told.end), (Some(413), Some(true)));
-    assert!(pieces.unsent().len() > 900 && !pieces.ask(&GET, 8));
+    assert!(pieces.unsent().len() > 900 && !pieces.ask(Request::new(&GET), 8));
     pieces.stop_sending();
     assert!(pieces.unsent().is_empty());
 }

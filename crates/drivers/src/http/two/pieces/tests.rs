@@ -5,6 +5,7 @@ use proptest::prelude::*;
 
 use super::super::channel::End;
 use super::*;
+use crate::http::Parts;
 
 const GET: Parts<'static> = Parts { authority: "a", ..Parts::get("/") };
 
@@ -40,11 +41,11 @@ fn goodbye(last: u32, code: u32) -> Vec<u8> {
 
 /// A connection with requests open of these tags, on the streams 1, 3, 5 …
 fn asked(tags: &[u32]) -> Pieces {
-    let begun = pin!(Pieces::begin()).poll(&mut Context::from_waker(Waker::noop()));
+    let begun = pin!(Pieces::begin(Origin::default())).poll(&mut Context::from_waker(Waker::noop()));
     let Poll::Ready(Ok(mut pieces)) = begun else { panic!("its first bytes need no answer") };
     // With what it takes from us, whose windows are wider than those without it.
     came(&mut pieces, &[frame(SETTINGS, 0, 0, &[]), frame(SETTINGS, 1, 0, &[])].concat());
-    assert!(tags.iter().all(|tag| pieces.ask(&GET, *tag)));
+    assert!(tags.iter().all(|tag| pieces.ask(&Request::new(&GET), *tag)));
     pieces
 }
 
@@ -222,7 +223,7 @@ fn an_answer_that_was_given_up_is_heard_no_more_and_the_server_is_told() {
     told(&mut pieces, &mut buffer, &mut words);
     assert_eq!(words, ["6 head 200", "6 end"]);
     assert!(!pieces.cancel(5) && !pieces.cancel(6), "neither is open");
-    assert!(pieces.ask(&GET, 7));
+    assert!(pieces.ask(&Request::new(&GET), 7));
 }
 
 #[test]
@@ -235,7 +236,7 @@ fn the_end_of_the_connection_inside_an_answer_is_a_cut() {
         pieces.channel.pipe().borrow_mut().end();
         pieces.turn();
         assert_eq!(pieces.channel.end(), Some(expected));
-        assert!(!pieces.ask(&GET, 7));
+        assert!(!pieces.ask(&Request::new(&GET), 7));
     }
 }
 

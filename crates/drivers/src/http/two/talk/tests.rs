@@ -24,7 +24,9 @@ fn hears(talk: &mut Talk, bytes: &[u8]) {
 
 /// A connection with requests open on as many streams, all of whose heads have come.
 fn begun(parts: &Parts<'_>, streams: u32) -> Talk {
-    let Poll::Ready(Ok(mut talk)) = pin!(Talk::begin()).poll(&mut Context::from_waker(Waker::noop())) else {
+    let Poll::Ready(Ok(mut talk)) =
+        pin!(Talk::begin(Origin::default())).poll(&mut Context::from_waker(Waker::noop()))
+    else {
         panic!("its first bytes need no answer");
     };
     hears(&mut talk, &frame(SETTINGS, 0, 0, &[]));
