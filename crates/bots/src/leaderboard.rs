@@ -47,17 +47,17 @@ const AUDIT: usize = 4;
 /// No message of the load, and so not among its operations.
 const CHEAT: usize = 5;
 
-/// RankHistory the causes of HTTP.
+/// Behind the causes of HTTP.
 const WRONG_SCORE: usize = errors::CAUSES.len();
 const WRONG_RANK: usize = WRONG_SCORE + 1;
 const CHEAT_ACCEPTED: usize = WRONG_SCORE + 2;
 const CHEAT_ANSWERED: usize = WRONG_SCORE + 3;
 const OWN_CAUSES: [&str; 4] = ["wrong score", "wrong rank", "cheat accepted", "cheat not refused"];
 
-/// RankHistory them, where gRPC is spoken: its statuses.
+/// Behind them, where gRPC is spoken: its statuses.
 const GRPC_AT: usize = WRONG_SCORE + OWN_CAUSES.len();
 
-/// RankHistory those of every source: facts that were read back after the hold, those of them that were wrong, and further
+/// Behind those of every source: facts that were read back after the hold, those of them that were wrong, and further
 /// ones that could not be read; changes of
 /// cheaters that must be refused, those that were, and those that were accepted.
 const OWN_COUNTERS: [(&str, Role); 6] = [

@@ -106,7 +106,7 @@ impl Dialect for Mqtt {
         split_packet(block)
     }
 
-    /// RankHistory the topic; a publication at QoS 0 has no packet identifier.
+    /// Behind the topic; a publication at QoS 0 has no packet identifier.
     #[inline]
     fn text<'l>(packet: &'l [u8], room: &str) -> &'l [u8] {
         let body = packet_body(packet);

@@ -26,11 +26,11 @@ use crate::http::templates::{
 };
 use crate::http::{counter_roles, errors, with_roles};
 
-/// RankHistory the causes of HTTP.
+/// Behind the causes of HTTP.
 const WRONG_FIELD: usize = errors::CAUSES.len();
 const WRONG_MESSAGE: usize = WRONG_FIELD + 1;
 const OWN_CAUSES: [&str; 2] = ["wrong field", "wrong message"];
-/// RankHistory them, where gRPC is spoken: its statuses.
+/// Behind them, where gRPC is spoken: its statuses.
 const GRPC_AT: usize = WRONG_FIELD + OWN_CAUSES.len();
 
 /// All clients of one worker.
