@@ -252,8 +252,19 @@ impl Broker {
         }
     }
 
+    /// Reads what has come, in so many portions at most. How many there were, and whether the connection is over.
+    pub fn read_all(&mut self, most: usize, now_ns: u64) -> (usize, Result<(), Lost>) {
+        let mut reads = 0;
+        loop {
+            match self.read(now_ns) {
+                Ok(true) if reads < most => reads += 1,
+                outcome => return (reads, outcome.map(drop)),
+            }
+        }
+    }
+
     /// Reads a portion of what has come; whether more may be there.
-    pub fn read(&mut self, now_ns: u64) -> Result<bool, Lost> {
+    fn read(&mut self, now_ns: u64) -> Result<bool, Lost> {
         let (State::Opening { socket, .. } | State::Up { socket }) = &self.state else { return Ok(false) };
         if !self.is_up() {
             // A read would take the reason from the socket and not tell it.

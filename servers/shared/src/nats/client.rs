@@ -88,14 +88,7 @@ impl Client {
     /// Errors: the connection is over.
     fn exchange(&mut self, hear: &mut dyn FnMut(&Event<'_>)) -> Result<(), Lost> {
         let now_ns = clock::now_ns();
-        let mut reads = 0;
-        let ended = loop {
-            match self.broker.read(now_ns) {
-                Ok(true) if reads < READS_PER_TURN => reads += 1,
-                Ok(_) => break Ok(()),
-                Err(lost) => break Err(lost),
-            }
-        };
+        let (_, ended) = self.broker.read_all(READS_PER_TURN, now_ns);
         let input = self.broker.take_input();
         let mut done = 0;
         while let Some((event, bytes)) = protocol::front(&input[done..])? {

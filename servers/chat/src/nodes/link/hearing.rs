@@ -16,14 +16,7 @@ impl Link {
     /// Connects when it is time, and hears what has come. Errors: the connection is over.
     pub(super) fn exchange(&mut self, shared: Option<&Shared>) -> Result<(), Lost> {
         let now_ns = clock::now_ns();
-        let mut reads = 0;
-        let ended = loop {
-            match self.broker.read(now_ns) {
-                Ok(true) if reads < READS_PER_TURN => reads += 1,
-                Ok(_) => break Ok(()),
-                Err(lost) => break Err(lost),
-            }
-        };
+        let (reads, ended) = self.broker.read_all(READS_PER_TURN, now_ns);
         if reads == READS_PER_TURN {
             // More may be there, and it is not announced again.
             self.nodes.notified.bring(NO_ROOM);
