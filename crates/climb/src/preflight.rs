@@ -35,7 +35,7 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Raises the soft limit of descriptors to the hard one and looks context.
+    /// Raises the soft limit of descriptors to the hard one and looks around.
     pub fn prepare() -> anyhow::Result<Self> {
         let descriptors = watch::preflight::raise_descriptors()
             .context("the descriptor limit cannot be raised")?

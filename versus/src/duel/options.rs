@@ -89,7 +89,7 @@ pub struct Decided {
     pub remarks: Vec<String>,
 }
 
-/// Viewing ramp, settling and hold: connecting, draining, a fresh server.
+/// Beside ramp, settling and hold: connecting, draining, a fresh server.
 const AROUND_NS: u64 = 2_000_000_000;
 const BUDGET: &str = "10m";
 /// Of client libraries: a performance unit test.
