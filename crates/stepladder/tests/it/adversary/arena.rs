@@ -6,10 +6,10 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use super::peer::Peer;
 use super::websocket::{TEXT, accept, frame, open};
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row, words};
+use super::{ENDS_FIRST, Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
 const fn load(protocol: &'static str, files: fn(u16) -> Vec<(&'static str, String)>) -> Load {
-    Load { protocol, words: |_| words("arena.yaml".to_owned()), files }
+    Load::new(protocol, "arena.yaml").with_files(files)
 }
 
 /// Judged by nothing but what must hold of any server of games.
@@ -137,6 +137,23 @@ fn started(plays: impl Fn(&mut Game<'_>)) -> impl Fn(&mut Peer) -> io::Result<()
     })
 }
 
+/// Starts each game, lets it take so long, and then does this.
+fn after(length: Duration, ends: impl Fn(&mut Game<'_>)) -> impl Fn(&mut Peer) -> io::Result<()> {
+    started(move |game| {
+        game.ticks(length);
+        ends(game);
+    })
+}
+
+/// Ends the games of which this is true.
+fn ends_if(length: Duration, is_one: impl Fn(&Game<'_>) -> bool) -> impl Fn(&mut Peer) -> io::Result<()> {
+    after(length, move |game| {
+        if is_one(game) {
+            game.end();
+        }
+    })
+}
+
 /// Says this to each player who comes in; the games are as they should be.
 fn greets(words: impl Fn() -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
     started(move |game| {
@@ -152,16 +169,8 @@ const LONG: &[&str] = &["--hold", "4s"];
 fn endings() -> Vec<Row> {
     const UNENDED: &str = "[missing stop|ended without a result";
     vec![
-        row(
-            "plays its games to their ends, as it should",
-            Passes,
-            "",
-            started(|game| {
-                game.ticks(GAME);
-                game.end();
-            }),
-        )
-        .with(LONG),
+        row("plays its games to their ends, as it should", Passes, "", after(GAME, |game| game.end()))
+            .with(LONG),
         row("never ends a game", Fails, UNENDED, started(|_| {})).with(LONG),
         long(
             "never ends a game and ticks on",
@@ -174,31 +183,22 @@ fn endings() -> Vec<Row> {
             "ends the games that are watched, and no other",
             Fails,
             UNENDED,
-            started(|game| {
-                game.ticks(GAME);
-                if game.is_watched {
-                    game.end();
-                }
-            }),
+            ends_if(GAME, |game| game.is_watched),
         )
         .with(LONG),
         long(
             "tells one player of two that the game is over",
             Fails,
             UNENDED,
-            started(|game| {
-                game.ticks(GAME);
-                game.say_to(false, &stop(true, -1000));
-            }),
+            after(GAME, |game| game.say_to(false, &stop(true, -1000))),
         )
         .with(LONG),
         long(
             "ends each game with an error",
             Fails,
             "[opponent left",
-            started(|game| {
-                game.ticks(GAME);
-                game.say(&text(r#"{"type":"stop","errorMsg":"Opponent disconnected","won":false,"x":1000}"#));
+            after(GAME, |game| {
+                game.say(&text(r#"{"type":"stop","errorMsg":"Opponent disconnected","won":false,"x":1000}"#))
             }),
         )
         .with(LONG),
@@ -206,8 +206,7 @@ fn endings() -> Vec<Row> {
             "ends one game of three with an error",
             Fails,
             "[opponent left",
-            started(|game| {
-                game.ticks(GAME);
+            after(GAME, |game| {
                 if game.number() % 3 == 2 {
                     game.say(&text(r#"{"type":"stop","errorMsg":"Out of memory","won":false,"x":1000}"#));
                 }
@@ -244,24 +243,14 @@ fn unending() -> Vec<Row> {
             "ends the games that are watched, and no other",
             Fails,
             RAN_ON,
-            started(|game| {
-                game.ticks(GAME);
-                if game.is_watched {
-                    game.end();
-                }
-            }),
+            ends_if(GAME, |game| game.is_watched),
         )
         .with(LONG),
         long(
             "ends the first games and no later one",
             Fails,
             RAN_ON,
-            started(|game| {
-                game.ticks(SHORT);
-                if game.number() < 4 {
-                    game.end();
-                }
-            }),
+            ends_if(SHORT, |game| game.number() < 4),
         )
         .with(LONG),
     ]
@@ -279,30 +268,13 @@ fn words_of_its_own() -> Vec<Row> {
             "lets the slow player win",
             Fails,
             "wrong winner",
-            started(|game| {
-                game.ticks(SHORT);
+            after(SHORT, |game| {
                 game.say_to(false, &stop(false, -1000));
                 game.say_to(true, &stop(true, 1000));
             }),
         ),
-        long(
-            "lets both win",
-            Fails,
-            "wrong winner",
-            started(|game| {
-                game.ticks(SHORT);
-                game.say(&stop(true, -1000));
-            }),
-        ),
-        long(
-            "lets both lose",
-            Fails,
-            "wrong winner",
-            started(|game| {
-                game.ticks(SHORT);
-                game.say(&stop(false, 1000));
-            }),
-        ),
+        long("lets both win", Fails, "wrong winner", after(SHORT, |game| game.say(&stop(true, -1000)))),
+        long("lets both lose", Fails, "wrong winner", after(SHORT, |game| game.say(&stop(false, 1000)))),
         long("starts a game three times", Fails, WORDS, greets(|| text(START).repeat(2))),
         long(
             "ends a game before it starts",
@@ -353,7 +325,7 @@ fn words_of_its_own() -> Vec<Row> {
             greets(|| frame(TEXT, b"\xff\xfe")),
         ),
         long("says a type that there is not", Fails, WORDS, greets(|| text(r#"{"type":"weather"}"#))),
-        long("closes within a game", Unmeasured, "ends the connection of the first client", |peer| {
+        long("closes within a game", Unmeasured, ENDS_FIRST, |peer| {
             open(peer)?;
             if peer.is_probe() {
                 return peer.hold();

@@ -6,18 +6,14 @@ use super::http2::{
     DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, RST_STREAM, SETTINGS, frame, greet, request,
 };
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row, words};
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "gRPC",
-    words: |port| {
-        words(format!(
-            "grpc://127.0.0.1:{port}/game.v1.Game/Move --proto game.proto --body {{\"x\":5}} --requesters 4 \
-             --timeout 500ms --think 20ms"
-        ))
-    },
-    files: |_| vec![("game.proto", SCHEMA.to_owned())],
-};
+const LOAD: Load = Load::new(
+    "gRPC",
+    "grpc://127.0.0.1:PORT/game.v1.Game/Move --proto game.proto --body {\"x\":5} --requesters 4 \
+     --timeout 500ms --think 20ms",
+)
+.with_files(|_| vec![("game.proto", SCHEMA.to_owned())]);
 
 pub(super) const SCHEMA: &str = r#"
 syntax = "proto3";
@@ -31,6 +27,8 @@ pub(super) const HEAD: &[u8] = b"\x88\x0f\x10\x10application/grpc";
 /// `x: 5`
 pub(super) const FIVE: &[u8] = &[0x08, 5];
 
+const MALFORMED: &str = "malformed message";
+
 /// A message with its flag and length in front.
 fn message(bytes: &[u8]) -> Vec<u8> {
     [&[0][..], &(bytes.len() as u32).to_be_bytes(), bytes].concat()
@@ -38,16 +36,26 @@ fn message(bytes: &[u8]) -> Vec<u8> {
 
 fn trailers(stream: u32, status: &str) -> Vec<u8> {
     let header = [b"\x00\x0bgrpc-status", &[status.len() as u8][..], status.as_bytes()].concat();
-    frame(HEADERS, END_HEADERS | END_STREAM, stream, &header)
+    last(stream, &header)
 }
 
 fn with_body(stream: u32, body: &[u8]) -> Vec<u8> {
     answer(stream, HEAD, body, "0")
 }
 
+/// An answer that goes on.
+fn begun(stream: u32, head: &[u8], body: &[u8]) -> Vec<u8> {
+    [frame(HEADERS, END_HEADERS, stream, head), frame(DATA, 0, stream, body)].concat()
+}
+
+/// A whole answer with this status in its trailers.
 fn answer(stream: u32, head: &[u8], body: &[u8], status: &str) -> Vec<u8> {
-    [frame(HEADERS, END_HEADERS, stream, head), frame(DATA, 0, stream, body), trailers(stream, status)]
-        .concat()
+    [begun(stream, head, body), trailers(stream, status)].concat()
+}
+
+/// The last head of an answer.
+fn last(stream: u32, fields: &[u8]) -> Vec<u8> {
+    frame(HEADERS, END_HEADERS | END_STREAM, stream, fields)
 }
 
 pub(super) fn right(stream: u32) -> Vec<u8> {
@@ -100,21 +108,14 @@ fn states(
         |codes: &[&str]| codes.iter().flat_map(|code| field("grpc-status", code)).collect::<Vec<u8>>();
     let head = [status, &HEAD[1..], &fields(in_head)].concat();
     let end = fields(in_trailers);
-    calls(move |stream, _| {
-        [
-            frame(HEADERS, END_HEADERS, stream, &head),
-            frame(DATA, 0, stream, &message(FIVE)),
-            frame(HEADERS, END_HEADERS | END_STREAM, stream, &end),
-        ]
-        .concat()
-    })
+    calls(move |stream, _| [begun(stream, &head, &message(FIVE)), last(stream, &end)].concat())
 }
 
 /// Refuses each call of the load with this text for its number.
 pub(super) fn refuses(text: impl Fn(usize) -> String) -> impl Fn(&mut Peer) -> io::Result<()> {
     calls(move |stream, number| {
         let head = [HEAD, &field("grpc-status", "16"), &field("grpc-message", &text(number))].concat();
-        frame(HEADERS, END_HEADERS | END_STREAM, stream, &head)
+        last(stream, &head)
     })
 }
 
@@ -125,7 +126,6 @@ const STATUS_500: &[u8] = &[0x8e];
 /// Statuses of HTTP and gRPC, in head and trailers, that contradict each other about success.
 fn contradictions() -> Vec<Row> {
     const UNKNOWN: &str = "UNKNOWN";
-    const MALFORMED: &str = "malformed message";
     vec![
         row("says 0 in its head and 13 in its trailers", Fails, UNKNOWN, states(STATUS_200, &["0"], &["13"])),
         long(
@@ -162,16 +162,16 @@ fn contradictions() -> Vec<Row> {
         long(
             "ends with trailers alone and status 0",
             Fails,
-            "malformed message",
+            MALFORMED,
             calls(|stream, _| {
                 let head = [HEAD, &field("grpc-status", "0")].concat();
-                frame(HEADERS, END_HEADERS | END_STREAM, stream, &head)
+                last(stream, &head)
             }),
         ),
         long(
             "compresses a message by an encoding that nobody asked for",
             Fails,
-            "malformed message",
+            MALFORMED,
             calls(|stream, _| {
                 let head = [HEAD, &field("grpc-encoding", "gzip")].concat();
                 answer(stream, &head, &[&[1, 0, 0, 0, 2][..], FIVE].concat(), "0")
@@ -184,7 +184,7 @@ fn contradictions() -> Vec<Row> {
             calls(|stream, _| {
                 // `:status: 302`, a literal with its name from the static table.
                 let head = [b"\x08\x03302", &field("location", "http://169.254.169.254/")[..]].concat();
-                frame(HEADERS, END_HEADERS | END_STREAM, stream, &head)
+                last(stream, &head)
             }),
         ),
         long(
@@ -194,27 +194,21 @@ fn contradictions() -> Vec<Row> {
             calls(|stream, _| {
                 let fields: Vec<u8> =
                     (0..200).flat_map(|at| field(&format!("a{at}"), &"v".repeat(100))).collect();
-                [
-                    frame(HEADERS, END_HEADERS, stream, HEAD),
-                    frame(DATA, 0, stream, &message(FIVE)),
-                    frame(HEADERS, END_HEADERS | END_STREAM, stream, &fields[..16_000.min(fields.len())]),
-                ]
-                .concat()
+                let fields = last(stream, &fields[..16_000.min(fields.len())]);
+                [begun(stream, HEAD, &message(FIVE)), fields].concat()
             }),
         ),
     ]
 }
 
 fn rows() -> Vec<Row> {
-    const MALFORMED: &str = "malformed message";
     vec![
         row("answers, as it should", Passes, "", calls(|stream, _| right(stream))),
         long("accepts and says nothing", Unmeasured, "did not accept a connection within 5 s", Peer::hold),
         row("closes at once", Unmeasured, "closes connections", |_| Ok(())),
         row("answers in HTTP/1.1", Unmeasured, "is not a HTTP/2 server", |peer| {
             peer.bytes::<24>()?;
-            peer.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?;
-            peer.hold()
+            peer.say_last("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
         }),
         row("answers nothing", Fails, "no answer in time", later(|peer, _| peer.hold())),
         long(
@@ -270,7 +264,7 @@ fn rows() -> Vec<Row> {
         long(
             "sends no trailers",
             Fails,
-            "malformed message",
+            MALFORMED,
             calls(|stream, _| {
                 [frame(HEADERS, END_HEADERS, stream, HEAD), frame(DATA, END_STREAM, stream, &message(FIVE))]
                     .concat()
@@ -279,11 +273,9 @@ fn rows() -> Vec<Row> {
         long(
             "sends trailers without grpc-status",
             Fails,
-            "malformed message",
+            MALFORMED,
             calls(|stream, _| {
-                let end = frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\x00\x01a\x01b");
-                [frame(HEADERS, END_HEADERS, stream, HEAD), frame(DATA, 0, stream, &message(FIVE)), end]
-                    .concat()
+                [begun(stream, HEAD, &message(FIVE)), last(stream, b"\x00\x01a\x01b")].concat()
             }),
         ),
         row(
@@ -320,9 +312,7 @@ fn rows() -> Vec<Row> {
             "never ends its answer",
             Fails,
             "answer never ended",
-            calls(|stream, _| {
-                [frame(HEADERS, END_HEADERS, stream, HEAD), frame(DATA, 0, stream, &message(FIVE))].concat()
-            }),
+            calls(|stream, _| begun(stream, HEAD, &message(FIVE))),
         ),
         long(
             "sends a message without end",
@@ -353,10 +343,7 @@ fn rows() -> Vec<Row> {
             "goes away when it is called",
             Fails,
             "connection lost",
-            later(|peer, _| {
-                peer.say(frame(GOAWAY, 0, 0, &[0; 8]))?;
-                peer.hold()
-            }),
+            later(|peer, _| peer.say_last(frame(GOAWAY, 0, 0, &[0; 8]))),
         ),
         row(
             "allows no stream after the first call",
@@ -364,8 +351,7 @@ fn rows() -> Vec<Row> {
             "never sent",
             later(|peer, stream| {
                 peer.say(right(stream))?;
-                peer.say(frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 0]))?;
-                peer.hold()
+                peer.say_last(frame(SETTINGS, 0, 0, &[0, 3, 0, 0, 0, 0]))
             }),
         ),
     ]

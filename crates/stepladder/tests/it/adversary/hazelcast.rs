@@ -6,17 +6,15 @@ use std::thread;
 use std::time::Duration;
 
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "Hazelcast",
-    words: |port| {
-        words(format!(
-            "hazelcast://127.0.0.1:{port} --rate 200 --op 1:1 --keys uniform:10 --value 8 --objective errors==0"
-        ))
-    },
-    files: no_files,
-};
+const LOAD: Load = Load::new(
+    "Hazelcast",
+    "hazelcast://127.0.0.1:PORT --rate 200 --op 1:1 --keys uniform:10 --value 8 --objective errors==0",
+);
+
+const STOPPED: &str = "stopped replying|never answered";
+const BROKEN: &str = "broken protocol";
 
 const UNFRAGMENTED: u16 = 0xc000;
 const FINAL: u16 = 0x2000;
@@ -202,6 +200,18 @@ fn gets(says: impl Fn(&Peer, &Request, usize) -> Vec<u8>) -> impl Fn(&mut Peer) 
     member(GET, says)
 }
 
+/// A member that tells this of its cluster, behind an answer without a word.
+fn views(says: impl Fn(&Peer, i64) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    member(CLUSTER_VIEW, move |peer, asked, _| {
+        [answer(CLUSTER_VIEW, asked.correlation, &[]), says(peer, asked.correlation)].concat()
+    })
+}
+
+/// Names itself as the only member, and gives these partitions to that one.
+fn owns<O: Iterator<Item = i32>>(member: u64, owned: impl Fn() -> O) -> impl Fn(&mut Peer) -> io::Result<()> {
+    views(move |peer, to| [members(to, "127.0.0.1", peer.port()), partitions(to, member, owned())].concat())
+}
+
 /// A member until the first request of this kind; then it does this.
 fn at(
     kind: i32,
@@ -225,9 +235,15 @@ fn floods(kind: i32, of: impl Fn(&Request) -> Vec<u8>) -> impl Fn(&mut Peer) -> 
 }
 
 fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
-    at(GET, move |peer, _| {
-        peer.say(&bytes)?;
-        peer.hold()
+    at(GET, move |peer, _| peer.say_last(&bytes))
+}
+
+/// Answers a get with the first frame of a message of this kind, and then with this one without end.
+fn begins(kind: i32, more: Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()> {
+    at(GET, move |peer, asked| {
+        let first = [&kind.to_le_bytes()[..], &asked.correlation.to_le_bytes(), &[0]].concat();
+        peer.say(frame(UNFRAGMENTED, &first))?;
+        peer.flood(&more)
     })
 }
 
@@ -239,10 +255,7 @@ fn opening() -> Vec<Row> {
         long("accepts and says nothing", Unmeasured, "within 5 s", Peer::hold),
         row("closes at once", Unmeasured, "closes connections at once", |_| Ok(())),
         row("resets at once", Unmeasured, "127.0.0.1", Peer::reset),
-        row("speaks HTTP", Unmeasured, NOT_ONE, |peer| {
-            peer.say("HTTP/1.1 400 Bad Request\r\n\r\n")?;
-            peer.hold()
-        }),
+        row("speaks HTTP", Unmeasured, NOT_ONE, |peer| peer.say_last("HTTP/1.1 400 Bad Request\r\n\r\n")),
         row(
             "refuses the credentials",
             Unmeasured,
@@ -292,8 +305,7 @@ fn opening() -> Vec<Row> {
             authenticates(|to| message(AUTHENTICATION + 1, to, 0, &[0], &[])),
         ),
         row("sends a frame of 5 bytes at once", Unmeasured, NOT_ONE, |peer| {
-            peer.say([5, 0, 0, 0, 0, 0xc0])?;
-            peer.hold()
+            peer.say_last([5, 0, 0, 0, 0, 0xc0])
         }),
         row("sends a frame of 2^31 - 1 bytes at once", Unmeasured, NOT_ONE, |peer| {
             peer.say([0xff, 0xff, 0xff, 0x7f, 0, 0xc0])?;
@@ -303,68 +315,33 @@ fn opening() -> Vec<Row> {
             "names another address as its own, and answers here",
             Passes,
             "",
-            member(CLUSTER_VIEW, |_, asked, _| {
-                [
-                    answer(CLUSTER_VIEW, asked.correlation, &[]),
-                    members(asked.correlation, "10.255.255.1", 5701),
-                    partitions(asked.correlation, 7, 0..PARTITION_COUNT),
-                ]
-                .concat()
+            views(|_, to| {
+                [members(to, "10.255.255.1", 5701), partitions(to, 7, 0..PARTITION_COUNT)].concat()
             }),
         ),
         long(
             "names a metadata service's address as its own, and answers here",
             Passes,
             "",
-            member(CLUSTER_VIEW, |_, asked, _| {
-                [
-                    answer(CLUSTER_VIEW, asked.correlation, &[]),
-                    members(asked.correlation, "169.254.169.254", 80),
-                ]
-                .concat()
-            }),
+            views(|_, to| members(to, "169.254.169.254", 80)),
         ),
-        long(
-            "names no member",
-            Unmeasured,
-            "does not tell its members",
-            member(CLUSTER_VIEW, |_, asked, _| answer(CLUSTER_VIEW, asked.correlation, &[])),
-        ),
+        long("names no member", Unmeasured, "does not tell its members", views(|_, _| Vec::new())),
         row(
             "gives all partitions to a member that there is not",
             Passes,
             "",
-            member(CLUSTER_VIEW, |peer, asked, _| {
-                [
-                    answer(CLUSTER_VIEW, asked.correlation, &[]),
-                    members(asked.correlation, "127.0.0.1", peer.port()),
-                    partitions(asked.correlation, 99, 0..PARTITION_COUNT),
-                ]
-                .concat()
-            }),
+            owns(99, || 0..PARTITION_COUNT),
         ),
         row(
             "gives partitions that there are not, as it may: they are not asked for",
             Passes,
             "",
-            member(CLUSTER_VIEW, |peer, asked, _| {
-                [
-                    answer(CLUSTER_VIEW, asked.correlation, &[]),
-                    members(asked.correlation, "127.0.0.1", peer.port()),
-                    partitions(
-                        asked.correlation,
-                        7,
-                        [-1, i32::MAX, i32::MIN, 271].into_iter().chain(0..PARTITION_COUNT),
-                    ),
-                ]
-                .concat()
-            }),
+            owns(7, || [-1, i32::MAX, i32::MIN, 271].into_iter().chain(0..PARTITION_COUNT)),
         ),
     ]
 }
 
 fn messages() -> Vec<Row> {
-    const BROKEN: &str = "broken protocol";
     vec![
         long("sends a frame of 5 bytes", Fails, BROKEN, says([5, 0, 0, 0, 0, 0xc0])),
         long("sends a frame of -1 bytes", Fails, BROKEN, says([0xff; 6])),
@@ -377,54 +354,22 @@ fn messages() -> Vec<Row> {
                 peer.flood("x")
             }),
         ),
-        long(
-            "stops within a frame",
-            Fails,
-            "stopped replying|never answered",
-            says([100, 0, 0, 0, 0, 0xc0, 1, 2]),
-        ),
-        long(
-            "stops within a message",
-            Fails,
-            "stopped replying|never answered",
-            says(frame(UNFRAGMENTED, &[0; 13])),
-        ),
+        long("stops within a frame", Fails, STOPPED, says([100, 0, 0, 0, 0, 0xc0, 1, 2])),
+        long("stops within a message", Fails, STOPPED, says(frame(UNFRAGMENTED, &[0; 13]))),
         long(
             "sends frames of a message without end",
             Fails,
-            "stopped replying|never answered",
-            at(GET, |peer, asked| {
-                peer.say(frame(
-                    UNFRAGMENTED,
-                    &[&(GET + 1).to_le_bytes()[..], &asked.correlation.to_le_bytes(), &[0]].concat(),
-                ))?;
-                peer.flood(frame(0, &[b'x'; 1000]))
-            }),
+            STOPPED,
+            begins(GET + 1, frame(0, &[b'x'; 1000])),
         ),
-        long(
-            "sends empty frames of a message without end",
-            Fails,
-            "stopped replying|never answered",
-            at(GET, |peer, asked| {
-                peer.say(frame(
-                    UNFRAGMENTED,
-                    &[&(GET + 1).to_le_bytes()[..], &asked.correlation.to_le_bytes(), &[0]].concat(),
-                ))?;
-                peer.flood(frame(0, &[]))
-            }),
-        ),
+        long("sends empty frames of a message without end", Fails, STOPPED, begins(GET + 1, frame(0, &[]))),
         long(
             "sends a message without type and correlation",
             Fails,
             BROKEN,
             says(frame(UNFRAGMENTED | FINAL, b"x")),
         ),
-        long(
-            "sends a fragment of nothing",
-            Fails,
-            "stopped replying|never answered",
-            says(frame(0, &[0; 13])),
-        ),
+        long("sends a fragment of nothing", Fails, STOPPED, says(frame(0, &[0; 13]))),
         long(
             "answers with lists that do not nest",
             Fails,
@@ -434,19 +379,13 @@ fn messages() -> Vec<Row> {
         long(
             "answers with lists in each other without end",
             Fails,
-            "stopped replying|never answered",
-            at(GET, |peer, asked| {
-                peer.say(frame(
-                    UNFRAGMENTED,
-                    &[&0_i32.to_le_bytes()[..], &asked.correlation.to_le_bytes(), &[0]].concat(),
-                ))?;
-                peer.flood(frame(BEGIN, &[]))
-            }),
+            STOPPED,
+            begins(ERROR, frame(BEGIN, &[])),
         ),
         long(
             "sends its members without end",
             Fails,
-            "stopped replying|never answered",
+            STOPPED,
             floods(CLUSTER_VIEW, |asked| members(asked.correlation, "127.0.0.1", 1)),
         ),
         long(
@@ -458,25 +397,25 @@ fn messages() -> Vec<Row> {
         long(
             "sends lists of 10,000 partitions without end",
             Fails,
-            "stopped replying|never answered",
+            STOPPED,
             floods(GET, |asked| partitions(asked.correlation, 7, 0..10_000)),
         ),
         long(
             "sends events of no listener without end",
             Fails,
-            "stopped replying|never answered",
+            STOPPED,
             floods(GET, |_| members(0x7777, "127.0.0.1", 1)),
         ),
         long(
             "answers requests that nobody made without end",
             Fails,
-            "broken protocol",
+            BROKEN,
             floods(GET, |_| answer(GET, 0x7777, &[(NULL, &[])])),
         ),
         long(
             "answers the same request without end",
             Fails,
-            "broken protocol",
+            BROKEN,
             floods(GET, |asked| answer(GET, asked.correlation, &[(NULL, &[])])),
         ),
     ]
@@ -485,11 +424,11 @@ fn messages() -> Vec<Row> {
 fn answering() -> Vec<Row> {
     vec![
         row("answers, as it should", Passes, "", gets(|peer, asked, _| honest(peer, asked))),
-        long("answers nothing to gets", Fails, "stopped replying|never answered", gets(|_, _, _| Vec::new())),
+        long("answers nothing to gets", Fails, STOPPED, gets(|_, _, _| Vec::new())),
         long(
             "answers five gets and then nothing",
             Fails,
-            "stopped replying|never answered",
+            STOPPED,
             gets(|peer, asked, number| if number < 5 { honest(peer, asked) } else { Vec::new() }),
         ),
         long(
@@ -524,26 +463,21 @@ fn answering() -> Vec<Row> {
         long(
             "answers gets without a value",
             Fails,
-            "broken protocol",
+            BROKEN,
             gets(|_, asked, _| answer(GET, asked.correlation, &[])),
         ),
-        long(
-            "answers gets as sets",
-            Fails,
-            "broken protocol",
-            gets(|_, asked, _| answer(SET, asked.correlation, &[])),
-        ),
-        long("answers twice", Fails, "broken protocol", gets(|peer, asked, _| honest(peer, asked).repeat(2))),
+        long("answers gets as sets", Fails, BROKEN, gets(|_, asked, _| answer(SET, asked.correlation, &[]))),
+        long("answers twice", Fails, BROKEN, gets(|peer, asked, _| honest(peer, asked).repeat(2))),
         long(
             "answers one request of ten twice",
             Fails,
-            "broken protocol",
+            BROKEN,
             gets(|peer, asked, number| honest(peer, asked).repeat(if number % 10 == 3 { 2 } else { 1 })),
         ),
         long(
             "answers requests that nobody made",
             Fails,
-            "broken protocol",
+            BROKEN,
             gets(|_, asked, _| answer(GET, asked.correlation.wrapping_add(1 << 20), &[(NULL, &[])])),
         ),
         long(
@@ -555,7 +489,7 @@ fn answering() -> Vec<Row> {
         long(
             "asks to try again without end",
             Fails,
-            "stopped replying|never answered",
+            STOPPED,
             gets(|_, asked, _| error(asked.correlation, 53, "com.hazelcast.Wrong")),
         ),
         row(
@@ -581,12 +515,11 @@ fn answering() -> Vec<Row> {
         long(
             "answers after 1.5 s, beyond the patience",
             Fails,
-            "stopped replying|never answered",
+            STOPPED,
             at(GET, |peer, asked| {
                 thread::sleep(Duration::from_millis(1500));
                 let right = honest(peer, asked);
-                peer.say(right)?;
-                peer.hold()
+                peer.say_last(right)
             }),
         ),
         long("closes at a get", Fails, "connection lost", at(GET, |_, _| Ok(()))),

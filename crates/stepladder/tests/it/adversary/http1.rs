@@ -8,13 +8,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "HTTP/1.1",
-    words: |port| words(format!("http://127.0.0.1:{port}/ --requesters 4 --timeout 500ms --think 20ms")),
-    files: no_files,
-};
+const LOAD: Load =
+    Load::new("HTTP/1.1", "http://127.0.0.1:PORT/ --requesters 4 --timeout 500ms --think 20ms");
+
+const UNENDED: &str = "stopped replying|never answered|answer never ended";
 
 pub(super) const RIGHT: &str = "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -40,10 +39,7 @@ pub(super) fn later(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut 
 
 /// Hears a request of the load, says this, and then nothing.
 pub(super) fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
-    later(move |peer| {
-        peer.say(&bytes)?;
-        peer.hold()
-    })
+    later(move |peer| peer.say_last(&bytes))
 }
 
 /// Answers every request of the load like this.
@@ -66,8 +62,7 @@ fn first_request() -> Vec<Row> {
     let asked = |bytes: &'static [u8]| {
         move |peer: &mut Peer| {
             peer.head()?;
-            peer.say(bytes)?;
-            peer.hold()
+            peer.say_last(bytes)
         }
     };
     vec![
@@ -75,8 +70,7 @@ fn first_request() -> Vec<Row> {
         long("closes at once", Unmeasured, "closes connections instead of answering GET /", |_| Ok(())),
         long("resets at once", Unmeasured, "closes connections|cannot reach", Peer::reset),
         row("speaks first, of something else", Unmeasured, "is not an HTTP server", |peer| {
-            peer.say("SSH-2.0-OpenSSH_9.2\r\n")?;
-            peer.hold()
+            peer.say_last("SSH-2.0-OpenSSH_9.2\r\n")
         }),
         row("answers garbage", Unmeasured, "is not an HTTP server", asked(&[0xff; 100])),
         row("answers with a TLS alert", Unmeasured, "wants TLS", asked(b"\x15\x03\x01\x00\x02\x02\x46")),
@@ -168,7 +162,7 @@ fn heads() -> Vec<Row> {
         long(
             "sends an encoding that nobody asked for",
             Fails,
-            "stopped replying|never answered|answer never ended",
+            UNENDED,
             always("HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip\r\n\r\nhello"),
         ),
     ]
@@ -188,7 +182,7 @@ fn bodies() -> Vec<Row> {
         long(
             "sends a body that ends with the connection, and never ends it",
             Fails,
-            "stopped replying|never answered|answer never ended",
+            UNENDED,
             floods("HTTP/1.1 200 OK\r\n\r\n", "a"),
         ),
         long(
@@ -214,22 +208,12 @@ fn bodies() -> Vec<Row> {
             }),
         ),
         long("sends a chunk of 2^64 bytes", Fails, CHUNK, chunks("10000000000000000\r\n")),
-        long(
-            "sends a chunk of 2^63 bytes",
-            Fails,
-            "stopped replying|never answered|answer never ended",
-            chunks("8000000000000000\r\n"),
-        ),
+        long("sends a chunk of 2^63 bytes", Fails, UNENDED, chunks("8000000000000000\r\n")),
         long("sends a chunk of a size that is no number", Fails, CHUNK, chunks("hello\r\n")),
         long("sends a chunk of a negative size", Fails, CHUNK, chunks("-5\r\nhello\r\n")),
         long("sends a chunk that is longer than it says", Fails, CHUNK, chunks("3\r\nhello\r\n0\r\n\r\n")),
         row("stops within a chunk", Fails, "answer never ended", chunks("5\r\nhel")),
-        row(
-            "sends chunks without end",
-            Fails,
-            "stopped replying|never answered|answer never ended",
-            floods(CHUNKED, "5\r\nhello\r\n"),
-        ),
+        row("sends chunks without end", Fails, UNENDED, floods(CHUNKED, "5\r\nhello\r\n")),
         long("sends empty lines instead of a size", Fails, CHUNK, floods(CHUNKED, "\r\n")),
         long(
             "sends a chunk's extension without end",
@@ -248,6 +232,9 @@ fn bodies() -> Vec<Row> {
 
 fn answering() -> Vec<Row> {
     let moved = |to: &str| format!("HTTP/1.1 302 Found\r\nLocation: {to}\r\nContent-Length: 0\r\n\r\n");
+    let redirects = |name: &'static str, reason: &'static str, to: &str| {
+        long(name, Fails, reason, always(moved(to))).with(&["--redirects", "3"])
+    };
     const BUSY: &str = "HTTP/1.1 503 Busy\r\nContent-Length: 0\r\n\r\n";
     vec![
         row("answers, as it should", Passes, "", always(RIGHT)),
@@ -328,17 +315,9 @@ fn answering() -> Vec<Row> {
             always(moved("http://169.254.169.254/latest/")),
         )
         .with(&["--redirects", "3"]),
-        long("redirects to another port", Fails, "redirect elsewhere", always(moved("http://127.0.0.1:1/")))
-            .with(&["--redirects", "3"]),
-        long("redirects to a file", Fails, "redirect elsewhere", always(moved("file:///etc/passwd")))
-            .with(&["--redirects", "3"]),
-        long(
-            "redirects by a path of the network",
-            Fails,
-            "redirect elsewhere",
-            always(moved("//169.254.169.254/latest/")),
-        )
-        .with(&["--redirects", "3"]),
+        redirects("redirects to another port", "redirect elsewhere", "http://127.0.0.1:1/"),
+        redirects("redirects to a file", "redirect elsewhere", "file:///etc/passwd"),
+        redirects("redirects by a path of the network", "redirect elsewhere", "//169.254.169.254/latest/"),
         row(
             "redirects with a user name that is another host",
             Fails,
@@ -346,15 +325,8 @@ fn answering() -> Vec<Row> {
             always(moved("http://169.254.169.254@127.0.0.1/")),
         )
         .with(&["--redirects", "3"]),
-        long("redirects with backslashes", Fails, "redirect", always(moved("\\\\169.254.169.254/")))
-            .with(&["--redirects", "3"]),
-        long(
-            "redirects with a tab and a version in the path",
-            Fails,
-            "redirect|status",
-            always(moved("/x\tHTTP/1.1")),
-        )
-        .with(&["--redirects", "3"]),
+        redirects("redirects with backslashes", "redirect", "\\\\169.254.169.254/"),
+        redirects("redirects with a tab and a version in the path", "redirect|status", "/x\tHTTP/1.1"),
         long(
             "redirects to longer and longer paths",
             Fails,
@@ -381,7 +353,7 @@ fn answering() -> Vec<Row> {
             }),
         )
         .with(&["--redirects", "10"]),
-        long("redirects to itself", Fails, "redirect loop", always(moved("/"))).with(&["--redirects", "3"]),
+        redirects("redirects to itself", "redirect loop", "/"),
     ]
 }
 

@@ -6,15 +6,10 @@ use std::thread;
 use std::time::Duration;
 
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "HTTP/2",
-    words: |port| {
-        words(format!("http://127.0.0.1:{port}/ --http 2 --requesters 4 --timeout 500ms --think 20ms"))
-    },
-    files: no_files,
-};
+const LOAD: Load =
+    Load::new("HTTP/2", "http://127.0.0.1:PORT/ --http 2 --requesters 4 --timeout 500ms --think 20ms");
 
 pub(super) const DATA: u8 = 0;
 pub(super) const HEADERS: u8 = 1;
@@ -33,15 +28,22 @@ pub(super) const END_HEADERS: u8 = 4;
 /// `:status 200`, from the static table.
 pub(super) const OK: &[u8] = &[0x88];
 
+const ERROR: &str = "http/2 error";
+
 /// A frame: length, type, flags, stream, payload.
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = (payload.len() as u32).to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
+/// A whole answer.
+fn answer(stream: u32, head: &[u8], body: &[u8]) -> Vec<u8> {
+    [frame(HEADERS, END_HEADERS, stream, head), frame(DATA, END_STREAM, stream, body)].concat()
+}
+
 /// A right answer.
 pub(super) fn right(stream: u32) -> Vec<u8> {
-    [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, END_STREAM, stream, b"hello")].concat()
+    answer(stream, OK, b"hello")
 }
 
 /// Reads the preface and says these settings.
@@ -195,13 +197,9 @@ fn connections() -> Vec<Row> {
         long("resets at once", Unmeasured, "closes connections", Peer::reset),
         row("answers in HTTP/1.1", Unmeasured, NOT_TWO, |peer| {
             peer.bytes::<24>()?;
-            peer.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?;
-            peer.hold()
+            peer.say_last("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
         }),
-        row("answers garbage", Unmeasured, NOT_TWO, |peer| {
-            peer.say([0xff; 100])?;
-            peer.hold()
-        }),
+        row("answers garbage", Unmeasured, NOT_TWO, |peer| peer.say_last([0xff; 100])),
         long(
             "sends its settings one byte in 100 ms",
             Unmeasured,
@@ -214,14 +212,12 @@ fn connections() -> Vec<Row> {
         row("sets a largest frame of 1 byte", Unmeasured, NOT_TWO, sets(5, 1)),
         row("goes away at once", Unmeasured, "does not speak HTTP/2|closes connections", |peer| {
             greet(peer, &[])?;
-            peer.say(frame(GOAWAY, 0, 0, &[0; 8]))?;
-            peer.hold()
+            peer.say_last(frame(GOAWAY, 0, 0, &[0; 8]))
         }),
     ]
 }
 
 fn frames() -> Vec<Row> {
-    const ERROR: &str = "http/2 error";
     vec![
         long("sends data on stream 0", Fails, ERROR, always(|_| frame(DATA, END_STREAM, 0, b"hello"))),
         long("sends a head on stream 0", Fails, ERROR, always(|_| frame(HEADERS, END_HEADERS, 0, OK))),
@@ -241,7 +237,7 @@ fn frames() -> Vec<Row> {
         long(
             "sends a head without a status",
             Fails,
-            "http/2 error",
+            ERROR,
             always(|stream| frame(HEADERS, END_HEADERS | END_STREAM, stream, &[])),
         ),
         long(
@@ -298,19 +294,13 @@ fn frames() -> Vec<Row> {
             "stops within a head",
             Fails,
             "no answer in time",
-            later(|peer, stream| {
-                peer.say(frame(HEADERS, 0, stream, OK))?;
-                peer.hold()
-            }),
+            later(|peer, stream| peer.say_last(frame(HEADERS, 0, stream, OK))),
         ),
         long(
             "stops within a frame",
             Fails,
             "no answer in time",
-            later(|peer, stream| {
-                peer.say(&frame(HEADERS, END_HEADERS, stream, &[0x88; 40])[..20])?;
-                peer.hold()
-            }),
+            later(|peer, stream| peer.say_last(&frame(HEADERS, END_HEADERS, stream, &[0x88; 40])[..20])),
         ),
         row(
             "sends pings without end",
@@ -327,7 +317,7 @@ fn frames() -> Vec<Row> {
         long(
             "sends empty data without end",
             Fails,
-            "http/2 error",
+            ERROR,
             later(|peer, stream| {
                 peer.say(frame(HEADERS, END_HEADERS, stream, OK))?;
                 peer.flood(frame(DATA, 0, stream, &[]))
@@ -336,7 +326,7 @@ fn frames() -> Vec<Row> {
         long(
             "sends continuations without end",
             Fails,
-            "http/2 error",
+            ERROR,
             later(|peer, stream| {
                 peer.say(frame(HEADERS, 0, stream, OK))?;
                 peer.flood(frame(CONTINUATION, 0, stream, b"\x00\x01a\x01b"))
@@ -345,7 +335,7 @@ fn frames() -> Vec<Row> {
         long(
             "sends a head that unpacks to 64 times its size",
             Fails,
-            "http/2 error",
+            ERROR,
             later(|peer, stream| {
                 // A header of 4,000 bytes enters the table; each byte after it is that header again.
                 let header = [&[0x40, 1, b'a', 0x7f, 0xa1, 0x1e][..], &[b'b'; 4000]].concat();
@@ -356,7 +346,7 @@ fn frames() -> Vec<Row> {
         long(
             "resets streams without end",
             Fails,
-            "http/2 error",
+            ERROR,
             floods(|stream| frame(RST_STREAM, 0, stream, &[0, 0, 0, 8])),
         ),
         long(
@@ -453,61 +443,43 @@ fn answering() -> Vec<Row> {
         long(
             "says a length that the body has not",
             Fails,
-            "http/2 error",
-            always(|stream| {
-                // `content-length: 9`, a literal with its name from the static table.
-                let head = [OK, b"\x0f\x0d\x019"].concat();
-                [frame(HEADERS, END_HEADERS, stream, &head), frame(DATA, END_STREAM, stream, b"hello")]
-                    .concat()
-            }),
+            ERROR,
+            // `OK` and `content-length: 9`, a literal with its name from the static table.
+            always(|stream| answer(stream, b"\x88\x0f\x0d\x019", b"hello")),
         ),
         long(
             "sends more than its length",
             Fails,
-            "http/2 error",
-            always(|stream| {
-                let head = [OK, b"\x0f\x0d\x011"].concat();
-                [frame(HEADERS, END_HEADERS, stream, &head), frame(DATA, END_STREAM, stream, b"hello")]
-                    .concat()
-            }),
+            ERROR,
+            always(|stream| answer(stream, b"\x88\x0f\x0d\x011", b"hello")),
         ),
         long("answers 503", Fails, "rejected (429, 503)", always(status("503"))),
         long("answers 500", Fails, "status 5xx", always(status("500"))),
         long(
             "answers with status 1",
             Fails,
-            "http/2 error",
+            ERROR,
             always(|stream| frame(HEADERS, END_HEADERS | END_STREAM, stream, b"\x08\x011")),
         ),
-        row(
-            "answers another body",
-            Fails,
-            "wrong body",
-            always(|stream| {
-                [frame(HEADERS, END_HEADERS, stream, OK), frame(DATA, END_STREAM, stream, b"HELLO")].concat()
-            }),
-        )
-        .with(&["--expect-text", "hello"]),
+        row("answers another body", Fails, "wrong body", always(|stream| answer(stream, OK, b"HELLO")))
+            .with(&["--expect-text", "hello"]),
         long(
             "refuses each stream",
             Fails,
-            "http/2 error",
+            ERROR,
             always(|stream| frame(RST_STREAM, 0, stream, &[0, 0, 0, 7])),
         ),
         long(
             "ends each stream with an internal error",
             Fails,
-            "http/2 error",
+            ERROR,
             always(|stream| frame(RST_STREAM, 0, stream, &[0, 0, 0, 2])),
         ),
         long(
             "goes away when it is asked",
             Fails,
             "connection lost",
-            later(|peer, _| {
-                peer.say(frame(GOAWAY, 0, 0, &[0; 8]))?;
-                peer.hold()
-            }),
+            later(|peer, _| peer.say_last(frame(GOAWAY, 0, 0, &[0; 8]))),
         ),
         long(
             "allows no stream after the first request",

@@ -3,15 +3,12 @@
 use std::io;
 
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+use super::{ENDS_FIRST, Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "IRC",
-    words: |port| {
-        words(format!("irc://127.0.0.1:{port} --rungs 4 --gap 100ms..200ms --objective deliveries.lost==0"))
-    },
-    files: no_files,
-};
+const LOAD: Load =
+    Load::new("IRC", "irc://127.0.0.1:PORT --rungs 4 --gap 100ms..200ms --objective deliveries.lost==0");
+
+const WRONG: &str = "wrong line";
 
 /// What a client said in the channel.
 struct Said<'a> {
@@ -84,8 +81,7 @@ fn joined(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> i
 fn registers(bytes: &'static str) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         while !peer.line()?.starts_with(b"USER ") {}
-        peer.say(bytes)?;
-        peer.hold()
+        peer.say_last(bytes)
     }
 }
 
@@ -131,12 +127,7 @@ fn rows() -> Vec<Row> {
             peer.line()?;
             peer.flood(":s 001 b :Welcome\r\n")
         }),
-        row(
-            "closes when somebody has joined",
-            Unmeasured,
-            "ends the connection of the first client",
-            joined(|_| Ok(())),
-        ),
+        row("closes when somebody has joined", Unmeasured, ENDS_FIRST, joined(|_| Ok(()))),
         long(
             "ends with ERROR when somebody has joined",
             Unmeasured,
@@ -145,7 +136,7 @@ fn rows() -> Vec<Row> {
         ),
         row("relays nothing", Fails, "lost", server(|_, _| Ok(()))),
         row("delivers twice", Fails, "deliveries.duplicated", relays(|said| said.message().repeat(2))),
-        long("delivers to another channel", Fails, "wrong line", relays(|said| said.to("other", said.text))),
+        long("delivers to another channel", Fails, WRONG, relays(|said| said.to("other", said.text))),
         long(
             "delivers as a notice",
             Fails,
@@ -155,43 +146,29 @@ fn rows() -> Vec<Row> {
         row(
             "delivers to a nick instead of the channel",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|said| said.as_line("PRIVMSG lobby :", said.text)),
         ),
         long(
             "delivers without a sender",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|said| [b"PRIVMSG #lobby :", said.text, b"\r\n"].concat()),
         ),
-        row(
-            "changes the text",
-            Fails,
-            "wrong line",
-            relays(|said| {
-                let mut text = said.text.to_vec();
-                text[0] = b'~';
-                said.with(&text)
-            }),
-        ),
+        row("changes the text", Fails, WRONG, relays(|said| said.with(&[b"~", &said.text[1..]].concat()))),
         row(
             "names another client as the sender",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|said| Said { nick: if said.nick == "b0" { "b1" } else { "b0" }, ..*said }.message()),
         ),
         long(
             "names itself as the sender",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|said| [b":irc.host PRIVMSG #lobby :", said.text, b"\r\n"].concat()),
         ),
-        long(
-            "cuts the text",
-            Fails,
-            "wrong line",
-            relays(|said| said.with(&said.text[..said.text.len() - 1])),
-        ),
+        long("cuts the text", Fails, WRONG, relays(|said| said.with(&said.text[..said.text.len() - 1]))),
         long(
             "refuses each message",
             Fails,
@@ -202,10 +179,7 @@ fn rows() -> Vec<Row> {
             "sends a line of 10,000 bytes",
             Fails,
             "deliveries.lost",
-            joined(|peer| {
-                peer.say([[b'a'; 10_000].as_slice(), b"\r\n"].concat())?;
-                peer.hold()
-            }),
+            joined(|peer| peer.say_last([[b'a'; 10_000].as_slice(), b"\r\n"].concat())),
         ),
         row("sends a line without end", Fails, "broken protocol", joined(|peer| peer.flood("a"))),
         row(
@@ -235,13 +209,18 @@ fn besides(line: &'static [u8]) -> impl Fn(&mut Peer) -> io::Result<()> {
     relays(move |said| [line, b"\r\n", &said.message()[..]].concat())
 }
 
+/// Relays each text, and such a line before it for each client.
+fn to_each(line: impl Fn(usize) -> String) -> impl Fn(&mut Peer) -> io::Result<()> {
+    relays(move |said| [(0..4).map(&line).collect::<String>().as_bytes(), &said.message()].concat())
+}
+
 /// Servers that relay everything, and say what is not right besides.
 fn talkative() -> Vec<Row> {
     vec![
         row(
             "relays and invents lines that are not UTF-8",
             Fails,
-            "wrong line",
+            WRONG,
             besides(b":b!b@host PRIVMSG #lobby :\xff\xfe"),
         ),
         long(
@@ -254,22 +233,14 @@ fn talkative() -> Vec<Row> {
             "relays and kicks its clients",
             Fails,
             "refused",
-            relays(|said| {
-                let kicks: String =
-                    (0..4).map(|number| format!(":op!o@host KICK #lobby b{number} :out\r\n")).collect();
-                [kicks.as_bytes(), &said.message()].concat()
-            }),
+            to_each(|number| format!(":op!o@host KICK #lobby b{number} :out\r\n")),
         ),
         long("relays and kicks others, as it may", Passes, "", besides(b":op!o@host KICK #lobby b10 :out")),
         long(
             "relays and kills its clients",
             Fails,
             "refused",
-            relays(|said| {
-                let kills: String =
-                    (0..4).map(|number| format!(":op!o@host KILL b{number} :out\r\n")).collect();
-                [kills.as_bytes(), &said.message()].concat()
-            }),
+            to_each(|number| format!(":op!o@host KILL b{number} :out\r\n")),
         ),
         long(
             "relays and says that the nick is in use each time",
@@ -280,21 +251,21 @@ fn talkative() -> Vec<Row> {
         long(
             "relays and speaks in two channels",
             Fails,
-            "wrong line",
+            WRONG,
             besides(b":b!b@host PRIVMSG #lobby,#other :hello"),
         ),
-        long("relays and speaks to nobody", Fails, "wrong line", besides(b":b!b@host PRIVMSG")),
+        long("relays and speaks to nobody", Fails, WRONG, besides(b":b!b@host PRIVMSG")),
         long("relays and says lines of blanks and of NUL, as it may", Passes, "", besides(b"  \0  \0")),
         long(
             "puts a NUL before each text",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|said| said.with(&[b"\0", said.text].concat())),
         ),
         long(
             "puts a NUL behind each text",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|said| said.with(&[said.text, b"\0"].concat())),
         ),
         long(

@@ -5,7 +5,7 @@ use std::io;
 
 use super::http1::{answers, later};
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, check, long, row, words};
+use super::{Fails, Load, Passes, Row, check, long, row};
 
 /// Captures a value of each answer, which may be checked too.
 fn scenario(port: u16, check: &str, objective: &str) -> Vec<(&'static str, String)> {
@@ -24,18 +24,12 @@ objectives: [ {objective} ]
     vec![("json.yaml", scenario)]
 }
 
-const LOAD: Load = Load {
-    protocol: "JSON, captured",
-    words: |_| words("json.yaml --timeout 2s".to_owned()),
-    files: |port| scenario(port, "      check: { json: { /id: 1 } }\n", "errors == 0"),
-};
+const LOAD: Load = Load::new("JSON, captured", "json.yaml --timeout 2s")
+    .with_files(|port| scenario(port, "      check: { json: { /id: 1 } }\n", "errors == 0"));
 
 /// Nothing but the capture reads what comes.
-const CAPTURED: Load = Load {
-    protocol: "JSON, captured and not checked",
-    words: |_| words("json.yaml".to_owned()),
-    files: |port| scenario(port, "", "not_sent == 0"),
-};
+const CAPTURED: Load = Load::new("JSON, captured and not checked", "json.yaml")
+    .with_files(|port| scenario(port, "", "not_sent == 0"));
 
 fn capturing() -> Vec<Row> {
     const NOTHING: &str = "capture id: nothing at /id";
@@ -134,8 +128,7 @@ fn rows() -> Vec<Row> {
             "answer never ended|too many unfinished|stopped replying",
             later(|peer| {
                 peer.say("HTTP/1.1 200 OK\r\nContent-Length: 4000000\r\n\r\n{\"id\":1,\"a\":[")?;
-                peer.say("0,".repeat(1_900_000))?;
-                peer.hold()
+                peer.say_last("0,".repeat(1_900_000))
             }),
         ),
     ]

@@ -10,18 +10,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "leaderboard",
-    words: |port| {
-        words(format!(
-            "http://127.0.0.1:{port}/ --bots leaderboard --rate 200 --connections 8 --members 40 --reads 60% \
-             --timeout 2s --objective audit==ok"
-        ))
-    },
-    files: no_files,
-};
+const LOAD: Load = Load::new(
+    "leaderboard",
+    "http://127.0.0.1:PORT/ --bots leaderboard --rate 200 --connections 8 --members 40 --reads 60% \
+     --timeout 2s --objective audit==ok",
+);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
@@ -48,11 +43,6 @@ struct Asked<'a> {
 impl Asked<'_> {
     fn is_tenth_update(&self) -> bool {
         self.kind == Update && self.board.updates % 10 == 3
-    }
-
-    /// The service keeps so many points more than it says.
-    fn adds(&mut self, points: i64) {
-        *self.board.scores.entry(self.member.to_owned()).or_default() += points;
     }
 }
 
@@ -194,31 +184,30 @@ fn too_bad(mut row: Value) -> Value {
     row
 }
 
+/// Changes one of so many rows that are read back; `change` is given the number of members too.
+fn reads_back(one_in: usize, change: impl Fn(&mut Value, u64)) -> impl Fn(&mut Peer) -> io::Result<()> {
+    of(Standings, move |asked, mut told| {
+        let rows = told["standings"].as_array_mut().into_iter().flatten();
+        rows.step_by(one_in).for_each(|row| change(row, asked.board.scores.len() as u64));
+        (200, told)
+    })
+}
+
+/// Keeps so many points more than it says, of one update of ten.
+fn miscounts(points: i64) -> impl Fn(&mut Peer) -> io::Result<()> {
+    tells(move |asked, told| {
+        if asked.is_tenth_update() {
+            *asked.board.scores.entry(asked.member.to_owned()).or_default() += points;
+        }
+        told
+    })
+}
+
 fn updates() -> Vec<Row> {
     vec![
         row("keeps its books, as it should", Passes, "", tells(|_, told| told)),
-        row(
-            "acknowledges one update of ten and loses it",
-            Fails,
-            "wrong score|audit",
-            tells(|asked, told| {
-                if asked.is_tenth_update() {
-                    asked.adds(-1);
-                }
-                told
-            }),
-        ),
-        long(
-            "applies one update of ten twice",
-            Fails,
-            "wrong score|audit",
-            tells(|asked, told| {
-                if asked.is_tenth_update() {
-                    asked.adds(1);
-                }
-                told
-            }),
-        ),
+        row("acknowledges one update of ten and loses it", Fails, "wrong score|audit", miscounts(-1)),
+        long("applies one update of ten twice", Fails, "wrong score|audit", miscounts(1)),
         long(
             "applies updates that it answers with 404",
             Fails,
@@ -377,12 +366,7 @@ fn audits() -> Vec<Row> {
             "reads back the right scores of others",
             Fails,
             "audit",
-            of(Standings, |_, mut told| {
-                for row in told["standings"].as_array_mut().into_iter().flatten() {
-                    row["member"] = json!("somebody else");
-                }
-                (200, told)
-            }),
+            reads_back(1, |row, _| row["member"] = json!("somebody else")),
         ),
         long("reads back nobody", Fails, "audit", of(Standings, |_, _| (200, json!({ "standings": [] })))),
         long(
@@ -395,36 +379,24 @@ fn audits() -> Vec<Row> {
             "reads back ranks of 2^64 - 1",
             Fails,
             "audit",
-            of(Standings, |_, mut told| {
-                for row in told["standings"].as_array_mut().into_iter().flatten() {
-                    row["rank"] = json!(u64::MAX);
-                }
-                (200, told)
-            }),
+            reads_back(1, |row, _| row["rank"] = json!(u64::MAX)),
         ),
         long(
             "reads back ranks in the other order",
             Fails,
             "audit",
-            of(Standings, |asked, mut told| {
-                let count = asked.board.scores.len() as u64;
-                for row in told["standings"].as_array_mut().into_iter().flatten() {
-                    row["rank"] = json!(count + 1 - row["rank"].as_u64().unwrap_or_default());
-                }
-                (200, told)
+            reads_back(1, |row, count| {
+                row["rank"] = json!(count + 1 - row["rank"].as_u64().unwrap_or_default());
             }),
         ),
         long(
             "reads back one score of ten with a point more",
             Fails,
             "audit",
-            of(Standings, |_, mut told| {
-                for row in told["standings"].as_array_mut().into_iter().flatten().step_by(10) {
-                    let score: i64 =
-                        row["score"].as_str().and_then(|score| score.parse().ok()).unwrap_or_default();
-                    row["score"] = json!((score + 1).to_string());
-                }
-                (200, told)
+            reads_back(10, |row, _| {
+                let score: i64 =
+                    row["score"].as_str().and_then(|score| score.parse().ok()).unwrap_or_default();
+                row["score"] = json!((score + 1).to_string());
             }),
         ),
         long(
@@ -467,8 +439,7 @@ fn audits() -> Vec<Row> {
                     return peer.say(bytes(&told));
                 }
                 peer.say("HTTP/1.1 200 OK\r\nContent-Length: 4194000\r\n\r\n")?;
-                peer.say(vec![b'x'; 4_193_000])?;
-                peer.hold()
+                peer.say_last(vec![b'x'; 4_193_000])
             }),
         ),
     ]

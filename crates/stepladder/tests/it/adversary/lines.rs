@@ -6,23 +6,16 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+use super::{ENDS_FIRST, Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-pub(super) const CHAT: Load = Load {
-    protocol: "lines, chat",
-    words: |port| {
-        words(format!(
-            "tcp://127.0.0.1:{port} --bots chat --rungs 4 --gap 100ms..200ms --objective deliveries.lost==0"
-        ))
-    },
-    files: no_files,
-};
+pub(super) const CHAT: Load = Load::new(
+    "lines, chat",
+    "tcp://127.0.0.1:PORT --bots chat --rungs 4 --gap 100ms..200ms --objective deliveries.lost==0",
+);
 
-const ECHO: Load = Load {
-    protocol: "lines, echo",
-    words: |port| words(format!("tcp://127.0.0.1:{port} --bots echo --rungs 4")),
-    files: no_files,
-};
+const WRONG: &str = "wrong line";
+
+const ECHO: Load = Load::new("lines, echo", "tcp://127.0.0.1:PORT --bots echo --rungs 4");
 
 pub(super) fn line(text: &[u8]) -> Vec<u8> {
     [text, b"\n"].concat()
@@ -73,10 +66,7 @@ fn joined(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> i
 }
 
 pub(super) fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
-    joined(move |peer| {
-        peer.say(&bytes)?;
-        peer.hold()
-    })
+    joined(move |peer| peer.say_last(&bytes))
 }
 
 fn floods(bytes: &'static [u8]) -> impl Fn(&mut Peer) -> io::Result<()> {
@@ -98,28 +88,10 @@ fn chats() -> Vec<Row> {
         row("says that it is full and closes", Unmeasured, "turns us away", |peer| {
             peer.say("* too many of you\n")
         }),
-        long("lets nobody join", Unmeasured, "has not let it in", |peer| {
-            peer.say("* welcome\n")?;
-            peer.hold()
-        }),
-        long(
-            "closes when somebody has joined",
-            Unmeasured,
-            "ends the connection of the first client",
-            joined(|_| Ok(())),
-        ),
-        long(
-            "resets when somebody has joined",
-            Unmeasured,
-            "ends the connection of the first client",
-            joined(Peer::reset),
-        ),
-        long(
-            "ends its side when somebody has joined",
-            Unmeasured,
-            "ends the connection of the first client",
-            joined(Peer::half_close),
-        ),
+        long("lets nobody join", Unmeasured, "has not let it in", |peer| peer.say_last("* welcome\n")),
+        long("closes when somebody has joined", Unmeasured, ENDS_FIRST, joined(|_| Ok(()))),
+        long("resets when somebody has joined", Unmeasured, ENDS_FIRST, joined(Peer::reset)),
+        long("ends its side when somebody has joined", Unmeasured, ENDS_FIRST, joined(Peer::half_close)),
         row("relays nothing", Fails, "lost", chat(BOOKS, |_, _, _| Ok(()))),
         long("relays nothing and never says that all has come", Fails, "deliveries.lost", joined(Peer::hold)),
         long(
@@ -185,22 +157,22 @@ fn chats() -> Vec<Row> {
         long(
             "changes the text's first character",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|text, _| [b"~", &line(text)[1..]].concat()),
         ),
-        row("cuts the text", Fails, "wrong line", relays(|text, _| line(&text[..text.len() - 1]))),
+        row("cuts the text", Fails, WRONG, relays(|text, _| line(&text[..text.len() - 1]))),
         long(
             "cuts a line in two",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|text, _| [&text[..5], b"\n", &line(&text[5..])].concat()),
         ),
-        row("joins lines", Fails, "wrong line", relays(|text, _| [text, text, b"\n"].concat())),
-        long("invents lines", Fails, "wrong line", relays(|text, _| [line(text), line(b"hello")].concat())),
+        row("joins lines", Fails, WRONG, relays(|text, _| [text, text, b"\n"].concat())),
+        long("invents lines", Fails, WRONG, relays(|text, _| [line(text), line(b"hello")].concat())),
         long(
             "invents lines that are not UTF-8",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|text, _| [line(text), line(b"\xff\0\xfe")].concat()),
         ),
         long(
@@ -251,15 +223,12 @@ fn chats() -> Vec<Row> {
             "sends a line of 1 MiB",
             Fails,
             "broken protocol",
-            joined(|peer| {
-                peer.say(line(&[b'a'; 1 << 20]))?;
-                peer.hold()
-            }),
+            joined(|peer| peer.say_last(line(&[b'a'; 1 << 20]))),
         ),
         long("stops within a line", Fails, "deliveries.lost", says("* mi")),
-        long("sends empty lines without end", Fails, "wrong line", floods(b"\n")),
+        long("sends empty lines without end", Fails, WRONG, floods(b"\n")),
         long("sends notices without end", Fails, "deliveries.lost", floods(b"* psst\n")),
-        long("sends lines without end", Fails, "wrong line", floods(b"hello\n")),
+        long("sends lines without end", Fails, WRONG, floods(b"hello\n")),
         long(
             "says that lines were dropped without end",
             Fails,
@@ -353,10 +322,8 @@ fn echoing() -> Vec<Row> {
         ),
         row("echoes 1.5 s later", Fails, "late.share", later),
         row("echoes 1.5 s later, as it is allowed to", Passes, "", later).with(&["--allow", "late"]),
-        row("closes when a line comes", Unmeasured, "ends the connection of the first client", |peer| {
-            peer.line().map(|_| ())
-        }),
-        long("resets when a line comes", Unmeasured, "ends the connection of the first client", |peer| {
+        row("closes when a line comes", Unmeasured, ENDS_FIRST, |peer| peer.line().map(|_| ())),
+        long("resets when a line comes", Unmeasured, ENDS_FIRST, |peer| {
             peer.line()?;
             peer.reset()
         }),

@@ -67,13 +67,26 @@ enum Expected {
 }
 use Expected::{Fails, Passes, Unmeasured};
 
+/// Of a server that lets the climb's first client in, and out again before any load.
+const ENDS_FIRST: &str = "ends the connection of the first client";
+
 /// How a protocol is loaded.
 struct Load {
     protocol: &'static str,
-    /// the words of the climb, for a port
-    words: fn(u16) -> Vec<String>,
+    /// of the climb, with `PORT` where the port stands
+    words: &'static str,
     /// files that they name, and their contents for a port
     files: fn(u16) -> Vec<(&'static str, String)>,
+}
+
+impl Load {
+    const fn new(protocol: &'static str, words: &'static str) -> Load {
+        Load { protocol, words, files: |_| Vec::new() }
+    }
+
+    const fn with_files(self, files: fn(u16) -> Vec<(&'static str, String)>) -> Load {
+        Load { files, ..self }
+    }
 }
 
 type Serves = Arc<dyn Fn(&mut Peer) -> io::Result<()> + Send + Sync>;
@@ -160,7 +173,7 @@ fn climb(load: &Load, row: &Row) -> (Outcome, Ran) {
         place.write(name, &text);
     }
     let mut words = vec!["climb".to_owned()];
-    words.extend((load.words)(port));
+    words.extend(load.words.replace("PORT", &port.to_string()).split(' ').map(str::to_owned));
     let hold = if row.options.contains(&HOLD[0]) { &[][..] } else { &HOLD };
     words.extend(LOAD.split(' ').chain(hold.iter().chain(row.options).copied()).map(str::to_owned));
     let begin = Instant::now();
@@ -296,12 +309,4 @@ fn without_digits(piece: &str) -> String {
     let digits = piece.bytes().take_while(u8::is_ascii_digit).count();
     // A port has five digits here; a shorter number begins a sentence.
     if digits == 5 { format!("PORT{}", &piece[digits..]) } else { piece.to_owned() }
-}
-
-fn no_files(_: u16) -> Vec<(&'static str, String)> {
-    Vec::new()
-}
-
-fn words(text: String) -> Vec<String> {
-    text.split(' ').map(str::to_owned).collect()
 }

@@ -3,15 +3,12 @@
 use std::io;
 
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+use super::{ENDS_FIRST, Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "MQTT",
-    words: |port| {
-        words(format!("mqtt://127.0.0.1:{port} --rungs 4 --gap 100ms..200ms --objective deliveries.lost==0"))
-    },
-    files: no_files,
-};
+const LOAD: Load =
+    Load::new("MQTT", "mqtt://127.0.0.1:PORT --rungs 4 --gap 100ms..200ms --objective deliveries.lost==0");
+
+const WRONG: &str = "wrong line";
 
 const CONNACK: &[u8] = &[0x20, 2, 0, 0];
 const SUBACK: &[u8] = &[0x90, 3, 0, 1, 0];
@@ -98,8 +95,7 @@ fn besides(of: impl Fn(&[u8]) -> Vec<u8>) -> impl Fn(&mut Peer) -> io::Result<()
 fn connects(bytes: &'static [u8]) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         next(peer)?;
-        peer.say(bytes)?;
-        peer.hold()
+        peer.say_last(bytes)
     }
 }
 
@@ -115,10 +111,7 @@ fn subscribed(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) 
 }
 
 fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
-    subscribed(move |peer| {
-        peer.say(&bytes)?;
-        peer.hold()
-    })
+    subscribed(move |peer| peer.say_last(&bytes))
 }
 
 fn rows() -> Vec<Row> {
@@ -139,21 +132,10 @@ fn rows() -> Vec<Row> {
         long("connects and then says nothing", Unmeasured, "has not let it in", connects(CONNACK)),
         long("grants a subscription before it connects", Unmeasured, "has not let it in", |peer| {
             next(peer)?;
-            peer.say(SUBACK)?;
-            peer.hold()
+            peer.say_last(SUBACK)
         }),
-        long(
-            "closes when somebody has subscribed",
-            Unmeasured,
-            "ends the connection of the first client",
-            subscribed(|_| Ok(())),
-        ),
-        row(
-            "resets when somebody has subscribed",
-            Unmeasured,
-            "ends the connection of the first client",
-            subscribed(Peer::reset),
-        ),
+        long("closes when somebody has subscribed", Unmeasured, ENDS_FIRST, subscribed(|_| Ok(()))),
+        row("resets when somebody has subscribed", Unmeasured, ENDS_FIRST, subscribed(Peer::reset)),
         row("relays nothing", Fails, "lost", broker(|_, _, _| Ok(()))),
         row(
             "delivers twice",
@@ -161,39 +143,35 @@ fn rows() -> Vec<Row> {
             "deliveries.duplicated",
             relays(|text, _| message("lobby", text).repeat(2)),
         ),
-        row("delivers to another topic", Fails, "wrong line", relays(|text, _| message("other", text))),
+        row("delivers to another topic", Fails, WRONG, relays(|text, _| message("other", text))),
         row(
             "delivers at QoS 1, which nobody asked for",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|text, _| packet(0x32, &[b"\0\x05lobby\0\x01", text].concat())),
         ),
         row(
             "delivers with QoS 3, which there is not",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|text, _| packet(0x36, &[b"\0\x05lobby\0\x01", text].concat())),
         ),
         row(
             "says a topic that is longer than its packet",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|text, _| packet(PUBLISH, &[b"\xff\xff", text].concat())),
         ),
         row(
             "changes the text",
             Fails,
-            "wrong line",
-            relays(|text, _| {
-                let mut text = text.to_vec();
-                text[0] = b'~';
-                message("lobby", &text)
-            }),
+            WRONG,
+            relays(|text, _| message("lobby", &[b"~", &text[1..]].concat())),
         ),
         row(
             "acknowledges what nobody published",
             Fails,
-            "wrong line",
+            WRONG,
             broker(|peer, _, _| peer.say([0x40, 2, 0x30, 0x39])),
         ),
         long("sends a length of five bytes", Fails, BROKEN, says([PUBLISH, 0xff, 0xff, 0xff, 0xff, 0x7f])),
@@ -219,7 +197,7 @@ fn rows() -> Vec<Row> {
         long(
             "sends publications without end",
             Fails,
-            "wrong line",
+            WRONG,
             subscribed(|peer| peer.flood(message("lobby", b"news"))),
         ),
     ]
@@ -227,7 +205,6 @@ fn rows() -> Vec<Row> {
 
 /// Brokers that relay everything, and say what no broker may say.
 fn talkative() -> Vec<Row> {
-    const WRONG: &str = "wrong line";
     let again = |kind: u8, head: &'static [u8]| besides(move |text| packet(kind, &[head, text].concat()));
     vec![
         row("delivers each text once more at QoS 1", Fails, WRONG, again(0x32, b"\0\x05lobby\0\x01")),
@@ -321,10 +298,7 @@ fn talkative() -> Vec<Row> {
             "sends a packet of 200 kB",
             Fails,
             "broken protocol",
-            subscribed(|peer| {
-                peer.say([&[PUBLISH, 0xc0, 0x9a, 0x0c][..], &[b'x'; 200_000]].concat())?;
-                peer.hold()
-            }),
+            subscribed(|peer| peer.say_last([&[PUBLISH, 0xc0, 0x9a, 0x0c][..], &[b'x'; 200_000]].concat())),
         ),
         long("connects clients without end", Fails, WRONG, subscribed(|peer| peer.flood(CONNACK))),
         long(

@@ -5,15 +5,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+use super::{ENDS_FIRST, Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "NATS",
-    words: |port| {
-        words(format!("nats://127.0.0.1:{port} --rungs 4 --gap 100ms..200ms --objective deliveries.lost==0"))
-    },
-    files: no_files,
-};
+const LOAD: Load =
+    Load::new("NATS", "nats://127.0.0.1:PORT --rungs 4 --gap 100ms..200ms --objective deliveries.lost==0");
+
+const WRONG: &str = "wrong line";
 
 const INFO: &str = "INFO {\"headers\":true,\"max_payload\":1048576}\r\n";
 
@@ -65,10 +62,7 @@ pub(super) fn subscribed(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(
 }
 
 fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
-    subscribed(move |peer| {
-        peer.say(&bytes)?;
-        peer.hold()
-    })
+    subscribed(move |peer| peer.say_last(&bytes))
 }
 
 fn rows() -> Vec<Row> {
@@ -83,8 +77,7 @@ fn rows() -> Vec<Row> {
         long("accepts and says nothing", Unmeasured, "did not greet with INFO", Peer::hold),
         row("closes at once", Unmeasured, "closes connections at once", |_| Ok(())),
         row("greets with something else", Unmeasured, "is not a NATS server", |peer| {
-            peer.say("220 mail.example ESMTP\r\n")?;
-            peer.hold()
+            peer.say_last("220 mail.example ESMTP\r\n")
         }),
         row("greets without end", Unmeasured, "is not a", |peer| {
             peer.say("INFO ")?;
@@ -93,10 +86,7 @@ fn rows() -> Vec<Row> {
         long("greets one byte in 100 ms", Unmeasured, "did not greet with INFO", |peer| {
             peer.say_slowly([b'I'; 100], Duration::from_millis(100))
         }),
-        long("greets and then says nothing", Unmeasured, "has not let it in", |peer| {
-            peer.say(INFO)?;
-            peer.hold()
-        }),
+        long("greets and then says nothing", Unmeasured, "has not let it in", |peer| peer.say_last(INFO)),
         long("refuses the connection", Unmeasured, "-ERR 'Authorization Violation'", |peer| {
             peer.say(INFO)?;
             peer.line()?;
@@ -105,21 +95,10 @@ fn rows() -> Vec<Row> {
         long("refuses the subscription", Fails, "deliveries.lost", |peer| {
             peer.say(INFO)?;
             peer.line()?;
-            peer.say("-ERR 'Permissions Violation for Subscription to lobby'\r\nPONG\r\n")?;
-            peer.hold()
+            peer.say_last("-ERR 'Permissions Violation for Subscription to lobby'\r\nPONG\r\n")
         }),
-        long(
-            "closes when somebody has subscribed",
-            Unmeasured,
-            "ends the connection of the first client",
-            subscribed(|_| Ok(())),
-        ),
-        row(
-            "resets when somebody has subscribed",
-            Unmeasured,
-            "ends the connection of the first client",
-            subscribed(Peer::reset),
-        ),
+        long("closes when somebody has subscribed", Unmeasured, ENDS_FIRST, subscribed(|_| Ok(()))),
+        row("resets when somebody has subscribed", Unmeasured, ENDS_FIRST, subscribed(Peer::reset)),
         row("relays nothing", Fails, "lost", server(|_, _, _| Ok(()))),
         long(
             "relays five messages and then nothing",
@@ -133,55 +112,41 @@ fn rows() -> Vec<Row> {
             "deliveries.duplicated",
             relays(|text, _| message("lobby", text).repeat(2)),
         ),
-        long("delivers to another subject", Fails, "wrong line", relays(|text, _| message("other", text))),
+        long("delivers to another subject", Fails, WRONG, relays(|text, _| message("other", text))),
         row(
             "delivers to another subscription",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|text, _| announced("lobby", 2, text.len(), text)),
         ),
         long(
             "says a shorter length than comes",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|text, _| announced("lobby", 1, text.len() - 1, text)),
         ),
         row(
             "says a longer length than comes",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|text, _| announced("lobby", 1, text.len() + 1, text)),
         ),
-        row(
-            "says a length of 2^64",
-            Fails,
-            "wrong line",
-            relays(|text, _| announced("lobby", 1, usize::MAX, text)),
-        ),
-        row(
-            "says no length",
-            Fails,
-            "wrong line",
-            relays(|text, _| [b"MSG lobby 1\r\n", text, b"\r\n"].concat()),
-        ),
-        row("does not announce it", Fails, "wrong line", relays(|text, _| [text, b"\r\n"].concat())),
+        row("says a length of 2^64", Fails, WRONG, relays(|text, _| announced("lobby", 1, usize::MAX, text))),
+        row("says no length", Fails, WRONG, relays(|text, _| [b"MSG lobby 1\r\n", text, b"\r\n"].concat())),
+        row("does not announce it", Fails, WRONG, relays(|text, _| [text, b"\r\n"].concat())),
         row(
             "sends it twice behind one announcement",
             Fails,
-            "wrong line",
+            WRONG,
             relays(|text, _| [&message("lobby", text)[..], text, b"\r\n"].concat()),
         ),
         row(
             "changes the text",
             Fails,
-            "wrong line",
-            relays(|text, _| {
-                let mut text = text.to_vec();
-                text[0] = b'~';
-                message("lobby", &text)
-            }),
+            WRONG,
+            relays(|text, _| message("lobby", &[b"~", &text[1..]].concat())),
         ),
-        long("delivers an empty text", Fails, "wrong line", relays(|_, _| message("lobby", b""))),
+        long("delivers an empty text", Fails, WRONG, relays(|_, _| message("lobby", b""))),
         long(
             "delivers 1.5 s later, beyond the patience",
             Fails,
@@ -224,7 +189,6 @@ fn greets(info: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
 
 /// Faulty announcements and greetings, and unexpected lines besides valid messages.
 fn announcements() -> Vec<Row> {
-    const WRONG: &str = "wrong line";
     vec![
         long(
             "delivers with headers, which nobody asked for",

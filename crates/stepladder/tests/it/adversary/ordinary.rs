@@ -11,25 +11,14 @@ use super::http1::{self, RIGHT};
 use super::http2::{GOAWAY, greet, request, right};
 use super::peer::Peer;
 use super::websocket::{PING, TEXT, echo, message, open};
-use super::{Fails, Load, Passes, Row, check, http2, no_files, row, websocket, words};
+use super::{Fails, Load, Passes, Row, check, http2, row, websocket};
 
-const HTTP_1: Load = Load {
-    protocol: "ordinary HTTP/1.1",
-    words: |port| words(format!("http://127.0.0.1:{port}/ --rate 8 --connections 4")),
-    files: no_files,
-};
+const HTTP_1: Load = Load::new("ordinary HTTP/1.1", "http://127.0.0.1:PORT/ --rate 8 --connections 4");
 
-const HTTP_2: Load = Load {
-    protocol: "ordinary HTTP/2",
-    words: |port| words(format!("http://127.0.0.1:{port}/ --http 2 --rate 8 --connections 2 --streams 2")),
-    files: no_files,
-};
+const HTTP_2: Load =
+    Load::new("ordinary HTTP/2", "http://127.0.0.1:PORT/ --http 2 --rate 8 --connections 2 --streams 2");
 
-const WEBSOCKET: Load = Load {
-    protocol: "ordinary WebSocket",
-    words: |port| words(format!("ws://127.0.0.1:{port} --bots echo --rungs 4")),
-    files: no_files,
-};
+const WEBSOCKET: Load = Load::new("ordinary WebSocket", "ws://127.0.0.1:PORT --bots echo --rungs 4");
 
 const LAST: &str = "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 5\r\n\r\nhello";
 
@@ -144,8 +133,7 @@ fn http_2() -> Vec<Row> {
             let stream = request(peer)?;
             peer.say(right(stream))?;
             let stream = request(peer)?;
-            peer.say([goodbye(stream, code), right(stream)].concat())?;
-            peer.hold()
+            peer.say_last([goodbye(stream, code), right(stream)].concat())
         }
     };
     vec![

@@ -84,6 +84,12 @@ impl Peer {
         io::copy(&mut self.reader, &mut io::sink()).map(|_| ())
     }
 
+    /// Says this, and then nothing more.
+    pub fn say_last(&mut self, bytes: impl AsRef<[u8]>) -> io::Result<()> {
+        self.say(bytes)?;
+        self.hold()
+    }
+
     /// Reads nothing and says nothing.
     pub fn read_nothing(&mut self) -> io::Result<()> {
         thread::sleep(AT_MOST);

@@ -7,13 +7,10 @@ use std::time::Duration;
 use super::grpc::{FIVE, SCHEMA};
 use super::peer::Peer;
 use super::websocket::{frame, message, open};
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row, words};
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "protobuf over WebSocket",
-    words: |_| words("game.yaml --timeout 500ms".to_owned()),
-    files: |port| vec![("game.proto", SCHEMA.to_owned()), ("game.yaml", scenario(port))],
-};
+const LOAD: Load = Load::new("protobuf over WebSocket", "game.yaml --timeout 500ms")
+    .with_files(|port| vec![("game.proto", SCHEMA.to_owned()), ("game.yaml", scenario(port))]);
 
 const BINARY: u8 = 0x82;
 
@@ -98,8 +95,7 @@ fn rows() -> Vec<Row> {
         }),
         row("closes with 4001 before it is asked", Unmeasured, "code 4001: \"login first\"", |peer| {
             open(peer)?;
-            peer.say(frame(0x88, b"\x0f\xa1login first"))?;
-            peer.hold()
+            peer.say_last(frame(0x88, b"\x0f\xa1login first"))
         }),
         row("closes when it is asked", Fails, "connection lost", then(|_| Ok(()))),
         row("resets when it is asked", Fails, "connection reset", then(Peer::reset)),
@@ -107,10 +103,7 @@ fn rows() -> Vec<Row> {
             "closes with code 1011 when it is asked",
             Fails,
             "connection lost",
-            then(|peer| {
-                peer.say(frame(0x88, b"\x03\xf3oops"))?;
-                peer.hold()
-            }),
+            then(|peer| peer.say_last(frame(0x88, b"\x03\xf3oops"))),
         ),
         long(
             "sends replies that nobody asked for without end",

@@ -6,17 +6,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "Redis",
-    words: |port| {
-        words(format!(
-            "redis://127.0.0.1:{port} --rate 200 --op 1:1 --keys uniform:10 --value 8 --objective errors==0"
-        ))
-    },
-    files: no_files,
-};
+const LOAD: Load = Load::new(
+    "Redis",
+    "redis://127.0.0.1:PORT --rate 200 --op 1:1 --keys uniform:10 --value 8 --objective errors==0",
+);
 
 fn bulk(text: &[u8]) -> Vec<u8> {
     [format!("${}\r\n", text.len()).as_bytes(), text, b"\r\n"].concat()
@@ -88,10 +83,7 @@ fn at_get(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> i
 }
 
 pub(super) fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
-    at_get(move |peer| {
-        peer.say(&bytes)?;
-        peer.hold()
-    })
+    at_get(move |peer| peer.say_last(&bytes))
 }
 
 fn floods(first: &'static str, then: &'static str) -> impl Fn(&mut Peer) -> io::Result<()> {
@@ -105,8 +97,7 @@ fn floods(first: &'static str, then: &'static str) -> impl Fn(&mut Peer) -> io::
 fn selects(bytes: &'static [u8]) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         command(peer)?;
-        peer.say(bytes)?;
-        peer.hold()
+        peer.say_last(bytes)
     }
 }
 
@@ -143,8 +134,7 @@ fn opening() -> Vec<Row> {
         }),
         long("stores nothing and answers nothing to it", Fails, "stopped replying|never answered", |peer| {
             command(peer)?;
-            peer.say("+OK\r\n")?;
-            peer.hold()
+            peer.say_last("+OK\r\n")
         }),
     ]
 }
@@ -253,8 +243,7 @@ fn answering() -> Vec<Row> {
             "value not found",
             at_get(|peer| {
                 thread::sleep(Duration::from_millis(1500));
-                peer.say("$-1\r\n")?;
-                peer.hold()
+                peer.say_last("$-1\r\n")
             }),
         ),
         long("closes at a get", Fails, "connection lost", at_get(|_| Ok(()))),

@@ -4,7 +4,7 @@ use std::io;
 
 use super::peer::Peer;
 use super::websocket::{TEXT, frame, message, open};
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row, words};
+use super::{Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
 /// Merges the received data into its own object, as clients do with settings.
 const PLAYER: &str = r#"
@@ -20,11 +20,8 @@ export default async function player(bot: { [name: string]: any }) {
   for await (const n of bot.every("50ms")) bot.ask("move", n, () => ws.send(JSON.stringify({ seq: n })));
 }"#;
 
-const WEBSOCKET: Load = Load {
-    protocol: "script over WebSocket",
-    words: |port| words(format!("bot.ts --target ws://127.0.0.1:{port} --rungs 4")),
-    files: |_| vec![("bot.ts", PLAYER.to_owned())],
-};
+const WEBSOCKET: Load = Load::new("script over WebSocket", "bot.ts --target ws://127.0.0.1:PORT --rungs 4")
+    .with_files(|_| vec![("bot.ts", PLAYER.to_owned())]);
 
 /// Logs in, answers each move by `answer`.
 fn game(
@@ -120,11 +117,8 @@ export default async function shopper(bot: { [name: string]: any }) {
   for await (const n of bot.every("100ms")) { const r = await fetch("/list"); bot.check("a list", Array.isArray(await r.json())); }
 }"#;
 
-const HTTP: Load = Load {
-    protocol: "script over HTTP",
-    words: |port| words(format!("bot.ts --target http://127.0.0.1:{port} --rungs 4")),
-    files: |_| vec![("bot.ts", FETCHER.to_owned())],
-};
+const HTTP: Load = Load::new("script over HTTP", "bot.ts --target http://127.0.0.1:PORT --rungs 4")
+    .with_files(|_| vec![("bot.ts", FETCHER.to_owned())]);
 
 /// Answers each request with these bytes.
 fn answers(bytes: impl Into<Vec<u8>>) -> impl Fn(&mut Peer) -> io::Result<()> {
@@ -189,8 +183,7 @@ fn shops() -> Vec<Row> {
             "never answered|unanswered|script error",
             |peer: &mut Peer| {
                 peer.head()?;
-                peer.say("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n")?;
-                peer.hold()
+                peer.say_last("HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\n[\r\n")
             },
         ),
         long("shop that says nothing", Fails, "never answered|stopped|unanswered", |peer: &mut Peer| {
@@ -209,11 +202,8 @@ export default async function framer(bot: { [name: string]: any }) {
   for await (const n of bot.every("50ms")) bot.ask("move", n, () => { const m = new DataView(new ArrayBuffer(4)); m.setUint32(0, n); tcp.send(m); });
 }"#;
 
-const TCP: Load = Load {
-    protocol: "script over TCP",
-    words: |port| words(format!("bot.ts --target tcp://127.0.0.1:{port} --rungs 4")),
-    files: |_| vec![("bot.ts", FRAMER.to_owned())],
-};
+const TCP: Load = Load::new("script over TCP", "bot.ts --target tcp://127.0.0.1:PORT --rungs 4")
+    .with_files(|_| vec![("bot.ts", FRAMER.to_owned())]);
 
 fn framed() -> Vec<Row> {
     let echoes = |length: [u8; 4]| {
@@ -251,11 +241,8 @@ export default async function member(bot: { [name: string]: any }) {
   for await (const n of bot.every("100ms")) { ws.send(`${bot.id} ${n}`); room.sent(n); }
 }"#;
 
-const ROOM: Load = Load {
-    protocol: "script with rooms",
-    words: |port| words(format!("bot.ts --target ws://127.0.0.1:{port} --rungs 4")),
-    files: |_| vec![("bot.ts", MEMBER.to_owned())],
-};
+const ROOM: Load = Load::new("script with rooms", "bot.ts --target ws://127.0.0.1:PORT --rungs 4")
+    .with_files(|_| vec![("bot.ts", MEMBER.to_owned())]);
 
 fn rooms() -> Vec<Row> {
     let says = |text: fn(&[u8]) -> Vec<u8>| {

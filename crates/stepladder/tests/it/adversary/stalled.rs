@@ -5,7 +5,7 @@ use super::http1::{later, says};
 use super::http2::{self, stalls};
 use super::peer::Peer;
 use super::websocket::{TEXT, frame, open};
-use super::{Fails, Load, Row, check, grpc, lines, long, nats, no_files, redis, row, websocket, words};
+use super::{Fails, Load, Row, check, grpc, lines, long, nats, redis, row, websocket};
 
 /// Looked at as a whole, so that the clients have to keep it: as long as that may be, less what never comes.
 const BODY_BYTES: usize = (4 << 20) - 10;
@@ -13,59 +13,35 @@ const BODY_BYTES: usize = (4 << 20) - 10;
 const REFUSED: &str =
     "too many unfinished answers|answer never ended|stopped replying|connections open|never answered";
 
-const HTTP_1: Load = Load {
-    protocol: "HTTP/1.1, 256 connections",
-    words: |port| {
-        words(format!(
-            "http://127.0.0.1:{port}/ --requesters 256 --timeout 500ms --think 20ms --expect-text hello"
-        ))
-    },
-    files: no_files,
-};
+const HTTP_1: Load = Load::new(
+    "HTTP/1.1, 256 connections",
+    "http://127.0.0.1:PORT/ --requesters 256 --timeout 500ms --think 20ms --expect-text hello",
+);
 
-const HTTP_2: Load = Load {
-    protocol: "HTTP/2, 4 connections of 100 streams",
-    words: |port| {
-        words(format!(
-            "http://127.0.0.1:{port}/ --http 2 --rate 800 --connections 4 --timeout 500ms --expect-text hello"
-        ))
-    },
-    files: no_files,
-};
+const HTTP_2: Load = Load::new(
+    "HTTP/2, 4 connections of 100 streams",
+    "http://127.0.0.1:PORT/ --http 2 --rate 800 --connections 4 --timeout 500ms --expect-text hello",
+);
 
-const GRPC: Load = Load {
-    protocol: "gRPC, 4 connections of 100 streams",
-    words: |port| {
-        words(format!(
-            "grpc://127.0.0.1:{port}/game.v1.Game/Move --proto game.proto --body {{\"x\":5}} --rate 800 \
-             --connections 4 --timeout 500ms"
-        ))
-    },
-    files: |_| vec![("game.proto", grpc::SCHEMA.to_owned())],
-};
+const GRPC: Load = Load::new(
+    "gRPC, 4 connections of 100 streams",
+    "grpc://127.0.0.1:PORT/game.v1.Game/Move --proto game.proto --body {\"x\":5} --rate 800 \
+     --connections 4 --timeout 500ms",
+)
+.with_files(|_| vec![("game.proto", grpc::SCHEMA.to_owned())]);
 
-const REDIS: Load = Load {
-    protocol: "Redis, 256 connections",
-    words: |port| {
-        words(format!(
-            "redis://127.0.0.1:{port} --rate 2000 --op get --keys uniform:10 --value 8 --connections 256 \
-             --objective errors==0"
-        ))
-    },
-    files: no_files,
-};
+const REDIS: Load = Load::new(
+    "Redis, 256 connections",
+    "redis://127.0.0.1:PORT --rate 2000 --op get --keys uniform:10 --value 8 --connections 256 \
+     --objective errors==0",
+);
 
-const WEBSOCKET: Load = Load {
-    protocol: "WebSocket, 256 connections",
-    words: |port| words(format!("ws://127.0.0.1:{port} --bots echo --rungs 256")),
-    files: no_files,
-};
+const WEBSOCKET: Load =
+    Load::new("WebSocket, 256 connections", "ws://127.0.0.1:PORT --bots echo --rungs 256");
 
 /// Clients that send much.
-const LOUD: Load = Load {
-    protocol: "WebSocket, 64 connections, messages of 60 kB",
-    words: |_| words("echo.yaml".to_owned()),
-    files: |port| {
+const LOUD: Load =
+    Load::new("WebSocket, 64 connections, messages of 60 kB", "echo.yaml").with_files(|port| {
         let scenario = format!(
             "subject: {{ target: 'ws://127.0.0.1:{port}/' }}
 bots: {{ kind: echo, rate: 100, payload_bytes: 60000 }}
@@ -73,26 +49,17 @@ ladder: {{ rungs: [64] }}
 "
         );
         vec![("echo.yaml", scenario)]
-    },
-};
+    });
 
-const LINES: Load = Load {
-    protocol: "lines, 256 connections",
-    words: |port| {
-        words(format!(
-            "tcp://127.0.0.1:{port} --bots chat --rungs 256 --gap 1s..2s --objective deliveries.lost==0"
-        ))
-    },
-    files: no_files,
-};
+const LINES: Load = Load::new(
+    "lines, 256 connections",
+    "tcp://127.0.0.1:PORT --bots chat --rungs 256 --gap 1s..2s --objective deliveries.lost==0",
+);
 
-const NATS: Load = Load {
-    protocol: "NATS, 256 connections",
-    words: |port| {
-        words(format!("nats://127.0.0.1:{port} --rungs 256 --gap 1s..2s --objective deliveries.lost==0"))
-    },
-    files: no_files,
-};
+const NATS: Load = Load::new(
+    "NATS, 256 connections",
+    "nats://127.0.0.1:PORT --rungs 256 --gap 1s..2s --objective deliveries.lost==0",
+);
 
 fn cut(head: String) -> Vec<u8> {
     [head.as_bytes(), &[b'x'; BODY_BYTES - 10]].concat()

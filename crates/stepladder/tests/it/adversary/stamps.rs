@@ -13,6 +13,8 @@ const STAMP_BYTES: usize = 14;
 /// Planned times are encoded in steps of 10 µs.
 const PER_MS: u64 = 100;
 
+const WRONG: &str = "wrong line";
+
 #[derive(Clone, Copy)]
 struct Stamp {
     sender: u64,
@@ -68,7 +70,6 @@ fn invents(count: u64, other: impl Fn(Stamp, u64) -> Stamp) -> impl Fn(&[u8], us
 }
 
 fn rows() -> Vec<Row> {
-    const WRONG: &str = "wrong line";
     const MADE_UP: &str = "lines are not those that were sent";
     vec![
         long(

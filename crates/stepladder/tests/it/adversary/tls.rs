@@ -3,15 +3,10 @@
 use std::io;
 
 use super::peer::Peer;
-use super::{Load, Row, Unmeasured, check, long, no_files, row, words};
+use super::{Load, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "TLS",
-    words: |port| {
-        words(format!("https://127.0.0.1:{port}/ --insecure --requesters 4 --timeout 500ms --think 20ms"))
-    },
-    files: no_files,
-};
+const LOAD: Load =
+    Load::new("TLS", "https://127.0.0.1:PORT/ --insecure --requesters 4 --timeout 500ms --think 20ms");
 
 const ALERT: u8 = 21;
 const HANDSHAKE: u8 = 22;
@@ -36,8 +31,7 @@ fn rows() -> Vec<Row> {
         long("accepts and says nothing", Unmeasured, "did not accept a connection within 5 s", Peer::hold),
         row("speaks HTTP", Unmeasured, NOT_TLS, |peer| {
             peer.bytes::<5>()?;
-            peer.say("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")?;
-            peer.hold()
+            peer.say_last("HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n")
         }),
         row("says a handshake message of 16 MB and sends it", Unmeasured, NOT_TLS, |peer| {
             peer.bytes::<5>()?;
@@ -50,8 +44,7 @@ fn rows() -> Vec<Row> {
         long("warns without end", Unmeasured, NOT_TLS, floods(ALERT, &[1, 0])),
         row("refuses the handshake", Unmeasured, NOT_TLS, |peer| {
             peer.bytes::<5>()?;
-            peer.say(record(ALERT, &[2, 40]))?;
-            peer.hold()
+            peer.say_last(record(ALERT, &[2, 40]))
         }),
         long("says a record of 65,535 bytes and sends it", Unmeasured, NOT_TLS, |peer| {
             peer.bytes::<5>()?;

@@ -8,13 +8,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 use super::peer::Peer;
-use super::{Fails, Load, Passes, Row, Unmeasured, check, long, no_files, row, words};
+use super::{ENDS_FIRST, Fails, Load, Passes, Row, Unmeasured, check, long, row};
 
-const LOAD: Load = Load {
-    protocol: "WebSocket",
-    words: |port| words(format!("ws://127.0.0.1:{port} --bots echo --rungs 4")),
-    files: no_files,
-};
+const LOAD: Load = Load::new("WebSocket", "ws://127.0.0.1:PORT --bots echo --rungs 4");
 
 pub(super) const TEXT: u8 = 0x81;
 const CLOSE: u8 = 0x88;
@@ -98,8 +94,7 @@ fn shakes_hands(status: &'static str, lines: &'static str) -> impl Fn(&mut Peer)
 fn answers(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
     move |peer| {
         peer.head()?;
-        peer.say(&bytes)?;
-        peer.hold()
+        peer.say_last(&bytes)
     }
 }
 
@@ -130,10 +125,7 @@ fn then(does: impl Fn(&mut Peer) -> io::Result<()>) -> impl Fn(&mut Peer) -> io:
 
 /// Hears a message, says this, and then nothing.
 pub(super) fn says(bytes: impl AsRef<[u8]>) -> impl Fn(&mut Peer) -> io::Result<()> {
-    then(move |peer| {
-        peer.say(&bytes)?;
-        peer.hold()
-    })
+    then(move |peer| peer.say_last(&bytes))
 }
 
 /// Hears a message and then says this again and again.
@@ -156,8 +148,7 @@ fn handshakes() -> Vec<Row> {
             peer.head().map(|_| ())
         }),
         row("speaks first, of something else", Unmeasured, NOT_ONE, |peer| {
-            peer.say("SSH-2.0-OpenSSH_9.2\r\n")?;
-            peer.hold()
+            peer.say_last("SSH-2.0-OpenSSH_9.2\r\n")
         }),
         row("answers garbage", Unmeasured, NOT_ONE, answers([0xff; 100])),
         long("answers one byte in 100 ms", Unmeasured, "within 5 s", |peer| {
@@ -217,8 +208,7 @@ fn handshakes() -> Vec<Row> {
         .with(&["--header", "Origin: http://game", "--subprotocol", "v2", "--subprotocol", "v1"]),
         row("closes with 4001 and a reason", Unmeasured, "code 4001: \"login first\"", |peer| {
             open(peer)?;
-            peer.say(frame(CLOSE, b"\x0f\xa1login first"))?;
-            peer.hold()
+            peer.say_last(frame(CLOSE, b"\x0f\xa1login first"))
         }),
         row(
             "says why it closes before it closes",
@@ -226,15 +216,13 @@ fn handshakes() -> Vec<Row> {
             r#"\"error\":\"login first\""#,
             then(|peer| {
                 peer.say(frame(TEXT, br#"{"error":"login first"}"#))?;
-                peer.say(frame(CLOSE, b"\x03\xf0"))?;
-                peer.hold()
+                peer.say_last(frame(CLOSE, b"\x03\xf0"))
             }),
         ),
         row("lets one client in and closes further ones with 4002", Fails, "closed by the server", |peer| {
             open(peer)?;
             if !peer.is_probe() {
-                peer.say(frame(CLOSE, b"\x0f\xa2full"))?;
-                return peer.hold();
+                return peer.say_last(frame(CLOSE, b"\x0f\xa2full"));
             }
             echo(peer, |payload, _| frame(TEXT, payload))
         }),
@@ -305,13 +293,11 @@ fn handshakes() -> Vec<Row> {
         ),
         row("switches without Sec-WebSocket-Accept", Unmeasured, NOT_ONE, |peer| {
             peer.head()?;
-            peer.say(format!("{SWITCHING}\r\n{UPGRADE}\r\n"))?;
-            peer.hold()
+            peer.say_last(format!("{SWITCHING}\r\n{UPGRADE}\r\n"))
         }),
         row("switches with another key's Sec-WebSocket-Accept", Unmeasured, "Sec-WebSocket-Accept", |peer| {
             peer.head()?;
-            peer.say(accepted("Sec-WebSocket-Key: other\n", SWITCHING, UPGRADE))?;
-            peer.hold()
+            peer.say_last(accepted("Sec-WebSocket-Key: other\n", SWITCHING, UPGRADE))
         }),
         long("lets in the first connection only", Fails, "connections open", |peer| {
             if !peer.is_probe() {
@@ -494,25 +480,10 @@ fn texts() -> Vec<Row> {
             },
         )
         .with(&["--patience", "100ms", "--objective", "late == 0"]),
-        long("closes after the handshake", Unmeasured, "ends the connection of the first client", open),
-        long(
-            "closes when a message comes",
-            Unmeasured,
-            "ends the connection of the first client",
-            then(|_| Ok(())),
-        ),
-        long(
-            "resets when a message comes",
-            Unmeasured,
-            "ends the connection of the first client",
-            then(Peer::reset),
-        ),
-        long(
-            "ends its side when a message comes",
-            Unmeasured,
-            "ends the connection of the first client",
-            then(Peer::half_close),
-        ),
+        long("closes after the handshake", Unmeasured, ENDS_FIRST, open),
+        long("closes when a message comes", Unmeasured, ENDS_FIRST, then(|_| Ok(()))),
+        long("resets when a message comes", Unmeasured, ENDS_FIRST, then(Peer::reset)),
+        long("ends its side when a message comes", Unmeasured, ENDS_FIRST, then(Peer::half_close)),
         long("resets after five messages", Fails, "connection reset", |peer| {
             open(peer)?;
             for _ in 0..5 {
