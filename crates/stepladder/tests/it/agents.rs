@@ -17,8 +17,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde_json::{Value, json};
 
-use crate::main_job::{assert_balanced, assert_valid};
-use crate::place::{Place, Ran, Running, eventually, free_port};
+use crate::main_job::{assert_valid, checked_run};
+use crate::place::{Place, Ran, Running, eventually, free_port, url_of};
 
 /// Two tests at a time, each with names and addresses of its own: more would disturb each other's loads.
 static SLOTS: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
@@ -176,9 +176,7 @@ fn last_holds(run: &Value) -> Vec<&Value> {
 fn climb(place: &Place, words: &[&str], agents: &[&str], own: &[&str]) -> (Ran, Value) {
     let ran = place.climb(&[words, agents, &["--json", "run.json"], own].concat());
     assert!(place.path("run.json").exists(), "{ran:#?}");
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(place);
     (ran, run)
 }
 
@@ -191,8 +189,7 @@ fn agents_on_other_machines_offer_what_one_machine_does_and_their_books_are_one(
     let agents = ["--nats", &url, "--agents", "2"];
     let mut server =
         place.start(["serve", "null", "--protocol", "http", "--listen", &format!("{address}:0")]);
-    let said = server.wait_for_out("listening on");
-    let target = said.split_whitespace().find(|word| word.starts_with("http://")).expect("a URL").to_owned();
+    let target = url_of(&server.wait_for_out("listening on"));
     let words = [&target, "--rate", "300,600", "--arrivals", "even", "--workers", "4", "--hold", "3s"];
     let whole = climb(&place, &words, &[], &[]).1;
     let (ran, parts) = climb(&place, &words, &agents, &[]);

@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 
-use crate::place::Place;
+use crate::place::{Place, words_of};
 
 #[track_caller]
 fn check(words: &[&str], code: i32, fragments: &[&str]) {
@@ -241,17 +241,7 @@ fn a_tick_log_that_exists_is_refused_unless_it_may_be_appended_to() {
     place.climb(&["arena", "--rungs", "2", "--", "--tick-log", "old.log"]).refused(2, &fragments);
     place.climb(&["arena", "--rungs", "2", "--ticks", "log=old.log"]).refused(2, &fragments);
     assert_eq!(fs::read_to_string(place.path("old.log")).expect("the log"), "{\"msg\":\"an earlier run\"}\n");
-    let ran = place.climb(&[
-        "arena",
-        "--rungs",
-        "2",
-        "--json",
-        "run.json",
-        "--",
-        "--tick-log",
-        "old.log",
-        "--append",
-    ]);
+    let ran = place.climb(&words_of("arena --rungs 2 --json run.json -- --tick-log old.log --append"));
     let rung = &place.json("run.json")["rungs"][0];
     assert!(rung["ticks"]["due"].as_u64() > Some(0), "{ran:#?}");
 }

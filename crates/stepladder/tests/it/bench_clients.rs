@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use crate::place::{Place, children, command_line, eventually, is_gone};
+use crate::place::{Place, children, command_line, eventually, is_gone, words_of};
 use crate::tls_proxy;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stepladder");
@@ -178,25 +178,10 @@ fn a_client_that_copies_what_it_has_again_is_called_super_linear() {
 fn is_called_super_linear() -> bool {
     let place = Place::new();
     let planted = format!("{PROGRAM} bench runner --fault copies-again");
-    let ran = place.run([
-        "bench",
-        "--target",
-        "null:",
-        "--client",
-        &planted,
-        "--sweep",
-        "value",
-        "--value",
-        "4096,8192,16384,32768,65536,131072",
-        "--in-flight",
-        "10",
-        "--total",
-        "300",
-        "--runs",
-        "2",
-        "--json",
-        "r.json",
-    ]);
+    let ran = place.run(words_of(&format!(
+        "bench --target null: --client '{planted}' --sweep value --value 4096,8192,16384,32768,65536,131072 \
+         --in-flight 10 --total 300 --runs 2 --json r.json"
+    )));
     assert_eq!(ran.code, 0, "{}", ran.err);
     let report = place.json("r.json");
     let told = &report["conclusions"][0];
@@ -396,7 +381,7 @@ fn is_set_up(language: &str) -> bool {
 #[test]
 fn all_clients_speak_to_a_store_behind_tls_when_they_are_told_whom_to_trust() {
     let place = Place::new();
-    let (_store, plain) = place.serve_redis();
+    let (_store, plain) = place.serve("redis");
     let proxy = tls_proxy::before_url(&plain);
     let url = format!("rediss://{}", proxy.address);
     let (mut clients, mut missing) = (vec!["rust"], Vec::new());

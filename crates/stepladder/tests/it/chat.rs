@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::main_job::{assert_balanced, assert_valid};
+use crate::main_job::checked_run;
 use crate::place::{Place, Ran, free_port};
 
 /// A crowd that speaks ten times as fast as the published one, so that a short hold has something to judge.
@@ -16,9 +16,7 @@ fn climb(place: &Place, subject: &[&str], more: &[&str]) -> (Ran, Value) {
     words.extend(more);
     let ran = place.run(words);
     assert!(place.path("run.json").exists(), "{ran:#?}");
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(place);
     (ran, run)
 }
 

@@ -5,30 +5,20 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 use std::{fs, io, thread};
 
-use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
-use crate::place::{Place, arena_on, command_line, eventually, free_port, is_gone, parse, processes, send};
+use crate::main_job::{assert_valid, checked_run, exit_code_of};
+use crate::place::{
+    Place, arena_on, command_line, eventually, free_port, is_gone, parse, processes, send, words_of,
+};
 
 #[test]
 fn a_server_that_a_command_starts_is_watched_with_its_ticks_and_stopped_at_the_end() {
     let (place, port) = (Place::new(), free_port());
     let url = format!("ws://127.0.0.1:{port}");
     let start = arena_on(port, "--tick-log game.log");
-    let ran = place.climb(&[
-        &url,
-        "--bots",
-        "arena",
-        "--rungs",
-        "5",
-        "--start",
-        &start,
-        "--ticks",
-        "log=game.log",
-        "--json",
-        "run.json",
-    ]);
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let ran = place.climb(&words_of(&format!(
+        "{url} --bots arena --rungs 5 --start '{start}' --ticks log=game.log --json run.json"
+    )));
+    let run = checked_run(&place);
     assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
     let rung = &run["rungs"][0];
     assert!(rung["ticks"]["due"].as_u64() > Some(0), "{rung:#}");
@@ -44,29 +34,13 @@ fn a_server_that_a_command_starts_is_watched_with_its_ticks_and_stopped_at_the_e
 #[test]
 fn a_server_that_runs_already_is_measured_from_outside_and_goes_on() {
     let place = Place::new();
-    let mut server = place.start(["serve", "arena", "--listen", "127.0.0.1:0"]);
-    let url = url_of(&server.wait_for_out("listening on"));
+    let (server, url) = place.serve("arena");
     let pid = server.pid().to_string();
-    let ran = place.climb(&[
-        &url,
-        "--bots",
-        "arena",
-        "--rungs",
-        "5",
-        "--pid",
-        &pid,
-        "--snapshots",
-        "1",
-        "--ticks",
-        "client",
-        "--objective",
-        "errors == 0",
-        "--json",
-        "run.json",
-    ]);
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let ran = place.climb(&words_of(&format!(
+        "{url} --bots arena --rungs 5 --pid {pid} --snapshots 1 --ticks client --objective 'errors == 0' \
+         --json run.json"
+    )));
+    let run = checked_run(&place);
     assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
     let rung = &run["rungs"][0];
     assert_eq!(rung["ticks"]["source"], "client", "{rung:#}");
@@ -113,7 +87,7 @@ impl Drop for Group {
 #[test]
 fn a_server_in_a_control_group_is_watched_by_it() {
     let place = Place::new();
-    let (server, url) = place.serve_redis();
+    let (server, url) = place.serve("redis");
     let Some(group) = Group::with(server.pid()) else {
         eprintln!("NOT RUN: no control group can be made here");
         return;
@@ -149,8 +123,7 @@ fn a_control_group_that_is_not_there_is_refused_before_the_load() {
 #[test]
 fn without_ticks_and_process_the_errors_are_judged() {
     let place = Place::new();
-    let mut server = place.start(["serve", "arena", "--listen", "127.0.0.1:0"]);
-    let url = url_of(&server.wait_for_out("listening on"));
+    let (_server, url) = place.serve("arena");
     let ran = place.climb(&[&url, "--bots", "arena", "--rungs", "5", "--json", "run.json"]);
     let run = place.json("run.json");
     assert_valid(&run);
@@ -195,19 +168,13 @@ fn an_echo_over_lines_of_tcp_is_climbed_after_a_calibration_over_lines() {
     let place = Place::new();
     let echo = ["climb", &echo_of_lines(), "--bots", "echo", "--rungs", "4", "--json", "run.json"];
     let ran = place.run([&echo[..], &["--hold", "2s", "--settle", "200ms"]].concat());
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
     assert!(run["generator"]["ceiling_per_s"].as_f64() > Some(0.0), "{:#}", run["generator"]);
     let rung = &run["rungs"][0];
     assert!(rung["answered"].as_u64() > Some(0), "{rung:#}");
     assert_eq!((rung["failed"].as_u64(), rung["lost"].as_u64()), (Some(0), Some(0)), "{rung:#}");
     assert_eq!(rung["errors"], serde_json::json!({}), "{rung:#}");
-}
-
-pub fn url_of(line: &str) -> String {
-    line.split_whitespace().find(|word| word.starts_with("ws://")).expect("a URL").to_owned()
 }
 
 #[test]

@@ -14,7 +14,7 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
+use crate::main_job::{checked_run, exit_code_of};
 use crate::place::{Place, Ran};
 use crate::tls_proxy::{self, Proxy};
 use member::Member;
@@ -24,9 +24,7 @@ use redis_server::RedisServer;
 #[track_caller]
 fn run_of(place: &Place, ran: &Ran) -> Value {
     assert!(place.path("run.json").exists(), "{ran:#?}");
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(place);
     assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
     run
 }
@@ -93,7 +91,7 @@ fn climbs_over_tls(url: &str, trust: &[&str]) {
 #[test]
 fn a_store_behind_tls_is_climbed_when_its_certificate_is_trusted() {
     let place = Place::new();
-    let (_store, plain) = place.serve_redis();
+    let (_store, plain) = place.serve("redis");
     let proxy = tls_proxy::before_url(&plain);
     let url = format!("rediss://{}", proxy.address);
     climbs_over_tls(&url, &["--ca", tls_proxy::AUTHORITY]);

@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
+use crate::main_job::{checked_run, exit_code_of};
 use crate::place::{Place, free_port};
 
 /// Every protocol fault that `serve oracle` has a page for, and the cause under which it must appear in the table of
@@ -66,9 +66,7 @@ objectives: [ errors == 0 ]
     place.write("ill.yaml", &scenario);
     let ran = place.run(["climb", "ill.yaml", "--no-calibration", "--json", "run.json"]);
     assert!(place.path("run.json").exists(), "{ran:#?}");
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     let rung = &run["rungs"][0];
     let samples = rung["error_samples"].as_array().unwrap_or_else(|| panic!("samples in {rung:#}"));
     for (path, cause) in ILL_MANNERS {
@@ -99,9 +97,7 @@ fn a_poll_loop_answers_once_per_tick_and_the_sweep_says_so() {
         "20",
     ]));
     assert!(place.path("run.json").exists(), "{ran:#?}");
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     // A requester gets at most one answer per tick, and all together at most its slots, whatever the machine does. A
     // delayed requester misses a tick, so a lower count is exact only if nothing else needs the processor.
     let exact = [20.0, 40.0, 140.0, 140.0, 140.0];

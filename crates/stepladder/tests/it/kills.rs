@@ -286,7 +286,7 @@ fn a_climb_that_is_killed_at_any_instant_shows_what_was_committed() {
         check("climb leaderboard", &words, Duration::from_secs(5), 0);
         check("climb grid", &format!("climb grid --rungs 1,10 {LOAD}"), Duration::from_secs(5), 0);
         let server = Place::new();
-        let (_redis, url) = server.serve_redis();
+        let (_redis, url) = server.serve("redis");
         check("climb redis://", &format!("climb {url} --rungs 1,10 {LOAD}"), Duration::from_secs(4), 0);
     }
 }
@@ -312,7 +312,7 @@ fn a_duel_that_is_killed_keeps_the_trials_that_ended() {
 #[test]
 fn a_comparison_of_clients_that_is_killed_counts_whole_runs_only() {
     let server = Place::new();
-    let (_redis, url) = server.serve_redis();
+    let (_redis, url) = server.serve("redis");
     let words = format!("bench --target {url} --client rust --total 50000 --runs 3 --json run.json");
     check("bench", &words, Duration::from_secs(3), 2);
 }

@@ -89,6 +89,15 @@ pub fn assert_balanced(run: &Value) {
     }
 }
 
+/// What the last climb there wrote to `run.json`, which is valid and balanced.
+#[track_caller]
+pub fn checked_run(place: &Place) -> Value {
+    let run = place.json("run.json");
+    assert_valid(&run);
+    assert_balanced(&run);
+    run
+}
+
 #[test]
 fn the_json_of_a_climb_is_valid_and_its_verdict_is_the_exit_code() {
     let (_, ran) = climbed();

@@ -11,7 +11,7 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::main_job::{assert_balanced, assert_valid};
+use crate::main_job::checked_run;
 use crate::place::Place;
 
 const MS: u64 = 1_000_000;
@@ -49,9 +49,7 @@ fn rung(options: &[&str]) -> (Value, String) {
     let words =
         [&url, "--bots", "echo", "--rungs", "100", "--objective", "errors == 0", "--json", "run.json"];
     let ran = place.climb(&[&words[..], options].concat());
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     let rung = run["rungs"][0].clone();
     assert_eq!((&rung["failed"], &rung["lost"]), (&json!(0), &json!(0)), "{rung:#}");
     (rung, ran.out)
@@ -120,9 +118,7 @@ fn a_broadcast_behind_a_network_is_waited_for_and_none_is_missing() {
     let options =
         ["chat", "--rungs", "12", "--network", "latency=80ms jitter=40ms loss=3%", "--json", "run.json"];
     let ran = place.climb(&[&options[..], &objectives].concat());
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     let deliveries = &run["rungs"][0]["deliveries"];
     assert_eq!((&deliveries["lost"], &deliveries["duplicated"]), (&json!(0), &json!(0)), "{deliveries:#}");
     assert!(deliveries["delivered"].as_u64() > Some(0), "{deliveries:#}");
@@ -147,9 +143,7 @@ fn players_are_paired_behind_a_network_as_they_are_without_one() {
         "50% latency=40ms jitter=10ms, 50% latency=20ms",
     ];
     let ran = place.climb(&[&options[..], &["--json", "run.json", "--", "--bullet-speed", "1500"]].concat());
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     let rung = &run["rungs"][0];
     assert_eq!(rung["errors"], json!({}), "{ran:#?}");
     assert!(rung["sent"].as_u64() > Some(0) && rung["network"]["profiles"][1]["bots"] == 10, "{rung:#}");

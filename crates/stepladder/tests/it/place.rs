@@ -89,12 +89,10 @@ impl Place {
         Running { child, out, err }
     }
 
-    /// `serve redis` on a free port, and its URL.
-    pub fn serve_redis(&self) -> (Running, String) {
-        let mut server = self.start(["serve", "redis", "--listen", "127.0.0.1:0"]);
-        let said = server.wait_for_out("listening on");
-        let url =
-            said.split_whitespace().find(|word| word.starts_with("redis://")).expect("a URL").to_owned();
+    /// `serve` with these words on a free port, and its URL.
+    pub fn serve(&self, what: &str) -> (Running, String) {
+        let mut server = self.start(words_of(&format!("serve {what} --listen 127.0.0.1:0")));
+        let url = url_of(&server.wait_for_out("listening on"));
         (server, url)
     }
 
@@ -106,6 +104,18 @@ impl Place {
     pub fn start_climb(&self, words: &[&str]) -> Running {
         self.start(short_climb(words))
     }
+}
+
+/// The first URL in what was said, without a slash at its end.
+pub fn url_of(said: &str) -> String {
+    let url = said.split_whitespace().find(|word| word.contains("://")).expect("a URL");
+    url.trim_end_matches([',', '/']).to_owned()
+}
+
+/// The words of a command line; what stands between single quotes is one of them.
+pub fn words_of(line: &str) -> Vec<&str> {
+    let quoted = |(at, piece)| if at % 2 == 1 { vec![piece] } else { str::split_whitespace(piece).collect() };
+    line.split('\'').enumerate().flat_map(quoted).collect()
 }
 
 /// Options of the built-in server stay last.

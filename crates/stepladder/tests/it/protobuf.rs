@@ -3,7 +3,7 @@
 
 use serde_json::Value;
 
-use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
+use crate::main_job::{checked_run, exit_code_of};
 use crate::place::{Place, Running};
 
 const PROTO: &str = include_str!("../../../../servers/leaderboard-service/proto/leaderboard.proto");
@@ -43,9 +43,7 @@ fn rung(place: &Place, scenario: &str) -> Value {
     place.write("x.yaml", scenario);
     let ran = place.run(["climb", "x.yaml", "--no-calibration", "--json", "run.json"]);
     assert!(place.path("run.json").exists(), "{ran:#?}");
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(place);
     assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
     run["rungs"][0].clone()
 }

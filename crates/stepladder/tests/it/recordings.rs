@@ -3,8 +3,8 @@
 use std::fs;
 use std::process::Command;
 
-use crate::main_job::{assert_balanced, assert_valid};
-use crate::place::{Place, free_port};
+use crate::main_job::checked_run;
+use crate::place::{Place, free_port, url_of};
 use crate::scripts::{packages, root};
 
 /// A client of examples/game, with the package that such a client would use.
@@ -34,9 +34,7 @@ fn the_bot_of_a_recorded_client_climbs_as_it_was_written() {
     let mut server = Command::new("sh").args(["-c", &start]).spawn().expect("the game's server");
     crate::place::eventually("the server listens", || std::net::TcpStream::connect(("127.0.0.1", port)).ok());
     let mut recorder = place.start(["record", "player.ts", "--to", &url, "--listen", "127.0.0.1:0"]);
-    let said = recorder.wait_for_out("listening on");
-    let here =
-        said.split_whitespace().find(|word| word.starts_with("ws://")).expect("a URL").trim_end_matches(',');
+    let here = url_of(&recorder.wait_for_out("listening on"));
     let left =
         Command::new("node").arg(&client).arg(here).env("NODE_PATH", &modules).status().expect("the client");
     assert!(left.success());
@@ -69,9 +67,7 @@ fn the_bot_of_a_recorded_client_climbs_as_it_was_written() {
     command.env("PASSWORD", "hunter-2-long").env("X_API_KEY", "key-of-the-client");
     let ran = place.start_command(command).finish();
     assert!(ran.code == 0 || ran.code == 2, "{ran:#?}\n{text}");
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     let rung = &run["rungs"][0];
     assert!(rung["verdict"] == "PASS" || rung["verdict"] == "GENERATOR_LIMITED", "{rung:#}\n{text}");
     assert_eq!(rung["errors"], serde_json::json!({}), "{rung:#}\n{text}");

@@ -8,8 +8,8 @@ use std::thread;
 
 use serde_json::{Value, json};
 
-use crate::main_job::{assert_balanced, assert_valid};
-use crate::place::Place;
+use crate::main_job::checked_run;
+use crate::place::{Place, words_of};
 
 /// Things by their number, and the requests received.
 #[derive(Default)]
@@ -106,24 +106,11 @@ fn the_worked_example_of_a_rest_api_is_climbed() {
     let scenario =
         example.expect("it is there").replace("http://127.0.0.1:8080", &format!("http://{address}"));
     place.write("rest.yaml", &scenario);
-    let ran = place.run([
-        "climb",
-        "rest.yaml",
-        "--no-calibration",
-        "--rate",
-        "200",
-        "--hold",
-        "2s",
-        "--settle",
-        "500ms",
-        "--objective",
-        "errors == 0",
-        "--json",
-        "run.json",
-    ]);
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let ran = place.run(words_of(
+        "climb rest.yaml --no-calibration --rate 200 --hold 2s --settle 500ms --objective 'errors == 0' \
+         --json run.json",
+    ));
+    let run = checked_run(&place);
     let rung = &run["rungs"][0];
     assert_eq!((&rung["load_unit"], &rung["load"]), (&json!("req/s"), &json!(200.0)), "{ran:#?}");
     assert_eq!(rung["errors"], json!({}), "{rung:#}");
@@ -168,9 +155,7 @@ fn a_url_is_climbed_by_requesters_with_flags_and_a_secret_that_is_never_kept() {
     let mut command = place.command(words);
     command.env("REST_TEST_TOKEN", "hunter2-of-the-tests");
     let ran = place.start_command(command).finish();
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     let loads: Vec<_> =
         run["rungs"].as_array().expect("rungs").iter().map(|rung| rung["load"].clone()).collect();
     assert_eq!(loads, [json!(1.0), json!(2.0)], "{ran:#?}");

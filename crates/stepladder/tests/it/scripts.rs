@@ -5,8 +5,8 @@ use std::path::{Path, PathBuf};
 
 use serde_json::Value;
 
-use crate::main_job::{assert_balanced, assert_valid, exit_code_of};
-use crate::place::{Place, Running, free_port};
+use crate::main_job::{checked_run, exit_code_of};
+use crate::place::{Place, free_port, words_of};
 use crate::tls_proxy::{AUTHORITY, CERTIFICATE, KEY};
 
 /// An echo server answers each move with itself.
@@ -24,32 +24,15 @@ export default async function mover(bot: { [name: string]: any }): Promise<void>
   }
 }"#;
 
-fn echo_server(place: &Place) -> (Running, String) {
-    let mut server = place.start(["serve", "null", "--protocol", "websocket", "--listen", "127.0.0.1:0"]);
-    let line = server.wait_for_out("listening on");
-    let url = line.split_whitespace().find(|word| word.starts_with("ws://")).expect("its URL");
-    (server, url.trim_end_matches('/').to_owned())
-}
-
 #[test]
 fn a_script_climbs_and_the_same_bot_is_played_again_without_its_file() {
     let place = Place::new();
-    let (_server, url) = echo_server(&place);
+    let (_server, url) = place.serve("null --protocol websocket");
     place.write("mover.ts", MOVER);
-    let ran = place.climb(&[
-        "mover.ts",
-        "--target",
-        &url,
-        "--rungs",
-        "5,10",
-        "--gate",
-        "distance.p50 at 10 <= 1.5",
-        "--json",
-        "run.json",
-    ]);
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let ran = place.climb(&words_of(&format!(
+        "mover.ts --target {url} --rungs 5,10 --gate 'distance.p50 at 10 <= 1.5' --json run.json"
+    )));
+    let run = checked_run(&place);
     assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
     let rung = &run["rungs"][1];
     // Twenty a second from each of ten bots, for two seconds.
@@ -67,7 +50,7 @@ fn a_script_climbs_and_the_same_bot_is_played_again_without_its_file() {
 #[test]
 fn a_climb_of_a_script_tells_the_function_that_takes_its_time() {
     let place = Place::new();
-    let (_server, url) = echo_server(&place);
+    let (_server, url) = place.serve("null --protocol websocket");
     let codec = "// Burns.\nexport type Text = string;\nexport function decode(text: Text): number {\n  \
                  let sum = 0;\n  for (let i = 0; i < 30000; i++) sum += i % 7;\n  return sum > 0 ? Number(text) : 0;\n}\n";
     place.write("codec.ts", codec);
@@ -85,7 +68,7 @@ fn a_climb_of_a_script_tells_the_function_that_takes_its_time() {
 #[test]
 fn bots_that_are_buried_in_their_work_end_in_time_and_say_nothing_of_the_server() {
     let place = Place::new();
-    let (_server, url) = echo_server(&place);
+    let (_server, url) = place.serve("null --protocol websocket");
     let bot = r#"
 function burn(): void {
   let sum = 0;
@@ -103,23 +86,10 @@ export default async function buried(bot: any) {
   }
 }"#;
     place.write("buried.ts", bot);
-    let ran = place.climb(&[
-        "buried.ts",
-        "--target",
-        &url,
-        "--rungs",
-        "20",
-        "--hold",
-        "1s",
-        "--workers",
-        "1",
-        "--no-calibration",
-        "--json",
-        "run.json",
-    ]);
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let ran = place.climb(&words_of(&format!(
+        "buried.ts --target {url} --rungs 20 --hold 1s --workers 1 --no-calibration --json run.json"
+    )));
+    let run = checked_run(&place);
     let (verdict, reason) = (&run["verdict"], run["rungs"][0]["reason"].as_str().unwrap_or_default());
     assert_eq!((ran.code, verdict), (2, &"GENERATOR_LIMITED".into()), "{reason}");
     assert!(reason.contains("this machine") && reason.contains("the busiest worker was"), "{reason}");
@@ -128,9 +98,7 @@ export default async function buried(bot: any) {
 #[test]
 fn sessions_per_second_climb_with_how_many_were_there_at_once() {
     let place = Place::new();
-    let mut server = place.start(["serve", "null", "--protocol", "http", "--listen", "127.0.0.1:0"]);
-    let line = server.wait_for_out("listening on");
-    let url = line.split_whitespace().find(|word| word.starts_with("http://")).expect("its URL");
+    let (_server, url) = place.serve("null --protocol http");
     place.write(
         "visitor.ts",
         r#"
@@ -142,11 +110,9 @@ export default async function visitor(bot: any) {
 }"#,
     );
     let options =
-        ["--target", url, "--rungs", "40", "--hold", "3s", "--settle", "500ms", "--json", "run.json"];
+        ["--target", &url, "--rungs", "40", "--hold", "3s", "--settle", "500ms", "--json", "run.json"];
     let ran = place.climb(&[&["visitor.ts"], &options[..]].concat());
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     assert_eq!(ran.code, exit_code_of(&run["verdict"]), "{ran:#?}");
     let rung = &run["rungs"][0];
     assert_eq!(
@@ -228,7 +194,7 @@ fn a_script_that_cannot_be_played_is_refused_with_its_line_before_any_load() {
 #[test]
 fn a_try_says_what_was_answered_and_what_was_left_over_several_seconds() {
     let place = Place::new();
-    let (_server, url) = echo_server(&place);
+    let (_server, url) = place.serve("null --protocol websocket");
     place.write("mover.ts", &MOVER.replace("\"hello \" + bot.id", "\"hello \\\"\" + bot.id + \"\\\"\""));
     let ran = place.run(["try", "mover.ts", "--target", &url, "--for", "2s"]);
     assert!(ran.code == 0 && ran.out.contains("-> hello \"0\"") && ran.out.contains("answered"), "{ran:#?}");
@@ -240,7 +206,7 @@ fn a_try_says_what_was_answered_and_what_was_left_over_several_seconds() {
 #[test]
 fn a_variable_that_a_script_may_read_is_stored_and_shown_nowhere() {
     let place = Place::new();
-    let (_server, url) = echo_server(&place);
+    let (_server, url) = place.serve("null --protocol websocket");
     let text = MOVER.replace("hello \" + bot.id", "hello \" + bot.env.TOKEN");
     place.write("mover.ts", &text);
     let secret = "b7f3-very-secret-value";
@@ -305,9 +271,7 @@ fn climbed(bot: &Path, scheme: &str, start: &str, bots: u32) -> Value {
         "run.json",
     ]);
     assert!(ran.code == 0 || ran.code == 2, "{ran:#?}");
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     run["rungs"][0].clone()
 }
 
@@ -459,21 +423,9 @@ fn a_server_behind_tls_with_a_certificate_of_its_own_is_played() {
     );
     // With several bots each meanwhile opens its own.
     place.write("bot.ts", &TLS_BOT.replace("=== before", "!== ''"));
-    let ran = place.climb(&[
-        "bot.ts",
-        "--target",
-        &url,
-        "--rungs",
-        "2",
-        "--hold",
-        "2s",
-        "--insecure",
-        "--json",
-        "run.json",
-    ]);
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let ran = place
+        .climb(&words_of(&format!("bot.ts --target {url} --rungs 2 --hold 2s --insecure --json run.json")));
+    let run = checked_run(&place);
     assert_eq!(run["rungs"][0]["errors"], serde_json::json!({}), "{:#}", run["rungs"][0]);
     assert!(ran.out.replace("\n  ", " ").contains("Any certificate was accepted (--insecure)"), "{ran:#?}");
 }

@@ -7,7 +7,7 @@ use std::thread;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE};
 
-use crate::place::Place;
+use crate::place::{Place, words_of};
 use crate::terminal;
 
 const SECRET: &str = "tok/En+\"9f86d081884c7d65=9a2feaa0";
@@ -172,17 +172,7 @@ fn a_decoded_password_stands_nowhere_and_json_stays_json_beside_a_secret_that_is
     let credentials = STANDARD.encode(format!("admin:{PASSWORD}"));
     for output in ["--json", "--ndjson"] {
         let mut command = place.command(["climb", &url, "--rate", "1000", "--expect-text", "never"]);
-        command.args([
-            "--no-calibration",
-            "--hold",
-            "2s",
-            "--settle",
-            "200ms",
-            "--seed",
-            "1000",
-            output,
-            "-",
-        ]);
+        command.args(words_of(&format!("--no-calibration --hold 2s --settle 200ms --seed 1000 {output} -")));
         command.args(["--header", "Authorization: Basic ${CRED}", "--header", "X-Tenant: ${TENANT}"]);
         let ran = place.start_command({
             command.env("CRED", &credentials).env("TENANT", "1000");

@@ -3,7 +3,7 @@
 
 use serde_json::json;
 
-use crate::main_job::{assert_balanced, assert_valid};
+use crate::main_job::checked_run;
 use crate::place::{Place, Running, free_port};
 
 /// Spends the given number of milliseconds of CPU on each answer.
@@ -47,9 +47,7 @@ fn a_service_that_the_server_asks_is_found_and_its_cpu_is_none_of_other_programs
     let url = format!("http://127.0.0.1:{port}");
     let words = [&url, "--start", &start, "--rate", "20,500", "--hold", "4s", "--json", "run.json"];
     let ran = place.climb(&[&words[..], &["--objective", "response.p50 < 100ms"]].concat());
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     let rung = |index: usize| &run["rungs"][index];
     for index in 0..2 {
         assert_eq!(rung(index)["services"], json!([format!("backend on port {back_port}")]), "{ran:#?}");

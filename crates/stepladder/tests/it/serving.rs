@@ -4,7 +4,6 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
 
-use crate::foreign_server::url_of;
 use crate::place::{Place, parse};
 
 /// A WebSocket by hand: the handshake of RFC 6455 with the RFC's own key.
@@ -50,8 +49,7 @@ fn frame(stream: &mut TcpStream) -> (u8, Vec<u8>) {
 #[test]
 fn a_server_that_is_told_to_end_stops_its_games_closes_with_1001_flushes_its_log_and_exits_0() {
     let place = Place::new();
-    let mut server = place.start(["serve", "arena", "--listen", "127.0.0.1:0", "--tick-log", "game.log"]);
-    let url = url_of(&server.wait_for_out("listening on"));
+    let (server, url) = place.serve("arena --tick-log game.log");
     let address = url.trim_start_matches("ws://").trim_end_matches('/');
     let mut players = [player(address), player(address)];
     let mut waiting = player(address);

@@ -9,7 +9,7 @@ use std::thread;
 use socket2::{Domain, Socket, Type};
 
 use crate::main_job::assert_valid;
-use crate::place::{Place, free_port};
+use crate::place::{Place, free_port, words_of};
 
 const EMPTY: &str = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n\r\n";
 
@@ -62,17 +62,9 @@ fn localhost_leads_to_a_server_that_listens_on_ipv6_alone_and_it_is_said() {
     let Some((listener, port, _bound)) = on_ipv6() else { return };
     serve(listener, EMPTY);
     let place = Place::new();
-    let ran = place.climb(&[
-        &format!("http://localhost:{port}/"),
-        "--requesters",
-        "1",
-        "--hold",
-        "1s",
-        "--settle",
-        "100ms",
-        "--json",
-        "run.json",
-    ]);
+    let ran = place.climb(&words_of(&format!(
+        "http://localhost:{port}/ --requesters 1 --hold 1s --settle 100ms --json run.json"
+    )));
     let said = format!("localhost is [::1]:{port} in this run: 127.0.0.1:{port} does not accept connections");
     assert!(ran.err.contains(&said), "{ran:#?}");
     let run = place.json("run.json");

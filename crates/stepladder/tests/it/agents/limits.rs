@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use serde_json::json;
 
 use super::{broker, chat_by_two, last_holds, slot};
-use crate::main_job::{assert_balanced, assert_valid};
+use crate::main_job::{assert_valid, checked_run};
 use crate::place::{Place, Running};
 
 /// An agent that may send so many messages per second.
@@ -21,9 +21,8 @@ fn an_agent_sends_no_more_than_its_user_allows() {
     let Some((_broker, url)) = broker(&place, "127.0.0.1", &["--jetstream"]) else { return };
     let _agent = limited(&place, &url, "100");
     let agents = ["--nats", &url, "--agents", "1", "--json", "run.json"];
-    let mut server = place.start(["serve", "null", "--protocol", "http", "--listen", "127.0.0.1:0"]);
-    let said = server.wait_for_out("listening on");
-    let target = said.split_whitespace().find(|word| word.starts_with("http://")).expect("a URL");
+    let (_server, target) = place.serve("null --protocol http");
+    let target = target.as_str();
     // A plan that says its rate: refused before any load.
     let ran = place.climb(&[&[target, "--rate", "50,200"], &agents[..]].concat());
     ran.refused(2, &[
@@ -82,9 +81,7 @@ fn a_clock_that_is_three_hours_off_changes_no_delivery() {
     agents.iter_mut().for_each(|agent| agent.wait_for("waits at"));
     let load = ["--rungs", "20", "--hold", "2s", "--workers", "2"];
     let ran = place.climb(&[&chat_by_two(&url)[..], &load].concat());
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(&place);
     let rung = last_holds(&run)[0];
     let deliveries = &rung["deliveries"];
     assert_eq!((&deliveries["residual"], &deliveries["lost"]), (&json!(0), &json!(0)), "{ran:#?}");

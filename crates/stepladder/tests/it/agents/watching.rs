@@ -6,8 +6,8 @@
 use serde_json::{Value, json};
 
 use crate::agents::{Islands, broker};
-use crate::main_job::{assert_balanced, assert_valid};
-use crate::place::{Place, Ran, Running, free_port};
+use crate::main_job::{assert_valid, checked_run};
+use crate::place::{Place, Ran, Running, free_port, words_of};
 use crate::profiles::{WORKING, path_with};
 
 /// A server on the other machine, and its URL.
@@ -30,9 +30,7 @@ fn watcher(place: &Place, islands: &Islands, broker: &str, name: &str, words: &[
 fn climbed(place: &Place, words: &[&str]) -> (Ran, Value) {
     let ran = place.climb(&[words, &["--json", "run.json"]].concat());
     assert!(place.path("run.json").exists(), "{ran:#?}");
-    let run = place.json("run.json");
-    assert_valid(&run);
-    assert_balanced(&run);
+    let run = checked_run(place);
     (ran, run)
 }
 
@@ -158,17 +156,9 @@ fn the_end_of_a_watched_server_is_seen_and_its_ticks_are_read_where_it_is() {
     assert_watched(rung, &server);
     let due = rung["ticks"]["due"].as_u64();
     assert!(due > Some(10 * 60 * 3), "ten games of 60 Hz for four seconds: {due:?} in {ran:#?}");
-    let outside = place.climb(&[
-        &target,
-        "--rungs",
-        "10",
-        "--nats",
-        &url,
-        "--ticks",
-        "log=/etc/hostname",
-        "--bots",
-        "arena",
-    ]);
+    let outside = place.climb(&words_of(&format!(
+        "{target} --rungs 10 --nats {url} --ticks log=/etc/hostname --bots arena"
+    )));
     outside.fails(2, &["agent w cannot read the server's ticks", "an agent reads files below the folder"]);
     let mut climb = place.start_climb(
         &[&[&target, "--rungs", "10,20", "--hold", "30s", "--json", "run.json"], &there[..]].concat(),
