@@ -211,6 +211,10 @@ impl Driver for Hazelcast {
     fn unsent_bytes(&self) -> usize {
         self.session.send_buffer().unsent_bytes()
     }
+
+    fn tls_ns(&self) -> Option<u64> {
+        self.stream.tls_ns()
+    }
 }
 
 /// What an answer is, without its bytes.

@@ -207,6 +207,10 @@ impl Driver for Redis {
     fn unsent_bytes(&self) -> usize {
         self.unsent.unsent_bytes()
     }
+
+    fn tls_ns(&self) -> Option<u64> {
+        self.stream.tls_ns()
+    }
 }
 
 impl Redis {

@@ -111,6 +111,10 @@ impl<F: Framing> Driver for Tcp<F> {
     fn unsent_bytes(&self) -> usize {
         self.unsent.len()
     }
+
+    fn tls_ns(&self) -> Option<u64> {
+        self.stream.tls_ns()
+    }
 }
 
 impl<F> Tcp<F> {

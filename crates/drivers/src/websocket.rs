@@ -108,6 +108,10 @@ impl Driver for WebSocket {
         self.codec.unsent.len()
     }
 
+    fn tls_ns(&self) -> Option<u64> {
+        self.stream.tls_ns()
+    }
+
     fn redirects(&self) -> u8 {
         self.redirects
     }

@@ -63,7 +63,7 @@ impl Measure {
 
     /// Whether it counts outside the hold too: connections are opened before it.
     pub fn is_of_whole_trial(self) -> bool {
-        self == Measure::Handshake
+        matches!(self, Measure::Handshake | Measure::Tls)
     }
 
     /// The measure of that name.

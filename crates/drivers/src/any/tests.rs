@@ -137,6 +137,7 @@ fn a_websocket_says_what_the_bare_driver_says() {
     block_on(async {
         for tls in [None, Some(trusting())] {
             let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let is_tls = tls.is_some();
             let mut to = address(listener.local_addr().unwrap(), Protocol::WebSocket, tls.clone());
             to.upgrade.subprotocols = vec!["v1".to_owned(), "v2".to_owned()];
             tokio::task::spawn_local(async move {
@@ -158,6 +159,7 @@ fn a_websocket_says_what_the_bare_driver_says() {
             });
             let mut client = Client::open(&to).await.unwrap();
             assert_eq!(client.driver.subprotocol(), "v2");
+            assert_eq!(client.driver.tls_ns().is_some(), is_tls);
             client.say(Send::Text("ä".as_bytes())).await;
             assert_eq!(client.hear_one().await, Told::Text("ä".to_owned()));
             client.say(Send::Binary(b"\xff")).await;

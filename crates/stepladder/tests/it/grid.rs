@@ -86,6 +86,8 @@ fn climbs_over_tls(url: &str, trust: &[&str]) {
         ["--op", "mix", "--value", "100KiB", "--rungs", "20", "--no-calibration", "--json", "run.json"];
     let run = run_of(&place, &place.climb(&[&[url], &options[..], trust].concat()));
     assert_all_right(&run["rungs"][0], 20);
+    let handshakes = &run["rungs"][0]["tls_ns"]["count"];
+    assert!(handshakes.as_u64() > Some(0), "its connections took no time for TLS: {handshakes}");
 }
 
 #[test]
