@@ -16,7 +16,7 @@ use rusqlite::{Connection, ErrorCode};
 
 use crate::{guard, tables};
 
-/// A row of `sqlite_master` except for the page, which is irrelevant.
+/// A row of `sqlite_master` except for the page, which is the file's own.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 struct Object {
     kind: String,
@@ -94,8 +94,24 @@ pub(crate) fn difference(connection: &Connection) -> rusqlite::Result<Option<Str
     } else if found.len() != OURS.len() {
         Some("one is there twice".to_owned())
     } else {
-        None
+        on_the_page_of_another(connection)?
     })
+}
+
+/// A table whose page is that of another: it would read as the other does, and as if nothing had been stored where that one
+/// is empty. A damaged bit is enough.
+fn on_the_page_of_another(connection: &Connection) -> rusqlite::Result<Option<String>> {
+    let mut statement = connection.prepare("SELECT rootpage, type, name FROM main.sqlite_master")?;
+    let (mut rows, mut taken) = (statement.query([])?, BTreeSet::new());
+    while let Some(row) = rows.next()? {
+        // Triggers have none.
+        let page: i64 = row.get(0)?;
+        if page != 0 && !taken.insert(page) {
+            let (kind, name): (String, String) = (row.get(1)?, row.get(2)?);
+            return Ok(Some(format!("{} {} is on the page of another", shown(&kind), quoted(&name))));
+        }
+    }
+    Ok(None)
 }
 
 /// At most `most` of them.

@@ -118,6 +118,14 @@ fn whatever_else_is_in_the_file_is_refused() {
 }
 
 #[test]
+fn a_table_on_the_page_of_another_is_refused() {
+    // One flipped bit can do it: with no end in the store every run would seem to have been killed.
+    let sql = "UPDATE sqlite_master SET rootpage = (SELECT rootpage FROM sqlite_master WHERE name = 'label') \
+               WHERE name = 'run_end';";
+    refused(sql, "table \"label\" is on the page of another");
+}
+
+#[test]
 fn a_view_with_the_name_of_a_table_of_sqlite_does_not_run() {
     let sql = format!(
         "CREATE VIEW pragma_application_id AS {ENDLESS} SELECT n AS application_id FROM t WHERE n < 0"
