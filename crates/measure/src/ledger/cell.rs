@@ -216,6 +216,10 @@ mod tests {
         assert_eq!(enter(&mut all, 0, 3, &mut holes), Arrival::Reordered);
         assert_eq!(enter(&mut all, cells - 1, 3, &mut holes), Arrival::Duplicate);
         assert_eq!((seen(all[0]), seen(all[cells - 1])), (2, 1));
+        // A hole that is filled makes room for another one; a large ledger has room for more.
+        (0..24).for_each(|seq| _ = enter(&mut all, 1, seq, &mut holes));
+        assert_eq!((seen(all[1]), holes.left), (25, 1));
+        assert_eq!(Holes::for_cells(40 * HOLES_LEAST).left, 4 * HOLES_LEAST);
     }
 
     #[test]
