@@ -48,6 +48,8 @@ async function build() {
         } else programs.push(program);
     }
     if ((await ended) !== 0) process.exit(101);
+    // `./check --quick` leaves the end-to-end runs out.
+    if (process.env.STEPLADDER_QUICK) return programs.filter(({ name }) => !name.startsWith("crates/stepladder/tests/it"));
     const rank = ({ name }) => (LONG.includes(name) ? LONG.indexOf(name) : LONG.length);
     return programs.sort((a, b) => rank(a) - rank(b));
 }
