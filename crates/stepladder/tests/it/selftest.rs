@@ -4,11 +4,6 @@ use serde_json::Value;
 
 use crate::place::{Place, Running, children, command_line, eventually, is_gone, parse};
 
-/// `./check --quick` leaves out what takes minutes.
-fn is_quick() -> bool {
-    std::env::var_os("STEPLADDER_QUICK").is_some()
-}
-
 /// The quick cases, by what their server and fault contain. All of them together take minutes, so that a test each tries a row.
 const QUICK: [&[&str]; 7] = [
     &["arena healthy"],
@@ -27,9 +22,6 @@ fn no_verdict_is_wrong(row: usize) {
 }
 
 fn no_case_is_wrong(chosen: &[&str]) {
-    if is_quick() {
-        return;
-    }
     let place = Place::new();
     let words = [&["selftest", "--json", "cases.json"], chosen].concat();
     // It takes longer than a test waits for a child process.

@@ -341,10 +341,11 @@ fn targets_that_are_not_tested_have_no_tests() {
     for (name, folder) in PACKAGES.iter() {
         let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).expect("a manifest");
         for target in manifest.split("\n[").filter(|section| section.contains("\ntest = false")) {
-            let mut files = Vec::new();
-            match target.starts_with("lib]") {
-                true => sources(&folder.join("src"), &mut files),
-                false => files.push(folder.join("src/main.rs")),
+            // A library's is not named: all sources below.
+            let path = target.lines().find_map(|line| line.strip_prefix("path = \"")?.strip_suffix('"'));
+            let mut files: Vec<PathBuf> = path.map(|path| folder.join(path)).into_iter().collect();
+            if files.is_empty() {
+                sources(&folder.join("src"), &mut files);
             }
             for path in files {
                 let text = std::fs::read_to_string(&path).expect("a source file");

@@ -184,7 +184,7 @@ fn too_bad(mut row: Value) -> Value {
     row
 }
 
-/// Changes one of so many rows that are read back; `change` is given the number of members too.
+/// Changes one in `one_in` rows that are read back; `change` is also given the number of members.
 fn reads_back(one_in: usize, change: impl Fn(&mut Value, u64)) -> impl Fn(&mut Peer) -> io::Result<()> {
     of(Standings, move |asked, mut told| {
         let rows = told["standings"].as_array_mut().into_iter().flatten();
@@ -193,7 +193,7 @@ fn reads_back(one_in: usize, change: impl Fn(&mut Value, u64)) -> impl Fn(&mut P
     })
 }
 
-/// Keeps so many points more than it says, of one update of ten.
+/// Of one update in ten, keeps this many points more than it says.
 fn miscounts(points: i64) -> impl Fn(&mut Peer) -> io::Result<()> {
     tells(move |asked, told| {
         if asked.is_tenth_update() {
