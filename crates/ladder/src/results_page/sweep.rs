@@ -43,15 +43,14 @@ pub(super) fn notes(climb: &Climb) -> Vec<String> {
         let rungs = rungs.iter().map(|at| &climb.rungs[*at]).filter(|rung| note(rung).is_some());
         let (passed, others): (Vec<&Rung>, Vec<&Rung>) =
             rungs.partition(|rung| rung.verdict == Verdict::Pass);
-        let (noted, how) = match (others.is_empty(), passed.len()) {
-            (true, 2) => (passed, "has a remark"),
-            (true, _) => (passed, "have a remark"),
-            (false, _) => (others, "did not pass"),
-        };
+        let all_passed = others.is_empty();
+        let noted = if all_passed { passed } else { others };
         let first = noted.first()?;
         let more = match noted.len() - 1 {
             0 => String::new(),
-            more => format!(" ({more} more of its rungs {how})"),
+            more if !all_passed => format!(" ({more} more of its rungs did not pass)"),
+            1 => " (1 more of its rungs has a remark)".to_owned(),
+            more => format!(" ({more} more of its rungs have a remark)"),
         };
         let cell = first.cell.as_ref().map(show_cell).unwrap_or_default();
         Some(format!("{cell}: {}{more}", note(first)?))

@@ -32,7 +32,7 @@ pub trait Turns: Sized + 'static {
     /// What of an answer is reported at once.
     type Received<'d>;
 
-    /// So many requests bots may have open on it, if the server allows as many; `None`: bots do not ask.
+    /// The most that [`Driver::requests_at_once`] tells, where the server allows as many; `None`: it tells nothing.
     const REQUESTS_MAX: Option<usize>;
 
     /// Of a new connection.

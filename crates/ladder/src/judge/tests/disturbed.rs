@@ -36,7 +36,7 @@ pub(super) fn threads(waiting: f64) -> Vec<(Reading, f64)> {
     ]
 }
 
-/// A compiler takes so many of the two cores in every second.
+/// A compiler uses this many of the two cores in every second.
 pub(super) fn beside_cc1(builder: TrialBuilder, cores: f64) -> TrialBuilder {
     builder.sampled(move |_| {
         vec![(Reading::Machine(MachineMetric::OthersCores), cores), (Reading::Program("cc1".into()), cores)]
