@@ -133,15 +133,13 @@ pub(super) fn set_schedule(shared: &Shared, board: &Board, schedule: Option<Sche
 ///
 /// A board that has all archives it may have loses the oldest.
 pub(super) fn end_due_seasons(shared: &Shared, now_s: u64) {
-    let is_due = |board: &Board| board.schedule().filter(|schedule| schedule.next_end_s <= now_s);
     // Checked without the log's lock, and once more with it.
-    let due = shared.boards.list(None, usize::MAX).into_iter().filter(|board| is_due(board).is_some());
-    for board in due {
+    for board in shared.boards.due(now_s) {
         if shared.log.as_ref().is_some_and(|log| log.is_full()) {
             return;
         }
         with_log(shared, |mut records| {
-            let Some(schedule) = is_due(&board) else { return };
+            let Some(schedule) = board.due(now_s) else { return };
             if let Some(oldest) = board.archives().first().filter(|_| board.archives().len() >= MAX_SEASONS) {
                 delete_archive(&board, &oldest.season, records.as_deref_mut());
             }

@@ -173,6 +173,11 @@ impl Board {
         self.seasons.lock().schedule
     }
 
+    /// The same, if a season should have ended by now.
+    pub fn due(&self, now_s: u64) -> Option<Schedule> {
+        self.schedule().filter(|schedule| schedule.next_end_s <= now_s)
+    }
+
     /// Lets its seasons end by themselves, or no more. Returns what was before.
     pub fn set_schedule(&self, schedule: Option<Schedule>) -> Option<Schedule> {
         std::mem::replace(&mut self.seasons.lock().schedule, schedule)
@@ -268,6 +273,11 @@ impl Boards {
             .take(limit)
             .map(|(_, b)| b.clone())
             .collect()
+    }
+
+    /// Those with a season that should have ended by now. Allocates nothing if there are none.
+    pub fn due(&self, now_s: u64) -> Vec<Arc<Board>> {
+        self.boards.read().values().filter(|board| board.due(now_s).is_some()).cloned().collect()
     }
 
     /// Removes a board and its archives; requests that already have it complete on it.

@@ -4,6 +4,9 @@
 //! returns all of it. The controlling thread checks once a second. A request after every disconnect, or between two
 //! waves of a backlog, would cost the page faults of the next one, and each holds the allocator's locks for a moment.
 
+use std::fs::File;
+use std::io::Read;
+
 use crate::clock;
 
 const LOOK_EVERY_NS: u64 = 1_000_000_000;
@@ -90,9 +93,11 @@ fn give_back() {
     }
 }
 
-/// Memory of this process that is in RAM; 0 where that cannot be read. Source: proc_pid_statm(5).
+/// Memory of this process that is in RAM; 0 where that cannot be read. Allocates nothing. Source: proc_pid_statm(5).
 fn resident_bytes() -> u64 {
-    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    let mut statm = [0; 256];
+    let read = File::open("/proc/self/statm").and_then(|mut file| file.read(&mut statm)).unwrap_or(0);
+    let statm = std::str::from_utf8(&statm[..read]).unwrap_or_default();
     let pages: u64 = statm.split(' ').nth(1).and_then(|pages| pages.parse().ok()).unwrap_or(0);
     // SAFETY: a plain question.
     let page_bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

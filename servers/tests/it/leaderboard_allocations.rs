@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use servers::leaderboard::bench::CountingAllocator;
 use servers::leaderboard_service::Options;
@@ -18,6 +19,9 @@ const TEST: &str = "leaderboard_allocations::updates_are_counted_in_a_process_of
 
 /// Of each kind, after as many that are not counted.
 const UPDATES: usize = 2_000;
+
+/// The controlling thread does its work once a second, which counts as well.
+const CONTROL_EVERY: Duration = Duration::from_millis(1_100);
 
 /// Sends `asked` and reads `answer_bytes`, again and again.
 fn repeat(stream: &mut TcpStream, asked: &[u8], answer_bytes: usize) {
@@ -35,6 +39,7 @@ fn allocations(stream: &mut TcpStream, asked: &[u8]) -> u64 {
     repeat(stream, asked, answer_bytes);
     let before = CountingAllocator::count();
     repeat(stream, asked, answer_bytes);
+    std::thread::sleep(CONTROL_EVERY);
     CountingAllocator::count() - before
 }
 

@@ -36,7 +36,7 @@ fn trend(trial: &TrialBuilder, name: &str) -> Trend {
 #[test]
 fn memory_leaks_only_where_it_grows_for_certain_and_to_the_end() {
     type Memory = fn(f64) -> f64;
-    let rows: [(&str, Memory, Option<f64>); 12] = [
+    let rows: [(&str, Memory, Option<f64>); 13] = [
         ("4.1 MB/h", |s| 50e6 + 4.1e6 * s / 3600.0, Some(4.1e6)),
         ("4.1 MB/h under noise of 1 MB", |s| 50e6 + 4.1e6 * s / 3600.0 + 1e6 * noise(s as u64), Some(4.1e6)),
         (
@@ -56,6 +56,11 @@ fn memory_leaks_only_where_it_grows_for_certain_and_to_the_end() {
         ("a collector's sawtooth of 97 s", |s| 40e6 + 20e6 * (s / 97.0).fract(), None),
         ("a sawtooth of 20 min", |s| 40e6 + 20e6 * (s / 1200.0).fract(), None),
         ("a warm-up that levels off", |s| 50e6 - 20e6 * (-s / 700.0).exp(), None),
+        (
+            "a cache that is full after half an hour",
+            |s| 40e6 + 20e6 * (s / 1800.0).min(1.0) + 8e6 * noise(s as u64 / 60),
+            None,
+        ),
         ("a step", |s| if s < 2000.0 { 40e6 } else { 60e6 }, None),
     ];
     for (name, memory, per_hour) in rows {

@@ -70,10 +70,14 @@ impl Holes {
             }
             (true, false) => ranges[at].0 = seq + 1,
             (false, true) => ranges[at].1 = seq,
-            (false, false) => {
+            (false, false) if self.left > 0 => {
+                self.left -= 1;
                 ranges[at].1 = seq;
                 ranges.insert(at + 1, (seq + 1, to));
             }
+            // Without room for two ranges the longer one is kept.
+            (false, false) if seq - from < to - seq => ranges[at].0 = seq + 1,
+            (false, false) => ranges[at].1 = seq,
         }
         true
     }
@@ -213,12 +217,20 @@ mod tests {
             enter(&mut all, index, 40, &mut holes);
         }
         assert_eq!((holes.ranges.len(), holes.left), (HOLES_LEAST, 0));
-        assert_eq!(enter(&mut all, 0, 3, &mut holes), Arrival::Reordered);
         assert_eq!(enter(&mut all, cells - 1, 3, &mut holes), Arrival::Duplicate);
-        assert_eq!((seen(all[0]), seen(all[cells - 1])), (2, 1));
+        // Of a hole that is parted in two the longer part stays.
+        let arrivals = [3, 1, 20, 22, 10, 4, 9, 15].map(|seq| enter(&mut all, 0, seq, &mut holes));
+        let expected = [true, false, true, false, true, false, false, true];
+        assert_eq!(arrivals, expected.map(|new| if new { Arrival::Reordered } else { Arrival::Duplicate }));
+        assert_eq!((seen(all[0]), seen(all[cells - 1]), holes.left), (5, 1, 0));
         // A hole that is filled makes room for another one; a large ledger has room for more.
         (0..24).for_each(|seq| _ = enter(&mut all, 1, seq, &mut holes));
         assert_eq!((seen(all[1]), holes.left), (25, 1));
+        // The parts of a hole take the room of two, and give that back.
+        assert_eq!([10, 5, 15].map(|seq| enter(&mut all, 2, seq, &mut holes)), [Arrival::Reordered; 3]);
+        assert_eq!(holes.left, 0);
+        (0..24).for_each(|seq| _ = enter(&mut all, 2, seq, &mut holes));
+        assert_eq!((seen(all[2]), holes.left), (1 + 3 + 5 + 8, 2));
         assert_eq!(Holes::for_cells(40 * HOLES_LEAST).left, 4 * HOLES_LEAST);
     }
 
