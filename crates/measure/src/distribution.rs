@@ -4,14 +4,16 @@
 //! stated at all, because it would rest on a handful of messages.
 //! Units: ns. Range 1 ns to one hour; longer values are recorded as one hour and never dropped.
 
-use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use ts_rs::TS;
 
 mod encoding;
+mod table;
 mod v2;
 
-pub use v2::{BadHistogram, COUNT_MAX, LONGEST_NS, read_v2};
+pub use table::LONGEST_NS;
+use table::Table;
+pub use v2::{BadHistogram, COUNT_MAX, read_v2};
 
 /// Values that are no durations, such as those of `bot.record`, are kept as whole numbers of thousandths.
 pub const THOUSANDTHS: f64 = 1_000.0;
@@ -22,8 +24,6 @@ pub const EXCEEDANCES: f64 = 100.0;
 pub fn samples_needed(q: f64) -> u64 {
     (EXCEEDANCES / (1.0 - q)).round() as u64
 }
-
-const FITS: &str = "it grows, so every value fits";
 
 /// Durations in ns, with relative error ≤ 0.1 %.
 #[derive(Clone, Debug, Default)]
@@ -39,18 +39,7 @@ enum Counts {
     /// As it was read: buckets in ascending order, each by its highest value, and the sum of their counts, which is not 0. Of
     /// the seconds of a long trial a table for each took most of the time.
     Read(Vec<(u64, u64)>, u64),
-    Table(Histogram<u64>),
-}
-
-/// How wide a bucket of ours is: 2,048 are 1 ns wide, and each 1,024 behind them twice as wide as those before.
-fn width_ns(ns: u64) -> u64 {
-    1 << (ns | 1).ilog2().saturating_sub(10)
-}
-
-/// The middle of a bucket by its highest value, as the library counts it in a mean.
-fn middle_ns(highest_ns: u64) -> u64 {
-    let width = width_ns(highest_ns);
-    highest_ns - (width - 1) + width / 2
+    Table(Table),
 }
 
 /// Equal when every bucket holds the same count; how far each has grown does not matter.
@@ -120,26 +109,20 @@ impl Distribution {
     }
 
     #[inline]
-    fn histogram(&mut self) -> &mut Histogram<u64> {
+    fn table(&mut self) -> &mut Table {
         if !matches!(self.counts, Counts::Table(_)) {
-            self.counts = Counts::Table(self.table());
+            self.make_table();
         }
-        let Counts::Table(counts) = &mut self.counts else { unreachable!("it was made one") };
-        counts
+        let Counts::Table(table) = &mut self.counts else { unreachable!("it was made one") };
+        table
     }
 
-    /// What is no table yet as one.
     #[cold]
-    fn table(&self) -> Histogram<u64> {
-        let mut counts = Histogram::new(3).expect("three digits are within the library's range");
-        counts.auto(true);
+    fn make_table(&mut self) {
+        let mut table = Table::new();
         // The longest first: the table then grows once.
-        self.read().iter().rev().for_each(|&(ns, count)| counts.record_n(ns, count).expect(FITS));
-        counts
-    }
-
-    fn with_table<T>(&self, ask: impl FnOnce(&Histogram<u64>) -> T) -> T {
-        if let Counts::Table(counts) = &self.counts { ask(counts) } else { ask(&self.table()) }
+        self.read().iter().rev().for_each(|&(ns, count)| table.record(ns, count));
+        self.counts = Counts::Table(table);
     }
 
     fn read(&self) -> &[(u64, u64)] {
@@ -149,18 +132,18 @@ impl Distribution {
     /// Counts one duration. Allocates only for one that is longer than all before.
     #[inline]
     pub fn record(&mut self, ns: u64) {
-        self.histogram().record(ns.clamp(1, LONGEST_NS)).expect(FITS);
+        self.table().record(ns.clamp(1, LONGEST_NS), 1);
     }
 
     /// Counts one value, in thousandths; other than of a duration there may be none of it.
     pub fn record_value(&mut self, thousandths: u64) {
-        self.histogram().record(thousandths.min(LONGEST_NS)).expect(FITS);
+        self.table().record(thousandths.min(LONGEST_NS), 1);
     }
 
     /// Counts one duration `count` times.
     pub fn record_many(&mut self, ns: u64, count: u64) {
         if count > 0 {
-            self.histogram().record_n(ns.clamp(1, LONGEST_NS), count).expect(FITS);
+            self.table().record(ns.clamp(1, LONGEST_NS), count);
         }
     }
 
@@ -168,12 +151,12 @@ impl Distribution {
     pub fn add(&mut self, other: &Distribution) {
         match &other.counts {
             Counts::None => {}
-            Counts::Table(counts) if counts.is_empty() => {}
-            Counts::Table(counts) => self.histogram().add(counts).expect(FITS),
+            Counts::Table(table) if table.count() == 0 => {}
+            Counts::Table(table) => self.table().add(table),
             Counts::Read(..) if matches!(self.counts, Counts::None) => self.counts = other.counts.clone(),
             Counts::Read(buckets, _) => {
-                let counts = self.histogram();
-                buckets.iter().rev().for_each(|&(ns, count)| counts.record_n(ns, count).expect(FITS));
+                let table = self.table();
+                buckets.iter().rev().for_each(|&(ns, count)| table.record(ns, count));
             }
         }
     }
@@ -181,9 +164,9 @@ impl Distribution {
     /// Forgets everything but keeps the memory; free when already empty.
     pub fn clear(&mut self) {
         match &mut self.counts {
-            Counts::Table(counts) if !counts.is_empty() => counts.reset(),
+            Counts::Table(table) => table.clear(),
             Counts::Read(..) => self.counts = Counts::None,
-            Counts::None | Counts::Table(_) => {}
+            Counts::None => {}
         }
     }
 
@@ -192,7 +175,7 @@ impl Distribution {
         match &self.counts {
             Counts::None => 0,
             Counts::Read(_, count) => *count,
-            Counts::Table(counts) => counts.len(),
+            Counts::Table(table) => table.count(),
         }
     }
 
@@ -204,29 +187,32 @@ impl Distribution {
     /// Largest value in ns, `None` when empty.
     pub fn max_ns(&self) -> Option<u64> {
         match &self.counts {
-            Counts::Table(counts) => (!counts.is_empty()).then(|| counts.max()),
+            Counts::Table(table) => table.max_ns(),
             _ => self.read().last().map(|&(highest_ns, _)| highest_ns),
         }
     }
 
     /// Mean in ns, `None` when empty.
     pub fn mean_ns(&self) -> Option<f64> {
-        match &self.counts {
-            Counts::None => None,
-            Counts::Table(counts) => (!counts.is_empty()).then(|| counts.mean()),
-            // As the library adds it up, to the last digit.
-            Counts::Read(buckets, sum) => Some(buckets.iter().fold(0.0, |total, &(highest_ns, count)| {
-                total + middle_ns(highest_ns) as f64 * count as f64 / *sum as f64
-            })),
-        }
+        let sum = self.count() as f64;
+        // In this order it is the library's to the last digit.
+        let part =
+            |total, (highest_ns, count)| total + table::middle_ns(highest_ns) as f64 * count as f64 / sum;
+        (!self.is_empty()).then(|| self.buckets().fold(0.0, part))
+    }
+
+    /// Standard deviation in ns, `None` when empty.
+    fn deviation_ns(&self) -> Option<f64> {
+        let mean = self.mean_ns()?;
+        let square =
+            |(highest_ns, count)| (table::middle_ns(highest_ns) as f64 - mean).powi(2) * count as f64;
+        Some((self.buckets().map(square).sum::<f64>() / self.count() as f64).sqrt())
     }
 
     /// Every recorded bucket as (highest value of the bucket in ns, count), in ascending order.
     pub fn buckets(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
-        let table = if let Counts::Table(counts) = &self.counts { Some(counts) } else { None };
-        let of_table = table.into_iter().flat_map(Histogram::iter_recorded);
-        let of_table = of_table.map(|bucket| (bucket.value_iterated_to(), bucket.count_at_value()));
-        self.read().iter().copied().chain(of_table)
+        let table = if let Counts::Table(table) = &self.counts { Some(table) } else { None };
+        self.read().iter().copied().chain(table.into_iter().flat_map(Table::recorded))
     }
 
     /// How many values lie above `ns`, by the highest value of their bucket.
@@ -237,11 +223,7 @@ impl Distribution {
     /// How the histogram is laid out, in HdrHistogram's terms: buckets, each twice as wide as the last, and sub-buckets in
     /// each. `None` when empty.
     pub fn layout(&self) -> Option<(u32, u32)> {
-        // As in HdrHistogram's Java library: values are exact up to 2 · 10^digits, rounded up to a power of two.
-        let sub_buckets =
-            |counts: &Histogram<u64>| (2 * 10u32.pow(u32::from(counts.sigfig()))).next_power_of_two();
-        (!self.is_empty())
-            .then(|| self.with_table(|counts| (u32::from(counts.buckets()), sub_buckets(counts))))
+        self.max_ns().map(|ns| (table::buckets(ns), table::SUB_BUCKETS))
     }
 
     /// The `q` quantile of the recorded values together with `never` messages that took infinitely long.
@@ -256,20 +238,12 @@ impl Distribution {
         if rank > self.count() {
             return Quantile::Infinite;
         }
-        // The library rounds its rank up; half a rank less makes it land on ours whatever the float says.
-        let at = (rank as f64 - 0.5) / self.count() as f64;
-        if let Counts::Table(counts) = &self.counts {
-            return Quantile::Ns(counts.value_at_quantile(at));
-        }
         let mut up_to = 0;
-        let is_there = |&&(_, count): &&(u64, u64)| {
+        let is_there = |&(_, count): &(u64, u64)| {
             up_to += count;
             up_to >= rank
         };
-        self.read()
-            .iter()
-            .find(is_there)
-            .map_or(Quantile::TooFew, |&(highest_ns, _)| Quantile::Ns(highest_ns))
+        self.buckets().find(is_there).map_or(Quantile::TooFew, |(highest_ns, _)| Quantile::Ns(highest_ns))
     }
 
     /// The contract's figures, `None` when nothing was recorded.
@@ -288,7 +262,7 @@ impl Distribution {
             p999: stated(0.999),
             max: self.max_ns(),
             mean: self.mean_ns(),
-            stddev: Some(self.with_table(Histogram::stdev)),
+            stddev: self.deviation_ns(),
             count: self.count(),
         })
     }
@@ -302,7 +276,7 @@ impl Distribution {
 
     /// The histogram in HdrHistogram's V2 encoding, not compressed: any HDR library reads it.
     pub fn to_v2(&self) -> Vec<u8> {
-        self.with_table(v2::write)
+        v2::write(self.buckets())
     }
 
     /// Reads the V2 encoding, recorded with any bounds. Errors: `BadHistogram`.
@@ -314,8 +288,7 @@ impl Distribution {
         }
         let read = read_v2(bytes)?;
         for bucket in read.iter_recorded() {
-            let highest = bucket.value_iterated_to().min(LONGEST_NS);
-            distribution.histogram().record_n(highest, bucket.count_at_value()).expect(FITS);
+            distribution.table().record(bucket.value_iterated_to().min(LONGEST_NS), bucket.count_at_value());
         }
         Ok(distribution)
     }
@@ -323,8 +296,11 @@ impl Distribution {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use hdrhistogram::Histogram;
+    use hdrhistogram::serialization::{Serializer, V2Serializer};
     use proptest::prelude::*;
+
+    use super::*;
 
     fn of(values: &[u64]) -> Distribution {
         let mut distribution = Distribution::new();
@@ -398,6 +374,38 @@ mod tests {
             ba.add(&of(&a));
             prop_assert_eq!(&ab, &ba);
             prop_assert_eq!(Distribution::from_v2(&ab.to_v2()).unwrap(), ba);
+        }
+
+        /// Figures, quantiles and bytes are those of the library's table; and what was cleared before leaves nothing behind.
+        #[test]
+        fn every_figure_is_the_librarys(
+            before in proptest::collection::vec(0u64..=LONGEST_NS, 0..20),
+            values in proptest::collection::vec((0u64..=LONGEST_NS, 0u32..42, 1u64..400), 1..200),
+            q in 0.0f64..1.0,
+        ) {
+            let (mut own, mut library) = (of(&before), Histogram::<u64>::new(3).unwrap());
+            own.clear();
+            library.auto(true);
+            for &(ns, less, count) in &values {
+                own.record_many(ns >> less, count);
+                library.record_n((ns >> less).max(1), count).unwrap();
+            }
+            let mut added = of(&before);
+            added.clear();
+            added.add(&own);
+            for own in [&own, &added] {
+                let Summary { max, mean, stddev, count, .. } = own.summary().unwrap();
+                prop_assert_eq!((max.unwrap(), count), (library.max(), library.len()));
+                prop_assert_eq!((mean.unwrap(), stddev.unwrap()), (library.mean(), library.stdev()));
+                if let Quantile::Ns(ns) = own.quantile(q, 0) {
+                    prop_assert_eq!(ns, library.value_at_quantile(q));
+                }
+                prop_assert_eq!(own.layout(), Some((library.buckets().into(), 2_048)));
+                let mut bytes = Vec::new();
+                V2Serializer::new().serialize(&library, &mut bytes).unwrap();
+                bytes[24..32].copy_from_slice(&LONGEST_NS.to_be_bytes());
+                prop_assert_eq!(own.to_v2(), bytes);
+            }
         }
 
         /// What is read of a store is judged as what was measured, to the last digit.

@@ -3,10 +3,10 @@
 use std::ops::Range;
 
 use hdrhistogram::Histogram;
-use hdrhistogram::serialization::{Deserializer, Serializer, V2Serializer};
+use hdrhistogram::serialization::Deserializer;
 
-/// The longest duration told apart, in ns: one hour.
-pub const LONGEST_NS: u64 = 3_600_000_000_000;
+use super::table::{LONGEST_NS, PLACES, highest_of, place_of};
+
 /// The most values that one histogram may hold, and the largest count that a log may tell: more cannot have been measured, and
 /// what adds up millions of them stays within 64 bits.
 pub const COUNT_MAX: u64 = 1_000_000_000_000;
@@ -20,10 +20,8 @@ const LOWEST: usize = 16;
 /// Which value its table reaches.
 const HIGHEST: Range<usize> = 24..32;
 const RATIO: usize = 32;
-/// Of our own histograms: digits, half of the places of a bucket, and all places up to `LONGEST_NS`.
+/// Of our own histograms.
 const OWN_DIGITS: u32 = 3;
-const HALF_BUCKET: u64 = 1_024;
-const OWN_PLACES: u64 = HALF_BUCKET * 33;
 /// A table larger than this is not read: three digits fit for all durations there are, four up to 2 ms in ns.
 const ENTRIES_MAX: u64 = 1 << 17;
 /// How counts write the lowest number of 64 bits. No histogram has a count or a gap that comes near it.
@@ -34,16 +32,49 @@ const LOWEST_NUMBER: [u8; 9] = [0xff; 9];
 #[error("not an HDR V2 histogram: {0}")]
 pub struct BadHistogram(String);
 
-/// The same counts are always the same bytes.
-pub(super) fn write(counts: &Histogram<u64>) -> Vec<u8> {
-    let mut bytes = Vec::new();
-    V2Serializer::new()
-        .serialize(counts, &mut bytes)
-        .expect("writing to memory does not fail and the counts fit the format");
-    // How far the library grew its table depends on the order in which parts came. So the longest duration is written
-    // here instead.
-    bytes[HIGHEST].copy_from_slice(&LONGEST_NS.to_be_bytes());
+/// Of buckets in ascending order, each by its highest value in ns, with counts that are not 0.
+///
+/// The same counts are always the same bytes: the table is said to reach an hour, however far one has grown.
+pub(super) fn write(buckets: impl Iterator<Item = (u64, u64)>) -> Vec<u8> {
+    let mut bytes = header(0, OWN_DIGITS, 1, LONGEST_NS);
+    let mut place = 0;
+    for (highest_ns, count) in buckets {
+        let gap = place_of(highest_ns) - place;
+        match gap {
+            0 => {}
+            1 => put(0, &mut bytes),
+            _ => put(-(gap as i64), &mut bytes),
+        }
+        put(count.try_into().unwrap_or(i64::MAX), &mut bytes);
+        place += gap + 1;
+    }
+    if place == 0 {
+        put(0, &mut bytes);
+    }
+    let length = (bytes.len() - HEADER_BYTES) as u32;
+    bytes[LENGTH..OFFSET].copy_from_slice(&length.to_be_bytes());
     bytes
+}
+
+/// A header of 40 bytes.
+fn header(length: u32, digits: u32, lowest: u64, highest: u64) -> Vec<u8> {
+    let mut bytes = COOKIE.to_be_bytes().to_vec();
+    [length, 0, digits].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
+    [lowest, highest, 1f64.to_bits()].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
+    bytes
+}
+
+/// Writes a number as `signed` reads it.
+fn put(number: i64, bytes: &mut Vec<u8>) {
+    let mut rest = (number << 1 ^ number >> 63) as u64;
+    for _ in 0..8 {
+        if rest < 0x80 {
+            break;
+        }
+        bytes.push(rest as u8 | 0x80);
+        rest >>= 7;
+    }
+    bytes.push(rest as u8);
 }
 
 /// A histogram with the bounds and digits that it was recorded with, and at most `COUNT_MAX` values. Errors: `BadHistogram`.
@@ -88,7 +119,7 @@ pub(super) fn own_buckets(bytes: &[u8]) -> Option<(Vec<(u64, u64)>, u64)> {
         match signed(&mut rest)? {
             gap if gap < 0 => place = place.checked_add(gap.unsigned_abs())?,
             count => {
-                let highest = highest_of(place)?;
+                let highest = (place < PLACES).then(|| highest_of(place))?;
                 if count > 0 {
                     let count = count.unsigned_abs();
                     sum = sum.checked_add(count).filter(|sum| *sum <= COUNT_MAX)?;
@@ -98,16 +129,7 @@ pub(super) fn own_buckets(bytes: &[u8]) -> Option<(Vec<(u64, u64)>, u64)> {
             }
         }
     }
-    (place <= OWN_PLACES).then_some((buckets, sum))
-}
-
-/// The highest value in ns of the place in our table; `None` beyond its end.
-fn highest_of(place: u64) -> Option<u64> {
-    // The first 2,048 places are 1 ns wide. Behind them each 1,024 are twice as wide as those before.
-    let doubled = (place / HALF_BUCKET).saturating_sub(1);
-    let steps = place - doubled * HALF_BUCKET;
-    let lowest = (place < OWN_PLACES).then(|| steps << doubled)?;
-    Some(lowest + (1 << doubled) - 1)
+    (place <= PLACES).then_some((buckets, sum))
 }
 
 /// Takes a number: seven bits a byte, the lowest first, all eight of a ninth; the lowest bit is the sign. `None`: it does not end.
@@ -167,14 +189,6 @@ mod tests {
 
     use super::super::Distribution;
     use super::*;
-
-    /// A header of 40 bytes that asks for this, and no counts.
-    fn header(length: u32, digits: u32, lowest: u64, highest: u64) -> Vec<u8> {
-        let mut bytes = COOKIE.to_be_bytes().to_vec();
-        [length, 0, digits].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
-        [lowest, highest, 1f64.to_bits()].iter().for_each(|word| bytes.extend(word.to_be_bytes()));
-        bytes
-    }
 
     #[test]
     fn a_gap_that_has_no_opposite_is_refused() {
