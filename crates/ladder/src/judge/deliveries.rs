@@ -43,7 +43,7 @@ pub(super) fn residual(case: &Case<'_>) -> Option<Ruling> {
     let unaccounted: u64 = wrong.iter().map(|receiver| receiver.sum.residual.unsigned_abs()).sum();
     let sum = &most.sum;
     let reason = format!(
-        "books do not balance: neither the server nor the clients account for {} deliveries to {} of {} receivers; most \
+        "books do not balance: what the server tells and what the clients received differ by {} at {} of {} receivers; most \
          at receiver {}: {} lost, but {} dropped and {} waiting by the server's word (residual {})",
         show_many(unaccounted),
         wrong.len(),

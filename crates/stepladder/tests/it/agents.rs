@@ -23,6 +23,8 @@ use crate::place::{Place, Ran, Running, eventually, free_port, url_of};
 /// Two tests at a time, each with names and addresses of its own: more would disturb each other's loads.
 static SLOTS: [Mutex<()>; 2] = [const { Mutex::new(()) }; 2];
 static NEXT: AtomicUsize = AtomicUsize::new(0);
+/// Two namespaces that are made at once disturb each other's mounts.
+static MAKING: Mutex<()> = Mutex::new(());
 
 /// One of them and its number, once it is free.
 fn slot() -> (usize, MutexGuard<'static, ()>) {
@@ -60,15 +62,9 @@ impl Islands {
         let (name, ours, theirs) =
             (format!("slt{pid}x{number}"), format!("slo{pid}x{number}"), format!("sl{pid}x{number}"));
         let (here, there) = (self.host(index), self.host(index) + 1);
-        // Two that are made at once may disturb each other's mounts.
-        let is_made = (0..3).any(|_| {
-            let is_made = ip(&format!("netns add {name}"));
-            if !is_made {
-                ip(&format!("netns del {name}"));
-                std::thread::sleep(std::time::Duration::from_millis(50));
-            }
-            is_made
-        });
+        let making = MAKING.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_made = ip(&format!("netns add {name}"));
+        drop(making);
         if !is_made {
             return false;
         }

@@ -48,7 +48,7 @@ fn one_delivery_that_nobody_accounts_for_makes_the_rung_invalid() {
             }
         })
     };
-    let says = "books do not balance: neither the server nor the clients account for 1 deliveries to 1 of 100 receivers … \
+    let says = "books do not balance: what the server tells and what the clients received differ by 1 at 1 of 100 receivers … \
                 most at receiver 42: 3 lost, but 2 dropped and 0 waiting by the server's word (residual 1)";
     check(&one_missing(), &chat_terms(), Invalid, "deliveries.residual", says);
     // If the server reports nothing, the same three are simply lost.
@@ -66,7 +66,7 @@ fn a_surplus_at_one_receiver_does_not_hide_a_loss_at_another() {
         _ => {}
     });
     assert_eq!(builder.books.as_ref().unwrap().judged.residual, 0);
-    check(&builder, &chat_terms(), Invalid, "deliveries.residual", "account for 8 deliveries to 2 of 100");
+    check(&builder, &chat_terms(), Invalid, "deliveries.residual", "differ by 8 at 2 of 100");
 }
 
 #[test]
@@ -169,7 +169,7 @@ fn what_the_bots_had_no_time_to_read_condemns_no_server_and_lets_none_pass() {
     check(&unread(0, false), &chat_terms(), GeneratorLimited, "deliveries.unread", says);
     check(&unread(0, true), &chat_terms(), GeneratorLimited, "deliveries.unread", says);
     // A server that loses messages silently contradicts itself, whatever the bots had time for.
-    check(&unread(1, false), &chat_terms(), Invalid, "deliveries.residual", "account for 1 deliveries");
+    check(&unread(1, false), &chat_terms(), Invalid, "deliveries.residual", "differ by 1 at");
 }
 
 #[test]
