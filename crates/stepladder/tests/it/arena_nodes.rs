@@ -78,9 +78,9 @@ fn players_who_are_redirected_play_on_both_nodes_and_are_judged_by_the_ticks_of_
     let ran = cluster.place.run([&cluster.climb("4s")[..], &["--objective", "errors == 0"]].concat());
     let rung = cluster.rung(&ran);
     assert!(["PASS", "GENERATOR_LIMITED"].iter().any(|verdict| rung["verdict"] == **verdict), "{ran:#?}");
-    // Three games on each at 60 Hz; a server of which half the games were not told would fail.
+    // Games on both, three on each where players come within 200 ms. If half of the games were not told, too few would be due.
     let [one, two] = cluster.due();
-    assert!(one > 0 && two > 0 && one.abs_diff(two) * 4 < one + two, "{one} and {two} ticks");
+    assert!(one.min(two) * 8 > one + two, "{one} and {two} ticks");
     let ticks = &rung["ticks"];
     let owed = 6.0 * 60.0 * 4.0;
     let due = ticks["due"].as_f64().unwrap();
