@@ -116,7 +116,8 @@ impl Islands {
 
     fn remove(&mut self) {
         for name in self.names.drain(..) {
-            // Its cable goes with it.
+            // First the cable, which else goes some time after its namespace: the next test's has the same name.
+            ip(&format!("link del {}", name.replacen("slt", "slo", 1)));
             ip(&format!("netns del {name}"));
         }
     }
