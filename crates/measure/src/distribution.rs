@@ -223,7 +223,7 @@ impl Distribution {
     /// How the histogram is laid out, in HdrHistogram's terms: buckets, each twice as wide as the last, and sub-buckets in
     /// each. `None` when empty.
     pub fn layout(&self) -> Option<(u32, u32)> {
-        self.max_ns().map(|ns| (table::buckets(ns), table::SUB_BUCKETS))
+        self.max_ns().map(|ns| (table::bucket_count(ns), table::SUB_BUCKETS))
     }
 
     /// The `q` quantile of the recorded values together with `never` messages that took infinitely long.

@@ -173,7 +173,7 @@ impl Board {
         self.seasons.lock().schedule
     }
 
-    /// The same, if a season should have ended by now.
+    /// Its schedule, if a season should have ended by now.
     pub fn due(&self, now_s: u64) -> Option<Schedule> {
         self.schedule().filter(|schedule| schedule.next_end_s <= now_s)
     }

@@ -20,7 +20,7 @@ const TEST: &str = "leaderboard_allocations::updates_are_counted_in_a_process_of
 /// Of each kind, after as many that are not counted.
 const UPDATES: usize = 2_000;
 
-/// The controlling thread does its work once a second, which counts as well.
+/// Longer than the second after which the controlling thread does its work again, which counts as well.
 const CONTROL_EVERY: Duration = Duration::from_millis(1_100);
 
 /// Sends `asked` and reads `answer_bytes`, again and again.

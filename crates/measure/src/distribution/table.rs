@@ -7,7 +7,7 @@
 pub const LONGEST_NS: u64 = 3_600_000_000_000;
 /// The places of a bucket in the library's terms.
 pub(super) const SUB_BUCKETS: u32 = 2_048;
-/// So many of them are not also a bucket's before.
+/// Places that each bucket adds: the lower half of its values belongs to the bucket before it.
 const HALF_BUCKET: u64 = SUB_BUCKETS as u64 / 2;
 /// All places up to `LONGEST_NS`.
 pub(super) const PLACES: u64 = HALF_BUCKET * 33;
@@ -38,7 +38,7 @@ pub(super) const fn middle_ns(highest_ns: u64) -> u64 {
 }
 
 /// How many buckets the library's table has that reaches this value, each twice as wide as the last.
-pub(super) fn buckets(ns: u64) -> u32 {
+pub(super) fn bucket_count(ns: u64) -> u32 {
     (place_of(ns) / HALF_BUCKET).max(1) as u32
 }
 
@@ -76,10 +76,8 @@ impl Table {
         self.counts.resize((place / half + 1).max(2) * half, 0);
     }
 
+    /// Adds all of `other`, which is not empty.
     pub(super) fn add(&mut self, other: &Table) {
-        if other.total == 0 {
-            return;
-        }
         if other.last >= self.counts.len() {
             self.grow(other.last);
         }
